@@ -4,6 +4,7 @@
 
     python labelled_set.py --out planted            # the programs whose frameworks are installed here
     python labelled_set.py --out planted --count 60 # faults for each program
+    python labelled_set.py --out planted --program ag2_group_chat.py
     python labelled_set.py --out planted --python crewai_stock.py=/path/to/bin/python
 
 Each program is recorded on models that read what they are shown, faults are planted in its successes, and
@@ -14,6 +15,7 @@ are run by the Pythons named. The folder gets the set and ``store``, from which 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -106,6 +108,7 @@ def build_set(
 
     Raises:
         MastTraceError: a program cannot be recorded, or its run cannot be replayed.
+        OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with Store.open(f"chdb://{(folder / 'store').absolute()}") as store:
@@ -113,8 +116,8 @@ def build_set(
         passed: dict[str, Counter[str]] = {name: Counter() for name in pythons}
         for voice in range(VOICES):
             for program in PROGRAMS:
-                if program.name in pythons:
-                    wanted = -(-counts[program.name] // VOICES)
+                wanted = _share(counts.get(program.name, 0), voice)
+                if program.name in pythons and wanted:
                     done = planted(
                         store,
                         program,
@@ -128,6 +131,11 @@ def build_set(
                     passed[program.name].update(each["operator"] for each in done["faults"])
                     build(store, folder, licence="Apache-2.0")
                     yield done
+
+
+def _share(count: int, voice: int) -> int:
+    """Return the number of a program's faults that are planted in one voice."""
+    return count // VOICES + (voice < count % VOICES)
 
 
 def planted(
@@ -230,16 +238,27 @@ def _examined(injection: Injection) -> dict[str, Any]:
     }
 
 
-def installed(given: Sequence[str] = ()) -> dict[str, str]:
+def installed(given: Sequence[str] = (), only: Sequence[str] = ()) -> dict[str, str]:
     """Return the Pythons of the programs: those named, and this one where it has the framework.
 
+    Args:
+        given: names of programs, each with ``=`` and the path of its Python.
+        only: names of the programs that are wanted; all if empty.
+
     Raises:
-        MastTraceError: a name is not one of a program.
+        MastTraceError: a name is not one of a program, or there is no such Python.
     """
     named = dict(each.partition("=")[::2] for each in given)
-    if unknown := sorted(set(named) - {program.name for program in PROGRAMS}):
-        raise MastTraceError(f"there is no program {', '.join(unknown)}")
+    if unknown := sorted({*named, *only} - {program.name for program in PROGRAMS}):
+        known = ", ".join(program.name for program in PROGRAMS)
+        raise MastTraceError(f"there is no program {', '.join(unknown)}; there are {known}")
+    for program, python in named.items():
+        if shutil.which(python) is None:
+            raise MastTraceError(f"there is no Python {python or 'named'} for {program}")
     for program in PROGRAMS:
+        if only and program.name not in only:
+            named.pop(program.name, None)
+            continue
         look = (
             f"import importlib.util as u, sys; sys.exit(u.find_spec({program.package!r}) is None)"
         )
@@ -260,27 +279,37 @@ def _show(program: str, voice: int, state: Any) -> None:
 
 def main() -> None:
     """Build the set, and print a line for each program."""
+    try:
+        _build(_chosen())
+    except (MastTraceError, OSError) as error:
+        raise SystemExit(f"error: {error}") from error
+
+
+def _chosen() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of the set")
     parser.add_argument("--count", type=int, default=12, help="faults of each program")
+    parser.add_argument(
+        "--program", action="append", default=[], help="only this program; several at once"
+    )
     parser.add_argument("--seed", type=int, default=1, help="decides steps, numbers and phrasings")
     parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds of one replay")
-    chosen = parser.parse_args()
-    figures = []
-    counts = dict.fromkeys((program.name for program in PROGRAMS), chosen.count)
-    for each in build_set(
-        chosen.out, installed(chosen.python), counts, chosen.seed, chosen.timeout
-    ):
-        figures.append(each)
+    return parser.parse_args()
+
+
+def _build(chosen: argparse.Namespace) -> None:
+    pythons = installed(chosen.python, chosen.program)
+    if not pythons:
+        raise MastTraceError("none of the frameworks is installed here; name a Python by --python")
+    counts = dict.fromkeys(pythons, chosen.count)
+    for each in build_set(chosen.out, pythons, counts, chosen.seed, chosen.timeout):
         verdicts = Counter(fault["verdict"] for fault in each["faults"])
         told = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
         where = f"{each['program']}, voice {each['voice'] + 1} of {VOICES}"
         print(
             f"{where}: {told or each['refused'] or 'no fault'} in {each['seconds']} s", flush=True
         )
-    if not figures:
-        raise SystemExit("none of the frameworks is installed here; name a Python by --python")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ _WITHOUT_ROOT = """
         SELECT max(Root) AS Root, max(LastSeen) AS Seen FROM mast_run_states
         WHERE Day >= today() - 1
         GROUP BY Project, TraceId
-        HAVING Root = 0 AND Seen BETWEEN now64(3) - toIntervalDay(1)
+        HAVING Root = 0 AND max(Kind) = '' AND Seen BETWEEN now64(3) - toIntervalDay(1)
             AND now64(3) - toIntervalMillisecond({idle_ms:UInt64})
     )
 """

@@ -37,8 +37,8 @@ def nameless(row: Mapping[str, Any]) -> str:
         return ""
     when = f", {row['NamedAt']:%Y-%m-%d %H:%M} UTC" if row["NamedAt"] else ""
     return (
-        f"No name: the sentence of {row['NamedBy']} rested on no quote that its runs hold, or said more than they "
-        f"do{when}"
+        f"No name: {row['NamedBy']} gave no sentence that holds; its answer could not be read, rested on no quote "
+        f"of the runs, or said more than they do{when}"
     )
 
 

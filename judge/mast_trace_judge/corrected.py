@@ -49,7 +49,9 @@ class CorrectedStep(BaseModel):
             each.name.strip() and isinstance(parsed(each.arguments), dict)
             for each in self.tool_calls
         )
-        size = len(self.text) + sum(len(each.arguments) for each in self.tool_calls)
+        size = len(self.text) + sum(
+            len(each.name) + len(each.arguments) for each in self.tool_calls
+        )
         something = bool(self.text.strip() or self.tool_calls)
         return self.prompt >= WRITTEN_FROM and named and something and size <= _LONGEST
 

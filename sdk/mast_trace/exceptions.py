@@ -12,6 +12,7 @@
     `-- JudgeError
         |-- VerdictUnreadable
         |-- BudgetExhausted
+        |   `-- RunTokensExhausted
         `-- EndpointUnavailable
 
 The SDK raises only `ConfigurationError` and `InstrumentationError`, and only out of
@@ -57,6 +58,10 @@ class VerdictUnreadable(JudgeError):
 
 class BudgetExhausted(JudgeError):
     """The next call would exceed the token or cost budget of the run or the day."""
+
+
+class RunTokensExhausted(BudgetExhausted):
+    """The next call would exceed the tokens of the run, or of the one name; others can be asked about."""
 
 
 class EndpointUnavailable(JudgeError):

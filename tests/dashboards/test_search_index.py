@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.erasure import of_runs
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_collector.storage.search_index import (
     OLDEST,
+    SETTINGS,
     add_search_index,
     drop_search_index,
     has_search_index,
     narrowing,
 )
+from mast_trace_dashboards.mcp_server.reading import Reading
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.finding import text_search
+from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.finding.text_search import TextSearch
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage import Store
 
 NOW = datetime.now(timezone.utc)
 # Without the Kelvin sign: whether the engine itself takes it for a k depends on the rows beside it.
@@ -132,7 +133,7 @@ def test_a_rare_text_reads_few_rows(indexed: Store) -> None:
         plan = indexed.query(
             f"EXPLAIN indexes = 1 {query.sql}",
             query.values(text=text, **narrowing(text)),
-            settings=query.settings,
+            settings=query.wishes,
         )
         lines = [row["explain"].strip() for row in plan]
         skipped = lines[lines.index("Name: idx_texts") :]
@@ -163,6 +164,27 @@ def test_pages_use_it_in_projects_too(indexed: Store, monkeypatch: pytest.Monkey
             assert len(hits) == min(len(plain), text_search.MOST_HITS)
             assert {hit.span for hit in hits} <= {row["SpanId"] for row in plain}
             assert counted.spans == len(plain)
+
+
+def test_every_search_asks_the_index(indexed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of runs, the page of the search and assistants."""
+    indexed.insert("otel_traces", spans(random.Random(7), range(20)))
+    asked: list[Any] = []
+    original = Store.query
+
+    def query(self: Store, sql: str, params: Any = None, **more: Any) -> Any:
+        if params and "phrase" in params:
+            asked.append((params["word"], params["phrase"], dict(more["wishes"])))
+        return original(self, sql, params, **more)
+
+    monkeypatch.setattr(Store, "query", query)
+    filters = Filters.of({"text": "Refund"})
+    RunList(indexed, idle=60.0).page(filters)
+    TextSearch(indexed, filters, of_project=False).count()
+    Reading(indexed, idle=60.0).search("Refund", "", 5)
+    with_index = ("%refund%", "%refund%", SETTINGS)
+    assert len(asked) == 18
+    assert set(map(str, asked)) == {str(with_index if has_search_index(indexed) else ("", "", {}))}
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,9 @@ class Clients:
             raise StorageError(self._explain(error)) from error
         client.database = self._address.database
         ours = EMBEDDED if self._address.path else SERVER
-        _apply({name: ours[name] for name in ours.keys() - self._options["settings"]}, client)
+        wished = {name: ours[name] for name in ours.keys() - self._options["settings"]}
+        for name, value in settable(wished, client).items():
+            client.set_client_setting(name, value)
         if self._prepare is not None:
             self._prepare_or_close(client, self._prepare)
         return client
@@ -246,9 +248,11 @@ def _unreachable(error: Exception) -> bool:
     return isinstance(error, OperationalError) and getattr(error, "code", None) is None
 
 
-def _apply(settings: Mapping[str, str], client: Client) -> None:
-    """Apply the settings that the engine knows and this user may set."""
-    for name, value in settings.items():
-        setting = client.server_settings.get(name)
-        if setting is not None and not setting.readonly:
-            client.set_client_setting(name, value)
+def settable(settings: Mapping[str, Any], client: Client) -> dict[str, Any]:
+    """Return those of some settings that the engine knows and this client's user may set."""
+    known = client.server_settings
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in known and not known[name].readonly
+    }

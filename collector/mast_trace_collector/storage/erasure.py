@@ -57,7 +57,8 @@ _BY_RUN_END = (
     "mast_experiment_runs",
     "mast_lessons",
 )
-# The states come last: the rows of a run are found by them.
+# The states come last: the rows of a run are found by them. Sentences come after the patterns of runs, without
+# which no new sentence is stored.
 _ABOUT_RUNS = (
     "mast_verdicts",
     "mast_findings",
@@ -137,6 +138,14 @@ def of_runs(trace_ids: Sequence[str], *, project: str | None = None) -> list[Era
     ]
 
 
+def of_names(trace_ids: Sequence[str], *, project: str) -> list[Erasure]:
+    """Erase only the sentences on patterns that a model made from one of some runs of a project."""
+    return [
+        Erasure({_NAMES: each.conditions[_NAMES]}, each.params)
+        for each in of_runs(trace_ids, project=project)
+    ]
+
+
 def of_project(project: str) -> Erasure:
     """Erase all data of a project."""
     lookup = f"TraceId IN (SELECT TraceId FROM {_STATES} WHERE {_OURS}) AND {_NOBODY_ELSES}"  # noqa: S608
@@ -161,9 +170,9 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         # A run may be judged, or labelled, long after it ended.
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
+        **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in _BY_RUN_END},
         # A sentence is erased with the first of the runs that it quotes.
         _NAMES: f"{_OURS} AND ({early[_NAMES]} OR arrayExists(run -> run IN ({quoted}), TraceIds))",
-        **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in _BY_RUN_END},
         "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
         # A run's state has the day on which it was written, which is late for imported runs.
@@ -177,8 +186,9 @@ def runs_with(
 ) -> list[str]:
     """Return the ids of runs with one of ``attributes`` on a span, a log record or a resource.
 
-    With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs, also of runs whose spans
-    retention has left out.
+    With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs. A run whose spans retention has
+    left out is found by one user and one session alone, the last of its spans' in alphabetical order: a run of
+    several persons is not found by the others.
     """
     found: set[str] = set()
     for table, own in (("otel_traces", "SpanAttributes"), ("otel_logs", "LogAttributes")):

@@ -62,16 +62,17 @@ class ProjectStore(Store):
         params: Mapping[str, Any] | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        wishes: Mapping[str, Any] | None = None,
     ) -> list[dict[str, Any]]:
         """Return the rows of a SELECT; see `Store.query`.
 
         Raises:
             ValueError: the settings would replace the condition.
         """
-        if settings and _SETTING in settings:
+        if _SETTING in {**(settings or {}), **(wishes or {})}:
             raise ValueError(f"{_SETTING} is this store's own setting")
         self._renew()
-        return super().query(sql, params, settings=settings)
+        return super().query(sql, params, settings=settings, wishes=wishes)
 
     def insert_columns(
         self,

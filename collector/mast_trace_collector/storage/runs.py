@@ -72,6 +72,7 @@ _CANDIDATES = """
           AND s.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out
               WHERE RunSeen >= today() - {lookback_days:UInt32} - 1)
         GROUP BY RunKey
+        HAVING max(s.Kind) = ''
     ) AS runs
     LEFT JOIN
     (
@@ -148,7 +149,9 @@ def finished_runs(
     lookback_days: int = 7,
     recent: float | None = None,
 ) -> list[RunSummary]:
-    """Return runs that are finished and not judged with their present content, oldest first.
+    """Return programs' own runs that are finished and not judged with their present content, oldest first.
+
+    A replay is none: it has a kind.
 
     Args:
         store: the database.

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_collector.storage.retention import stored_table
+from mast_trace_collector.storage.store import error_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,8 @@ SETTINGS: Final = {"optimize_functions_to_subcolumns": 0}
 """With it newer engines read an attribute by another expression than the one that is indexed."""
 
 _TABLE = "otel_traces"
+_REFUSED = 497
+"""ClickHouse's error of a user who lacks a right."""
 _SHORTEST = 4
 """Characters from which on the engine looks for a part of a word in the index."""
 _RUN = re.compile(r"[A-Za-z0-9]+")
@@ -72,13 +75,25 @@ def drop_search_index(store: Store) -> None:
 
 
 def has_search_index(store: Store) -> bool:
-    """Return whether texts are indexed, also where the store is that of a project."""
+    """Return whether an index on texts is known, also where the store is that of a project.
+
+    None is known to a user who may not read the list of indexes, as readers of our own ClickHouse address: their
+    searches read all texts.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
     whole = store.whole if isinstance(store, ProjectStore) else store
-    rows = whole.query(
-        "SELECT name FROM system.data_skipping_indices "
-        "WHERE database = currentDatabase() AND table = {table:String} AND name = {index:String}",
-        {"table": stored_table(whole, _TABLE)[0], "index": INDEX},
-    )
+    try:
+        rows = whole.query(
+            "SELECT name FROM system.data_skipping_indices "
+            "WHERE database = currentDatabase() AND table = {table:String} AND name = {index:String}",
+            {"table": stored_table(whole, _TABLE)[0], "index": INDEX},
+        )
+    except StorageError as error:
+        if error_code(error) == _REFUSED:
+            return False
+        raise
     return bool(rows)
 
 
@@ -95,6 +110,16 @@ def narrowing(text: str) -> Mapping[str, str]:
         return {}
     escaped = _SPECIAL.sub(r"\\\1", text.lower())
     return {"word": f"%{longest.lower()}%", "phrase": f"%{escaped}%" if text.isascii() else ""}
+
+
+def narrowed(store: Store, text: str) -> Mapping[str, str]:
+    """Return the parameters of `NARROWED` for a text if an index answers them; none otherwise.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    asked = narrowing(text)
+    return asked if asked and has_search_index(store) else {}
 
 
 def _size(text: str) -> int:

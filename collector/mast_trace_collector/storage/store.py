@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from mast_trace_collector.storage.address import Address, parse_address
-from mast_trace_collector.storage.clients import Clients
+from mast_trace_collector.storage.clients import Clients, settable
 from mast_trace_collector.storage.embedded import DEFAULT_MEMORY_LIMIT
 from mast_trace_collector.storage.span_sql import literal
 
@@ -109,12 +109,20 @@ class Store:
         params: Mapping[str, Any] | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        wishes: Mapping[str, Any] | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the rows of a SELECT; ``{name:Type}`` in the text is bound by the server."""
+        """Return the rows of a SELECT.
+
+        Args:
+            sql: the statement; ``{name:Type}`` in it is bound by the server.
+            params: the values of these.
+            settings: ClickHouse settings without which the statement must not run.
+            wishes: ClickHouse settings that change no row, only the way to it: each is left out where the
+                engine does not know it or this user may not set it.
+        """
         with self._clients.borrow() as client:
-            result = client.query(
-                sql, parameters=_encodable(dict(params or {})), settings=dict(settings or {})
-            )
+            given = {**settable(wishes or {}, client), **(settings or {})}
+            result = client.query(sql, parameters=_encodable(dict(params or {})), settings=given)
             return list(result.named_results())
 
     def describe(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:

@@ -146,7 +146,13 @@ def plant(
                 raise NotFound(f"there is no run {name}")
             recorded = read_alone(store, run)
             passed = Counter(each.operator for one in done for each in one.injections)
-            told = sentences.for_run(store, run, recorded, operator or ()) if sentences else None
+            # A run that `inject` refuses at once needs no sentences, and the model would be paid for them.
+            fit = setup.oracle or recorded.outcome == "success"
+            told = (
+                sentences.for_run(store, run, recorded, operator or ())
+                if sentences and fit
+                else None
+            )
             try:
                 with going_on(command), progress_bar(None) as changed:
                     made = inject(

@@ -69,7 +69,8 @@ def decision_words(found: FitReport) -> str:
         else points(made.new - made.old, made.difference)
     )
     what = "is better than" if made.better else "is not shown to be better than"
-    return f"The profile {what} {made.compared_with}, on {made.on}: {told}, {around}."
+    but = f"; but {made.held_back}" if made.held_back else ""
+    return f"The profile {what} {made.compared_with}, on {made.on}: {told}, {around}{but}."
 
 
 def _labels(found: FitReport) -> str:

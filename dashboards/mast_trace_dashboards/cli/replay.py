@@ -44,6 +44,7 @@ from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.replay import replay as replay_program
 from mast_trace_judge.replay.arm_runner import ArmSettings
 from mast_trace_judge.replay.commands import split_command
+from mast_trace_judge.replay.continued import continued
 from mast_trace_judge.replay.known_prices import known_prices
 from mast_trace_judge.replay.oracle import oracle_of
 from mast_trace_judge.replay.process import Limits
@@ -128,8 +129,7 @@ def replay(
     if arm is not None and out is not None and repeat > 1:
         raise ConfigurationError(f"--out holds one replay, and --repeat asks for {repeat}")
     with open_store(url, data_dir, config) as store:
-        recorded = _recorded(store, resolve_run(store, run, project), project)
-        earlier = _continued(store, recorded, project)
+        recorded, earlier = _recorded(store, resolve_run(store, run, project), project)
     tools = ["*" if name == "all" else name for name in live_tools or ()]
     if arm is not None:
         limits = Limits(
@@ -168,23 +168,16 @@ def replay(
         raise typer.Exit(1)
 
 
-def _recorded(store: Store, trace_id: str, project: str | None) -> Trajectory:
+def _recorded(
+    store: Store, trace_id: str, project: str | None
+) -> tuple[Trajectory, tuple[Trajectory, ...]]:
+    """Return a run, and the interrupted runs that it continues."""
     found = find_run(store, trace_id, project)
     summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
     if summary is None:
         raise NotFound(f"there is no run {trace_id}")
-    return read_alone(store, summary)
-
-
-def _continued(store: Store, run: Trajectory, project: str | None) -> list[Trajectory]:
-    """Return the interrupted runs that a run continues, the first one first."""
-    found: list[Trajectory] = []
-    seen = {run.trace_id}
-    while run.resumes and run.resumes not in seen:
-        seen.add(run.resumes)
-        run = _recorded(store, run.resumes, project)
-        found.insert(0, run)
-    return found
+    recorded = read_alone(store, summary)
+    return recorded, continued(store, summary, recorded)
 
 
 def _asking(oracle: Oracle | None) -> Callable[[str], bool] | None:

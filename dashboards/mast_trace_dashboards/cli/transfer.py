@@ -68,8 +68,8 @@ def import_files(
 
     The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
     Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, published sets, and files of
-    `mast-trace export` (`--formats` lists all). Planted faults in a folder of `mast-trace dataset build` keep
-    their labels, and are in no list of runs. Files may be compressed (gzip, Zstandard).
+    `mast-trace export` (`--formats` lists all). Labels in a folder of `mast-trace dataset build` are
+    kept; its planted faults are in no list of runs. Files may be compressed (gzip, Zstandard).
     Unreadable lines are listed, the others are stored, and the exit status is 1.
 
     Examples: `mast-trace import chat.json runs.jsonl.gz` ·
@@ -127,9 +127,11 @@ def _without_sets(
                 continue
             told = f"read {folder} as labelled set: {taken.faults} planted faults, {taken.new_faults} new"
             if taken.failures:
+                told += f"; {taken.failures} real failures, as runs, {taken.new_labels} new labels"
+            if taken.without_label:
                 told += (
-                    f"; {taken.failures} real failures, as runs without their labels, which "
-                    f"`judge fit --dataset {folder}` reads"
+                    f"; {taken.without_label} of them without a label, because the set does not have what replays have "
+                    f"shown: `judge fit --dataset {folder}` reads it"
                 )
             console().print(plain(f"{told}."), soft_wrap=True)
     return [path for path in files if path not in folders]

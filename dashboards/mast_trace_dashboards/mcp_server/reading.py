@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.replay.comparison import first_difference
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_collector.storage.search_index import has_search_index, narrowing
+from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
 from mast_trace_dashboards.printable import json_text
@@ -68,8 +68,7 @@ class Reading:
         if not text.strip():
             raise NotFound("the text to search for is empty")
         given: dict[str, Any] = {"since": parse_time(since)} if since else {}
-        if (narrowed := narrowing(text)) and has_search_index(self._store):
-            given.update(narrowed)
+        given.update(narrowed(self._store, text))
         limit = _within(limit, MOST_RUNS)
         rows = QUERIES["search"].run(self._store, text=text, limit=limit + 1, **given)
         return {"runs": rows[:limit], "more": len(rows) > limit}

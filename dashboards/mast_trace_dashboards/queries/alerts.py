@@ -199,6 +199,7 @@ FROM (
   WHERE RunKey GLOBAL IN (SELECT RunKey FROM mast_run_states
       WHERE Start > {until:DateTime64(3)} - toIntervalHour(26) AND Start <= {until:DateTime64(3)})
   GROUP BY RunKey
+  HAVING max(Kind) = ''
 )
 WHERE Start > {until:DateTime64(3)} - toIntervalHour(26) AND Start <= {until:DateTime64(3)}
 GROUP BY ServiceName

@@ -12,7 +12,7 @@ COST_OF_CALLS: Final = Query(
     name="cost_of_calls",
     meaning="The model calls of runs with their cost, by time.",
     template=f"""
-SELECT TraceId, SpanId, toString(Agent) AS Agent, Model, Input AS InputTokens,
+SELECT TraceId, SpanId, toString(Agent) AS Agent, Model, Sent AS InputTokens,
     CacheRead AS CacheReadTokens, CacheWrite AS CacheWriteTokens, Output AS OutputTokens,
     if(isNull(MicroUsd), NULL, toFloat64(assumeNotNull(MicroUsd)) / 1000000) AS Cost,
     After, Again AS Retry

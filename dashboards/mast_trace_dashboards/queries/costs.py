@@ -11,10 +11,10 @@ from mast_trace_dashboards.queries.sql import BUCKET, IS_SHOWN, OWNERS, RANGE, S
 _PARAMS: Final = {**RANGE, **OWNERS, **ONLY}
 _LIMIT: Final = {"limit": Param("UInt32", 100, "most rows to return")}
 _SUMS: Final = f"""count() AS Calls, uniqExact(Project, TraceId) AS Runs,
-    sum(Input) AS InputTokens, sum(CacheRead) AS CacheReadTokens, sum(CacheWrite) AS CacheWriteTokens,
+    sum(Sent) AS InputTokens, sum(CacheRead) AS CacheReadTokens, sum(CacheWrite) AS CacheWriteTokens,
     sum(Output) AS OutputTokens, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls,
     arraySort(groupUniqArrayIf(20)(Model, isNull(MicroUsd))) AS UnpricedModels,
-    sumIf(Input + Output, After) AS TokensAfter, {usd("After")} AS CostAfter,
+    sumIf(Sent + Output, After) AS TokensAfter, {usd("After")} AS CostAfter,
     countIf(After AND isNull(MicroUsd)) AS UnpricedAfter,
     countIf(Again) AS Retries, {usd("Again")} AS RetryCost, sum(Resent) AS ResentTokens"""
 _COLUMNS: Final = {
@@ -95,7 +95,7 @@ COST_BY_TOOL: Final = Query(
     meaning="The cost of the model calls that asked for tools, most expensive first.",
     template=f"""
 SELECT Tool AS Key, count() AS Uses, uniqExact(Project, TraceId) AS Runs,
-    sum((Input + Output) * Share) AS Tokens,
+    sum((Sent + Output) * Share) AS Tokens,
     sumOrNull(toFloat64(MicroUsd) * Share) / 1000000 AS Cost,
     countIf(isNull(MicroUsd)) AS UnpricedUses
 FROM ({_TOOLS})

@@ -24,10 +24,11 @@ _TRIALS: Final = f"""SELECT e.OwnProject AS OwnProject, e.OfExperiment AS OfExpe
   LEFT JOIN (
     SELECT toString(Project) AS RunProject, TraceId AS RunId, Outcome AS Known,
       arrayMap(agent -> toString(agent), Agents) AS Acting,
-      toUInt64(InputTokens) + toUInt64(OutputTokens) AS Used
+      toUInt64(InputTokens) + toUInt64(OutputTokens) AS Used, Kind AS OfKind
     FROM mast_runs
     WHERE TraceId GLOBAL IN (SELECT TraceId FROM mast_experiment_runs WHERE Experiment != '')
   ) AS m ON m.RunProject = e.OwnProject AND m.RunId = e.OfRun
+  WHERE m.OfKind = ''
   UNION ALL
   SELECT toString(Project) AS OwnProject, Name AS OfExperiment, Arms.1 AS OfArm, '' AS OfTask, '' AS OfService,
     '' AS Given, '' AS OfRun, toDateTime64(0, 9) AS Begun, '' AS Known, CAST([], 'Array(String)') AS Acting,

@@ -14,6 +14,10 @@ _WHICH = """Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64
     AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
     AND (empty({frameworks:Array(String)}) OR has({frameworks:Array(String)}, Framework))"""
 _SPANS = f"otel_traces\n  WHERE {_WHICH}"
+# A replay may say what it is in its root alone. Its states come no earlier than its spans begin.
+_OF_RUNS = """(Project, TraceId) GLOBAL NOT IN (
+      SELECT Project, TraceId FROM mast_run_states
+      WHERE Kind != '' AND Day >= toDate({since:DateTime64(3)}) - 1)"""
 _ELSEWHERE = counted_elsewhere(_WHICH)
 
 HANDOFFS: Final = Query(
@@ -23,7 +27,7 @@ HANDOFFS: Final = Query(
 SELECT AgentName AS Source, HandoffTarget AS Target, uniqExact({SPAN}) AS Times,
     uniqExact(TraceId) AS Runs, uniqExactIf({SPAN}, StatusCode = 'Error') AS Failed
 FROM {_SPANS}
-    AND HandoffTarget != ''
+    AND HandoffTarget != '' AND {_OF_RUNS}
 GROUP BY Source, Target
 ORDER BY Times DESC, Source, Target
 LIMIT {{limit:UInt32}}""",
@@ -46,7 +50,7 @@ SELECT ToolName AS Tool, AgentName AS Agent, uniqExact({SPAN}) AS Calls,
     anyLastIf(StatusMessage, StatusCode = 'Error') AS LastError
 FROM {_SPANS}
     AND Operation = 'execute_tool'
-    AND {SPAN} GLOBAL NOT IN ({_ELSEWHERE})
+    AND {SPAN} GLOBAL NOT IN ({_ELSEWHERE}) AND {_OF_RUNS}
 GROUP BY Tool, Agent
 ORDER BY Failed DESC, Calls DESC, Tool, Agent
 LIMIT {{limit:UInt32}}""",

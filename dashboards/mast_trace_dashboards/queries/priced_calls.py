@@ -12,7 +12,7 @@ from typing import Final
 from mast_trace import semconv
 from mast_trace_collector.storage.span_sql import field, literal
 from mast_trace_dashboards.queries.query import Param
-from mast_trace_dashboards.queries.sql import OWNED
+from mast_trace_dashboards.queries.sql import OF_PROGRAMS, OWNED
 from mast_trace_judge.pricing.stored_prices import PROVIDER
 from mast_trace_judge.proof import WITHOUT_A_STEP
 
@@ -22,14 +22,16 @@ RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId)))
     AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    AND {OWNED}"""
-"""The runs whose calls are priced. Candidates are found first, so that no other runs are merged."""
+    AND ({OF_PROGRAMS} OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
+"""The runs whose calls are priced; a replay's only where it is named. Candidates are found first, so that no other
+runs are merged.
+"""
 _OF_RUNS = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))"
 _REQUEST = f"""sipHash64(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}])"""
 _NUMBER = "least(toUInt64OrZero({}), 0xFFFFFFFF)"
 _STORED = f"""SELECT Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration, Model,
     toString(AgentName) AS OwnAgent, {PROVIDER} AS Provider,
-    toUInt64(InputTokens) AS Input, toUInt64(OutputTokens) AS Output,
+    toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
     {_NUMBER.format(field("cache_read_tokens"))} AS CacheRead,
     {_NUMBER.format(field("cache_write_tokens"))} AS CacheWrite,
     if(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}] = '', 0, {_REQUEST}) AS Request,
@@ -37,15 +39,15 @@ _STORED = f"""SELECT Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration
       1 + cityHash64(ScopeName) % 255) AS Source
   FROM otel_traces
   WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {_OF_RUNS}
-  ORDER BY Input DESC, Output DESC
+  ORDER BY Sent DESC, Output DESC
   LIMIT 1 BY Project, TraceId, SpanId"""
 _COUNTED = f"""SELECT * FROM (
     SELECT *, row_number() OVER (
-        PARTITION BY Project, TraceId, Source, Input, Output ORDER BY Timestamp, SpanId) AS Nth
+        PARTITION BY Project, TraceId, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
     FROM ({_STORED})
   )
   ORDER BY Source
-  LIMIT 1 BY Project, TraceId, Input, Output, Nth"""
+  LIMIT 1 BY Project, TraceId, Sent, Output, Nth"""
 _AGENTS = f"""SELECT Project, TraceId, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
     WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
     LIMIT 1 BY Project, TraceId, SpanId"""
@@ -72,27 +74,27 @@ DECIDED: Final = f"""SELECT Project, TraceId, min(Timestamp) AS DecidedAt FROM o
   WHERE {_OF_RUNS} AND (Project, TraceId, SpanId) GLOBAL IN (SELECT Project, TraceId, SpanId FROM ({_DECIDED}))
   GROUP BY Project, TraceId"""
 """The time of the decisive step of each run that has one."""
-_PRICES = """SELECT Project, Model, Provider, arrayZip(`Bands.Since`, `Bands.Begin`, `Bands.End`,
-      `Bands.Above`, `Bands.Input`, `Bands.CacheRead`, `Bands.CacheWrite`, `Bands.Output`,
-      `Bands.Calls`) AS Bands
+# Bands as a whole: readers of our own ClickHouse address may not write the name of its part Input. The parts are
+# Since, Begin, End, Above, Input, CacheRead, CacheWrite, Output, Calls, in this order.
+_PRICES = """SELECT Project, Model, Provider, Bands
     FROM mast_prices
     ORDER BY PricedAt DESC LIMIT 1 BY Project, Model, Provider"""
 _SECOND = "toUInt32(toUnixTimestamp(c.Timestamp) % 86400)"
 _BAND = f"""arrayFilter(b -> toDate(c.Timestamp, 'UTC') >= b.1
         AND if(b.2 <= b.3, {_SECOND} >= b.2 AND {_SECOND} < b.3, {_SECOND} >= b.2 OR {_SECOND} < b.3)
-        AND toInt64(c.Input) > b.4, p.Bands)"""
-_FRESH = "toUInt64(greatest(toInt64(c.Input) - toInt64(c.CacheRead) - toInt64(c.CacheWrite), 0))"
+        AND toInt64(c.Sent) > b.4, p.Bands)"""
+_FRESH = "toUInt64(greatest(toInt64(c.Sent) - toInt64(c.CacheRead) - toInt64(c.CacheWrite), 0))"
 _COST = f"""if(empty(applying), NULL,
       {_FRESH} * band.5 + c.CacheRead * band.6 + c.CacheWrite * band.7 + c.Output * band.8 + band.9)"""
 CALLS: Final = f"""SELECT c.Project AS Project, c.TraceId AS TraceId, c.SpanId AS SpanId,
     c.Timestamp AS Timestamp, toString(c.Model) AS Model, c.Provider AS Provider, c.Agent AS Agent,
-    c.Input AS Input, c.CacheRead AS CacheRead, c.CacheWrite AS CacheWrite, c.Output AS Output,
+    c.Sent AS Sent, c.CacheRead AS CacheRead, c.CacheWrite AS CacheWrite, c.Output AS Output,
     c.Again AS Again, c.Resent AS Resent,
     {_BAND} AS applying, applying[-1] AS band, {_COST} AS MicroUsd,
     d.TraceId != '' AS Decided, Decided AND c.Timestamp > d.DecidedAt AS After
   FROM (
     SELECT *, Request != 0 AND Request = lagInFrame(Request) OVER same AS Again,
-      least(Input, lagInFrame(Input + Output) OVER same) AS Resent
+      least(Sent, lagInFrame(Sent + Output) OVER same) AS Resent
     FROM (
       SELECT s.*, if(s.OwnAgent != '', s.OwnAgent, a.TurnOf) AS Agent
       FROM ({_COUNTED}) AS s

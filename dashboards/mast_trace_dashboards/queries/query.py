@@ -47,7 +47,8 @@ class Query:
         template: the text, with ``{name:Type}`` for each parameter.
         params: by name.
         columns: by name, in the order of the result.
-        settings: of the engine; they change no row.
+        wishes: settings of the engine that change no row, sent where the user may set them; see `Store.query`.
+        wishes_with: the parameter without which they are not sent; empty: always sent.
     """
 
     name: str
@@ -55,7 +56,8 @@ class Query:
     template: str
     params: Mapping[str, Param]
     columns: Mapping[str, Column]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    wishes: Mapping[str, Any] = field(default_factory=dict)
+    wishes_with: str = ""
 
     @property
     def sql(self) -> str:
@@ -74,7 +76,9 @@ class Query:
 
     def run(self, store: Store, **given: Any) -> list[dict[str, Any]]:
         """Return the rows, in the query's order."""
-        return store.query(self.sql, self.values(**given), settings=self.settings)
+        values = self.values(**given)
+        wished = not self.wishes_with or values[self.wishes_with]
+        return store.query(self.sql, values, wishes=self.wishes if wished else {})
 
     def one(self, store: Store, **given: Any) -> dict[str, Any] | None:
         """Return the first row; None if there is none."""

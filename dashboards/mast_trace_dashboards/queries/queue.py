@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import IS_SHOWN, OWNED, OWNERS, RANGE, SHOWN
+from mast_trace_dashboards.queries.sql import IS_SHOWN, OF_PROGRAMS, OWNED, OWNERS, RANGE, SHOWN
 
 _VERDICTS = f"""SELECT Project, TraceId, RunStart, ServiceName, Framework, Name, Steps,
       if(RunOutcome != '', RunOutcome, '') AS Recorded, toString(Outcome) AS Judged,
@@ -15,7 +15,7 @@ _VERDICTS = f"""SELECT Project, TraceId, RunStart, ServiceName, Framework, Name,
         arrayMap(code -> toString(code), `Modes.Code`), `Modes.Probability`)) AS ShownModes
     FROM mast_verdicts
     WHERE RunStart >= {{since:DateTime64(3)}} AND RunStart < {{until:DateTime64(3)}}
-      AND Status = 'ok'
+      AND Status = 'ok' AND {OF_PROGRAMS}
     ORDER BY JudgedAt DESC
     LIMIT 1 BY Project, TraceId"""
 _LABELS = """SELECT Project, TraceId, count() AS Labels,

@@ -97,6 +97,7 @@ _FROM = f"""SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND intDiv(toUnixTimestamp64Nano(Start), 1000) * 1000 <= {{before:Int64}}
       GROUP BY RunKey
+      HAVING max(Kind) = ''
       ORDER BY Begun DESC
       LIMIT {{limit:UInt32}} + 200
     )"""

@@ -46,7 +46,8 @@ LIMIT {{limit:UInt32}}""",
         "TraceId": Column("String"),
         "Hits": Column("UInt64", "spans in which it occurs"),
     },
-    settings=SETTINGS,
+    wishes=SETTINGS,
+    wishes_with="word",
 )
 
 _AROUND: Final = 120
@@ -95,7 +96,8 @@ ORDER BY Timestamp DESC, TraceId, SpanId""",
         "Passage": Column("String", "the text around it"),
         "CutBefore": Column("UInt8", "1 where text before the passage was cut off"),
     },
-    settings=SETTINGS,
+    wishes=SETTINGS,
+    wishes_with="word",
 )
 
 SEARCH_COUNT: Final = Query(
@@ -118,5 +120,6 @@ WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)
         **_NARROWING,
     },
     columns={"Spans": Column("UInt64"), "Runs": Column("UInt64")},
-    settings=SETTINGS,
+    wishes=SETTINGS,
+    wishes_with="word",
 )

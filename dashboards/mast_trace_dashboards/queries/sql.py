@@ -49,9 +49,10 @@ SHOWN: Final = {
 }
 IS_SHOWN: Final = "probability >= toFloat32({at_least:Float64})"
 """A condition on a finding's ``probability``, which is stored in 32 bits."""
-SHOWN_BITS: Final = f"""bitAnd(ExaminedBits, arrayReduce('groupBitOr', arrayMap((code, probability) ->
+# The sum of different bits is all of them; readers of our own ClickHouse address may not call arrayReduce.
+SHOWN_BITS: Final = f"""bitAnd(ExaminedBits, toUInt16(arraySum(arrayDistinct(arrayMap((code, probability) ->
       if({IS_SHOWN}, transform(toString(code), {CODES}, {_BITS}, 0), 0),
-      `Modes.Code`, `Modes.Probability`)))"""
+      `Modes.Code`, `Modes.Probability`)))))"""
 """The modes that a verdict shows. A verdict that does not record its examined modes counts in no
 share.
 """
@@ -79,11 +80,14 @@ OWNED: Final = """(empty({projects:Array(String)}) OR has({projects:Array(String
     AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
     AND (empty({frameworks:Array(String)}) OR has({frameworks:Array(String)}, Framework))"""
 
+OF_PROGRAMS: Final = "Kind = ''"
+"""A condition on a run, a state of it or a verdict on it: a program's own, and no replay, which is not counted."""
+
 RUNS: Final = f"""SELECT * FROM mast_runs
   WHERE RunKey IN (SELECT RunKey FROM mast_run_states
       WHERE Start >= {_SINCE} AND Start < {_UNTIL})
     AND Start >= {_SINCE} AND Start < {_UNTIL}
-    AND {OWNED}"""
+    AND {OF_PROGRAMS} AND {OWNED}"""
 """The runs of a time range, aggregated from all their states. Candidates are found first, so that
 no other runs are merged: a run that starts in the range has a state in it.
 """
@@ -94,7 +98,7 @@ COUNTED_RUNS: Final = f"""SELECT RunKey, any(Project) AS Project, max(ServiceNam
   WHERE RunKey GLOBAL IN (SELECT RunKey FROM mast_run_states
       WHERE Start >= {_SINCE} AND Start < {_UNTIL})
   GROUP BY RunKey
-  HAVING Begun >= {_SINCE} AND Begun < {_UNTIL} AND {OWNED}"""
+  HAVING Begun >= {_SINCE} AND Begun < {_UNTIL} AND max(Kind) = '' AND {OWNED}"""
 """As RUNS, with only the columns needed for counting."""
 
 
@@ -105,7 +109,7 @@ def newest(which: str, *columns: str) -> str:
     of grouping; only the verdicts of these keys are compared, and where there are none, ClickHouse
     skips that part before it reads.
     """
-    wanted = ", ".join(columns)
+    wanted, which = ", ".join(columns), f"{which} AND {OF_PROGRAMS}"
     return f"""WITH (
     SELECT arrayDistinct(arrayFilter((key, last) -> key = last,
       keys, arraySlice(arrayPushFront(keys, 0), 1, length(keys))))
@@ -128,7 +132,7 @@ STARTED: Final = f"RunStart >= {_SINCE} AND RunStart < {_UNTIL}"
 """A condition on verdicts: their runs lie in a time range."""
 VERDICTS: Final = f"""SELECT * FROM (
     SELECT * FROM mast_findings
-    WHERE {STARTED}
+    WHERE {STARTED} AND {OF_PROGRAMS}
     ORDER BY JudgedAt DESC
     LIMIT 1 BY RunKey
   )
@@ -186,10 +190,12 @@ _FIRST_SEEN = f"""(SELECT if(countIf(RunSeen != 0) = 0, now64(3), minIf(RunSeen,
         FROM mast_findings WHERE {STARTED})"""
 _OPEN = f"""SELECT groupUniqArray(s.RunKey)
   FROM (
-    SELECT RunKey, LastSeen, 1 AS Started FROM mast_run_states WHERE {_IN_RANGE}
+    SELECT RunKey, LastSeen, 1 AS Started FROM mast_run_states
+    WHERE {_IN_RANGE} AND {OF_PROGRAMS}
     UNION ALL
     SELECT RunKey, LastSeen, 0 AS Started FROM mast_run_states
     WHERE Day >= toDate({_FIRST_SEEN}) - 1 AND LastSeen > {_FIRST_SEEN} AND NOT ({_IN_RANGE})
+      AND {OF_PROGRAMS}
   ) AS s
   LEFT JOIN (
     SELECT RunKey, RunSeen FROM mast_findings WHERE {STARTED}
@@ -246,7 +252,7 @@ _TOLD_VERDICTS = f"""SELECT RunKey, {_TOLD} FROM mast_findings
 # Without open runs, the condition is constant false and nothing is read.
 _OPEN_RUNS = f"""SELECT * FROM mast_runs
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
-      AND Start >= {_SINCE} AND Start < {_UNTIL}"""
+      AND Start >= {_SINCE} AND Start < {_UNTIL} AND {OF_PROGRAMS}"""
 _OPEN_VERDICTS = """SELECT RunKey, Fingerprint, Status, Outcome FROM mast_findings
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
     ORDER BY JudgedAt DESC
@@ -269,7 +275,7 @@ SELECT * FROM (
     multiIf(v.RunOutcome != '', v.RunOutcome, v.Status = 'ok', v.Outcome, '') AS Outcome,
     if(v.Status = 'ok', 'judged', 'unscored') AS State
   FROM mast_findings AS v
-  WHERE {STARTED} AND (empty(open) OR RunKey NOT IN (SELECT arrayJoin(open)))
+  WHERE {STARTED} AND {OF_PROGRAMS} AND (empty(open) OR RunKey NOT IN (SELECT arrayJoin(open)))
   ORDER BY JudgedAt DESC
   LIMIT 1 BY RunKey
   UNION ALL
@@ -307,7 +313,7 @@ SELECT * FROM (
     if(RunOutcome != '', RunOutcome, v.Outcome) AS Outcome, ExaminedBits, {SHOWN_BITS} AS ShownBits,
     DecisiveAgent, DecisiveProbability, Calibrated, Status, RunKey, Fingerprint, DecisiveStep
   FROM mast_findings AS v
-  WHERE {STARTED} AND NOT {_OLD}
+  WHERE {STARTED} AND {OF_PROGRAMS} AND NOT {_OLD}
   ORDER BY JudgedAt DESC
   LIMIT 1 BY RunKey
   UNION ALL

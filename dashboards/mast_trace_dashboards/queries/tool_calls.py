@@ -52,7 +52,7 @@ def counted_elsewhere(which: str) -> str:
   ) AS possible
   SELECT sipHash128(Project, TraceId, (arrayJoin(arrayFilter(i -> arrayExists(
       o -> has(arrayFold(
-          (path, _) -> if(path[-1] = '', path, arrayPushBack(path, parents[indexOf(ids, path[-1])])),
+          (path, turn) -> if(path[-1] = '', path, arrayPushBack(path, parents[indexOf(ids, path[-1])])),
           range({LEVELS}), [i.2]), o.1) AND {_ONE_CALL},
       tools), tools)) AS inner).1) AS Span
   FROM (

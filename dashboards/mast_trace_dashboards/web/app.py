@@ -34,6 +34,7 @@ from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.conversation.labels import label_of
+from mast_trace_dashboards.web.finding.blind import QUEUE
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.lessons import Lessons
@@ -105,13 +106,20 @@ def web_app(
 
 
 def _of_visitor(request: Request) -> dict[str, Any]:
-    """Return the variables of every page: its visitor, and the project that an operator selected."""
+    """Return the variables of every page: its visitor, and the parameters that its links keep.
+
+    ``of_project`` names the project that an operator selected; ``of_view`` says in addition that the page was
+    opened from the queue, which links to pages of the same run have to keep, so that these are blind too.
+    """
     visitor, chosen = visitor_or_none(request), request.query_params.get("project", "")
     looks_at_one = visitor is not None and visitor.project is None and chosen
-    return {
-        "visitor": visitor,
-        "of_project": f"?{urlencode({'project': chosen})}" if looks_at_one else "",
-    }
+    kept = {"project": chosen} if looks_at_one else {}
+    queued = {QUEUE: "1"} if QUEUE in request.query_params else {}
+    return {"visitor": visitor, "of_project": _query(kept), "of_view": _query({**kept, **queued})}
+
+
+def _query(kept: Mapping[str, str]) -> str:
+    return f"?{urlencode(kept)}" if kept else ""
 
 
 def _pages(views: Views) -> list[Route]:

@@ -133,7 +133,7 @@ class Pages(PatternPages):
     async def steps(self, request: Request) -> Response:
         """Answer with further steps of a long run: one page at most, from one number up to another."""
         begin = _number(request.query_params.get("from", "0"))
-        opened, _, blind = await asyncio.to_thread(self._seen_by, request)
+        opened, _, _ = await asyncio.to_thread(self._seen_by, request)
         page = await asyncio.to_thread(lambda: opened.page)
         end = min(_number(request.query_params.get("to", str(page.count))), page.count)
         rows = await asyncio.to_thread(page.rows, begin, min(begin + PAGE, end))
@@ -143,7 +143,6 @@ class Pages(PatternPages):
             blocks=list(blocks(rows)),
             next=begin + PAGE,
             end=end,
-            blind=blind,
             run_id=opened.stored.trace_id,
             run_project=opened.stored.project,
         )
@@ -166,7 +165,7 @@ class Pages(PatternPages):
     async def download(self, request: Request) -> Response:
         """Answer with a run as JSON: the trajectory and its verdict, or the spans as OTLP."""
         trace_id = request.path_params["run"]
-        opened = await asyncio.to_thread(self._open, trace_id)
+        opened, _, _ = await asyncio.to_thread(self._seen_by, request)
         kind = request.path_params["kind"]
         if kind == "otlp":
             body = as_otlp_json(opened.stored.spans.read())
@@ -213,14 +212,14 @@ class Pages(PatternPages):
             raise HTTPException(400, "Choose exactly two runs in the list to compare them.")
         left, right = [await asyncio.to_thread(self._open, trace_id) for trace_id in chosen]
         values = await asyncio.to_thread(two_stored, left, right)
-        return self._html(request, "compare.html", **values, modes=FAILURE_MODES)
+        return self._html(request, "compare.html", **values, modes=FAILURE_MODES, blind=False)
 
     async def compare_file(self, request: Request) -> Response:
         """Answer with a stored run beside the run of a file, which is not kept."""
-        opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        opened, _, blind = await asyncio.to_thread(self._seen_by, request)
         run = await read_upload(request)
         values = await asyncio.to_thread(stored_and_file, opened, run)
-        return self._html(request, "compare.html", **values, modes=FAILURE_MODES)
+        return self._html(request, "compare.html", **values, modes=FAILURE_MODES, blind=blind)
 
     async def judge(self, request: Request) -> Response:
         """Answer with the judge's health."""

@@ -39,11 +39,11 @@ class Blamed:
     """The agents that a verdict names.
 
     Attributes:
-        decisive: who acts in the decisive step; empty if there is none.
+        decisive: who acts in the decisive step, empty if that agent is unknown; None if there is no such step.
         modes: who act in the steps of failure modes.
     """
 
-    decisive: str = ""
+    decisive: str | None = None
     modes: frozenset[str] = frozenset()
 
 
@@ -117,7 +117,9 @@ class Page:
     @property
     def blamed(self) -> Blamed:
         """The agents that the verdict names."""
-        decisive = "" if self._decisive is None else self._agent(self._decisive)
+        number = self._decisive
+        known = number is not None and 0 <= number < self.count
+        decisive = self.outline.actor(number) if number is not None and known else None
         return Blamed(decisive, frozenset(map(self._agent, self._modes)) - {""})
 
     @property

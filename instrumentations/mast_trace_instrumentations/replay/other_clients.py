@@ -1,7 +1,9 @@
 """Refuses model requests of clients that are not answered from a tape, by the client's name.
 
-These are `aiohttp`, everything on Python's `http.client` (`requests`, `urllib3`, `botocore`) and gRPC. Where
-the network is closed, gRPC channels lead nowhere, because Python does not see their connections.
+These are `aiohttp`, `urllib3` and the clients on it (`requests`, `botocore`), everything else on Python's
+`http.client`, and gRPC. `urllib3` connects to a secure host before it hands the request to `http.client`,
+and where the network is closed no request would ever be seen there. Its gRPC channels lead nowhere then,
+because Python does not see their connections.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ class OtherClients:
         self._on = False
         self._rows = (
             ("aiohttp.client", "ClientSession._request", self._aiohttp),
+            ("urllib3.connectionpool", "HTTPConnectionPool.urlopen", self._urllib3),
             ("http.client", "HTTPConnection.putrequest", self._http_client),
             ("grpc._channel", "Channel.__init__", self._channel),
             ("grpc.aio._channel", "Channel.__init__", self._channel),
@@ -82,12 +85,21 @@ class OtherClients:
         self._check("aiohttp", str(method), host, f"/{path.partition('?')[0]}")
         return send(*args, **kwargs)
 
+    def _urllib3(self, send: Any, pool: Any, args: Any, kwargs: Any) -> Any:
+        # botocore has pools of its own; requests has not.
+        client = "botocore" if type(pool).__module__.startswith("botocore.") else "urllib3"
+        self._check_path(client, pool, args, kwargs)
+        return send(*args, **kwargs)
+
     def _http_client(self, send: Any, connection: Any, args: Any, kwargs: Any) -> Any:
+        self._check_path("http.client", connection, args, kwargs)
+        return send(*args, **kwargs)
+
+    def _check_path(self, client: str, to: Any, args: Any, kwargs: Any) -> None:
+        """Check a request to a host and port whose URL is a path, or a whole one for a proxy."""
         method, url = (*args, *(kwargs[name] for name in ("method", "url") if name in kwargs))[:2]
         path = str(url).partition("://")[2].partition("/")[2] if "://" in str(url) else str(url)[1:]
-        host = f"{connection.host}:{connection.port}"
-        self._check("http.client", str(method), host, f"/{path.partition('?')[0]}")
-        return send(*args, **kwargs)
+        self._check(client, str(method), f"{to.host}:{to.port}", f"/{path.partition('?')[0]}")
 
     def _check(self, client: str, method: str, host: str, path: str) -> None:
         interface = refused(method, host, path) or (

@@ -155,6 +155,7 @@ def _replayed(store: Store, project: str, trace_id: str) -> Labelled | None:
         held_out_operator=False,
         uncertain="",
         run=to_dict(run),
+        confirmation=told.model_dump(mode="json"),
     )
 
 
@@ -173,4 +174,4 @@ def _plain(each: Labelled) -> dict[str, Any]:
 
 
 def _without_texts(each: Labelled) -> Labelled:
-    return Labelled(**{**vars(each), "run": {}})
+    return Labelled(**{**vars(each), "run": {}, "confirmation": None})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import RECOVERY
 from mast_trace_judge.injection.trial import Trial
-from mast_trace_judge.store.injections import fault_ids
+from mast_trace_judge.store.injections import plans_of_faults
 from mast_trace_judge.store.replay_plans import plans_of_run
 from mast_trace_judge.store.replays import reservations_of, results_of
 
@@ -36,30 +36,32 @@ class Earlier:
     Attributes:
         trial: its trial, with the stored results.
         seed: by which it was chosen then.
+        plan_id: of that injection.
     """
 
     trial: Trial
     seed: int
+    plan_id: str
 
 
 def decided_before(
     store: Store,
     plan: Plan,
     faults: Sequence[Fault],
-    later: Callable[[int], Sequence[int]],
+    later: Callable[[int, str], Sequence[int] | None],
     *,
     prefix: str,
 ) -> Mapping[int, Earlier]:
     """Return the faults of a plan that other injections with the same setup have decided, by number.
 
     A fault that this plan has begun to replay is not among them, so that a resumed injection goes on as it began; nor
-    is one whose label is no longer stored.
+    is one whose label is no longer stored, or is another setup's, or that was decided by the rules of an earlier version.
 
     Args:
         store: the database.
         plan: the plan.
         faults: its faults.
-        later: see `mast_trace_judge.injection.trial.Trial`, by number of the fault.
+        later: see `mast_trace_judge.injection.trial.Trial`, by number of the fault and id of the plan.
         prefix: of the names of plans of injections.
 
     Raises:
@@ -70,25 +72,32 @@ def decided_before(
         for each in plans_of_run(store, plan.project, plan.trace_id, prefix=prefix)
         if each.plan_id != plan.plan_id and each.fingerprint == plan.fingerprint
     ]
-    setup = json.loads(plan.text)["setup"]
-    others = [(each, shape) for each, shape in others if shape["setup"] == setup]
+    own = json.loads(plan.text)
+    same = ("setup", "rules")
+    others = [
+        (each, shape)
+        for each, shape in others
+        if all(shape.get(key) == own.get(key) for key in same)
+    ]
     if not others:
         return {}
     begun = {each.pair for each in results_of(store, plan) if each.phase in _PHASES}
     begun |= {each.pair for each in reservations_of(store, plan) if each.phase in _PHASES}
-    stored = fault_ids(store, plan.project, plan.trace_id)
+    stored = plans_of_faults(store, plan.project, plan.trace_id)
     found: dict[int, Earlier] = {}
     for other, shape in others:
         numbers = {identity: number for number, identity in enumerate(shape["faults"])}
         results = results_of(store, other)
         clean = [each for each in results if each.phase not in _PHASES]
         for number, fault in enumerate(faults):
-            if number in begun or number in found or fault.id not in stored & numbers.keys():
+            if number in begun or number in found or fault.id not in numbers:
                 continue
-            trial = Trial(fault, later=partial(later, number), clean=clean)
+            if stored.get(fault.id) != other.plan_id:
+                continue
+            trial = Trial(fault, later=partial(later, number, other.plan_id), clean=clean)
             for each in results:
                 if each.phase in _PHASES and each.pair == numbers[fault.id]:
                     trial.tell(each)
             if trial.verdict in DECIDED and trial.ask() is None:
-                found[number] = Earlier(trial, int(shape["seed"]))
+                found[number] = Earlier(trial, int(shape["seed"]), other.plan_id)
     return found

@@ -25,6 +25,8 @@ STARTS: Final = 4
 """Replays of the whole program, live."""
 LEAST_SUCCESS: Final = 0.5
 """The success rate below which a system is refused."""
+RULES: Final = 2
+"""Number of the rules by which replays are asked for; results that others have asked for are not taken up again."""
 _PHASE: Final = "injection"
 
 
@@ -35,7 +37,8 @@ class InjectionExperiment:
         faults: the faults, in the order in which they are tried.
         places: number of the run's model answers.
         calls: live model calls that are expected after each step, by step.
-        later: returns the steps of a fault's stored failure that are looked at, by number of the fault.
+        later: returns the steps of a fault's stored failure that are looked at, by number of the fault; None
+            if it cannot be replayed.
         decided: trials of faults that were decided before, by number of the fault; nothing of them is asked for.
 
     Attributes:
@@ -47,7 +50,7 @@ class InjectionExperiment:
         faults: Sequence[Fault],
         places: int,
         calls: dict[int, int],
-        later: Callable[[int], Sequence[int]] = lambda _number: (),
+        later: Callable[[int], Sequence[int] | None] = lambda _number: (),
         decided: Mapping[int, FaultTrial] | None = None,
     ) -> None:
         self._decided = decided or {}

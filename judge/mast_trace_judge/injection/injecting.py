@@ -11,7 +11,7 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.arms import RECOVERY
 from mast_trace_judge.injection.earlier import decided_before
-from mast_trace_judge.injection.experiment import InjectionExperiment
+from mast_trace_judge.injection.experiment import RULES, InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
 from mast_trace_judge.injection.limits import with_readable_run
 from mast_trace_judge.injection.recovery import later_steps
@@ -22,7 +22,13 @@ from mast_trace_judge.replay.conducting import Conducting
 from mast_trace_judge.replay.execution import arm_settings
 from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.reset import reset
-from mast_trace_judge.store.injections import Injection, save_injection, stored_run
+from mast_trace_judge.store.injections import (
+    PLAN,
+    Injection,
+    plans_of_faults,
+    save_injection,
+    stored_run,
+)
 from mast_trace_judge.store.replays import plan_of
 
 if TYPE_CHECKING:
@@ -124,28 +130,32 @@ def inject(
     after = {point.step: len(points) - place for place, point in enumerate(points)}
     seen: dict[int, Trajectory] = {}
 
-    def failed(number: int) -> Trajectory | None:
-        """Return the stored run of a fault."""
-        known = seen.get(number)
-        return known or stored_run(store, run.project, recorded.trace_id, faults[number].id)
+    def failed(number: int, plan_id: str) -> Trajectory | None:
+        """Return the run of a fault that a plan has stored; another plan's may have another outcome."""
+        known, identity = seen.get(number), faults[number].id
+        return known or stored_run(store, run.project, recorded.trace_id, identity, plan_id)
 
-    def later(number: int) -> tuple[int, ...]:
-        made = failed(number)
+    def later(number: int, plan_id: str) -> tuple[int, ...] | None:
+        made = failed(number, plan_id)
         if made is None or not _is_replayable(made):
-            return ()
+            return None
         return later_steps(made, faults[number])
 
-    shape = {"setup": setup.to_plain(), "seed": seed, "faults": [fault.id for fault in faults]}
+    identities = [fault.id for fault in faults]
+    shape = {"rules": RULES, "setup": setup.to_plain(), "seed": seed, "faults": identities}
     text = json.dumps(shape, sort_keys=True)
     plan = plan_of(store, run, text, name=f"{NAME} {_digest(text)}")
     earlier = decided_before(store, plan, faults, later, prefix=f"{NAME} ")
     known_trials = {number: each.trial for number, each in earlier.items()}
-    experiment = InjectionExperiment(faults, len(points), after, later, known_trials)
+    own = plan.plan_id
+    experiment = InjectionExperiment(
+        faults, len(points), after, lambda number: later(number, own), known_trials
+    )
 
     def keep(number: int) -> None:
         """Store a faulty run at once, so that a kill does not lose it."""
         trial = experiment.trials[number]
-        save_injection(store, _labelled(trial, run, recorded, seed, seen[number]), run)
+        save_injection(store, _labelled(trial, run, recorded, seed, own, seen[number]), run)
 
     known = prices or {}
     cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(recorded, known)
@@ -155,20 +165,28 @@ def inject(
         experiment,
         recorded,
         setup,
-        _executing(recorded, setup, known, experiment, seen, keep, failed),
+        _executing(
+            recorded, setup, known, experiment, seen, keep, lambda number: failed(number, own)
+        ),
         budget,
         cost=cost,
         changed=changed,
     )
     work.resume()
     limit = work.replay()
+    stored = plans_of_faults(store, run.project, recorded.trace_id)
     done = []
     for number, trial in sorted({**dict(enumerate(experiment.trials)), **known_trials}.items()):
         if trial.verdict == "open":
             continue
-        chosen_by = earlier[number].seed if number in earlier else seed
-        injection = _labelled(trial, run, recorded, chosen_by, failed(number))
-        save_injection(store, injection, run)
+        before = earlier.get(number)
+        chosen_by, planned_by = (before.seed, before.plan_id) if before else (seed, own)
+        made = failed(number, planned_by)
+        injection = _labelled(trial, run, recorded, chosen_by, planned_by, made)
+        if made is not None or stored.get(injection.fault_id, own) == own:
+            save_injection(
+                store, injection, run
+            )  # without a run it displaces no label of another setup
         done.append(injection)
     state = work.progress()
     return Injected(
@@ -208,7 +226,8 @@ def _executing(
         if made and success is not None:
             outcome = "success" if success else "failure"
             known = failed(trial.pair)  # perhaps by an earlier process
-            if known is None or (known.outcome == "success" and not success):
+            surer = experiment.trials[-1].is_surer(result)
+            if known is None or (not success and (known.outcome == "success" or surer)):
                 faulty_run = dataclasses.replace(made[0], outcome=outcome)
                 if result.status == "timeout":  # the span that names run and task has not ended
                     faulty_run = dataclasses.replace(
@@ -230,7 +249,12 @@ def _is_replayable(made: Trajectory) -> bool:
 
 
 def _labelled(
-    trial: FaultTrial, run: RunSummary, recorded: Trajectory, seed: int, made: Trajectory | None
+    trial: FaultTrial,
+    run: RunSummary,
+    recorded: Trajectory,
+    seed: int,
+    plan_id: str,
+    made: Trajectory | None,
 ) -> Injection:
     fault = trial.fault
     faulty = [each for each in map(trial.outcome_of, trial.faulty) if each is not None]
@@ -260,7 +284,7 @@ def _labelled(
         service=run.service,
         framework=recorded.framework,
         run=made,
-        change=_plain(fault),
+        change={**_plain(fault), PLAN: plan_id},
     )
 
 

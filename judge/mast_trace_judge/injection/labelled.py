@@ -31,6 +31,7 @@ class Labelled:
         held_out_operator: whether the operator is one of those that no fit should see.
         uncertain: the reason for which the operator's labels are uncertain; empty if they are not.
         run: the run as JSON types.
+        confirmation: what replays have shown of a real failure, as JSON types; None for ``injection``.
     """
 
     id: str
@@ -52,3 +53,4 @@ class Labelled:
     held_out_operator: bool
     uncertain: str
     run: dict[str, Any]
+    confirmation: dict[str, Any] | None = None

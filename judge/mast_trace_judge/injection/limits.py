@@ -1,7 +1,10 @@
-"""The decision whether a faulty replay that was ended by a limit has failed.
+"""The decision whether a faulty replay that was ended by a limit counts as a failure.
 
-A fault may leave a team waiting for ever, or going round in circles. Such a replay has failed only if the program and
-not the limit is at fault: it must have taken `TIMES_AS_MUCH` of what any replay without the fault took.
+A fault may leave a team waiting for ever, or going round in circles. It is not known whether such a replay would have ended
+at last. It counts as a failure only if the program and not the limit seems to be at fault: it must have taken `TIMES_AS_MUCH`
+of what any replay without the fault took, and more where it had more to do. A restored replay follows at once and under the
+same conditions, so that a machine that has become slow is seen, see `mast_trace_judge.injection.trial.Trial`. A replay that
+only waited for its model has no status of `AT_A_LIMIT`, see `mast_trace_judge.replay.endings`.
 """
 
 from __future__ import annotations
@@ -22,9 +25,10 @@ AT_A_LIMIT: Final = frozenset({"timeout", "over budget"})
 
 
 def has_failed(result: ArmResult, without_fault: Sequence[ArmResult]) -> bool:
-    """Return whether a replay that a limit has ended is surely a failure.
+    """Return whether a replay that a limit has ended counts as a failure.
 
-    Seconds are compared for a time-out, and live calls for a replay with too many of them.
+    Seconds are compared for a time-out, and live calls for a replay with too many of them. A time-out that made more live
+    calls than any replay without the fault may only have done its work again: it has as many times more seconds.
 
     Args:
         result: a replay of the fault, with a status of `AT_A_LIMIT`.
@@ -33,12 +37,13 @@ def has_failed(result: ArmResult, without_fault: Sequence[ArmResult]) -> bool:
     """
     if any(each.status == result.status for each in without_fault):
         return False
-    most = max((_amount(each, result) for each in without_fault if each.status == "ok"), default=0)
-    return most > 0 and _amount(result, result) >= TIMES_AS_MUCH * most
-
-
-def _amount(replay: ArmResult, like: ArmResult) -> float:
-    return replay.seconds if like.status == "timeout" else replay.live_calls
+    whole = [each for each in without_fault if each.status == "ok"]
+    calls = max((each.live_calls for each in whole), default=0)
+    if result.status == "over budget":
+        return 0 < TIMES_AS_MUCH * calls <= result.live_calls
+    seconds = max((each.seconds for each in whole), default=0.0)
+    work = max(1.0, result.live_calls / max(1, calls))
+    return 0 < TIMES_AS_MUCH * work * seconds <= result.seconds
 
 
 def with_readable_run(result: ArmResult, made: Trajectory | None, step: int) -> ArmResult:

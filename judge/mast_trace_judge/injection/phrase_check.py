@@ -23,6 +23,8 @@ LONGEST: Final = 200
 """Characters of a sentence at most; those of the rules have up to 65."""
 _FEWEST_WORDS: Final = 3
 _PLAIN: Final = re.compile(r"[^\W\d_][^\x00-\x1f<>{}\[\]`|\\*#~«»]*", re.UNICODE)
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f\u2013\u2014\u2019]")
+"""A character that is neither ASCII nor a dash or an apostrophe of print: sentences are English."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _FIGURE: Final = re.compile(
     r"\d|%|\b(?:zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty"
@@ -35,6 +37,13 @@ _NAME: Final = re.compile(
     r"|(?<=[\w,;:\u2019'\"-] )(?!I\b)[A-Z]\w*|[\"\u201c\u201d\u201e]"
 )
 _NOT_NAMES: Final = re.compile(r"\bOK\b")
+_ASKS: Final = re.compile(
+    r"\?|(?:^|[.,;:!(\u2013\u2014-] ?)(?:(?:and|so|then|ok|okay|well|now) )*"
+    r"(?:is|are|am|do|does|did|can|could|shall|will|would|should|has|have|may|might)"
+    r" (?:it|this|that|these|those|they|we|you|i|he|she|the|all|everything|there)\b",
+    re.IGNORECASE,
+)
+"""A question, also one without its mark: a clause that begins with its verb."""
 _TELLS: Final = re.compile(
     r"\b(?:on purpose|deliberate\w*|intentional\w*|purposely|faults?|faulty|mistak\w*|erroneous\w*|errors?|wrong\w*"
     r"|incorrect\w*|inject\w*|planted|planting|simulat\w*|pretend\w*|fabricat\w*|made[- ]up|fak(?:e|ed|ing)|sabotag\w*"
@@ -79,11 +88,14 @@ def fault_of_sentence(text: str, sentences: Sentences, taken: Iterable[str]) -> 
         "a figure or a name": bool(
             _FIGURE.search(short) or _NAME.search(_NOT_NAMES.sub("it", short))
         ),
+        "a foreign character": _FOREIGN.search(short) is not None,
         "addresses its reader": addresses_reader(short) or bool(_ORDERS.search(short)),
         "tells of the fault": bool(_TELLS.search(_NO_ERROR.sub("", short))),
-        "asks": "?" in short,
-        "does not say it": not sentences.needs.search(short),
+        "asks": _ASKS.search(short) is not None,
         "says the opposite": bool(sentences.refuses and sentences.refuses.search(short)),
+        "does not say it": not sentences.needs.search(short),
+        # Words that deny, doubt or confess are too many to be listed, so the others are.
+        "a word outside the list": not sentences.vocabulary.holds(short),
     }
     return next((reason for reason, is_so in refused.items() if is_so), "")
 

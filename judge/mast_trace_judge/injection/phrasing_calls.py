@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STAGE: Final = "phrasings"
 """Name of these calls in the ledger."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Version of the question; another one is asked anew."""
 _TRIES: Final = 2
 _LONGEST_ANSWER: Final = 4000
@@ -46,8 +46,9 @@ Examples that you must not repeat:
 {examples}
 
 Each sentence stands alone, in one line of at most 25 words. It holds no number, no name of anything or anybody, no
-quotation mark and no question. It does not comment on itself, apologise, or speak to a reader, and it does not say or
-hint that anything is amiss. Vary wording, length and tone. This is set {seed} of several; the sets should differ."""
+quotation mark and no question. It uses plain, common words. It does not comment on itself, apologise, or speak to a
+reader, sets no condition, and does not say or hint that anything is amiss. Vary wording, length and tone. This is set
+{seed} of several; the sets should differ."""
 
 
 class MorePhrasings(ModelAnswer):
@@ -88,9 +89,9 @@ class PhrasingModel:
     def ask(self, operators: Iterable[str]) -> Phrasings:
         """Return the checked sentences of the model for those operators that say something.
 
-        At most two calls are made for each, and none where the ledger has its answer or another operator says the
-        same. An operator whose answer
-        cannot be read uses the rules' sentences.
+        At most two calls are made for each, those of earlier processes included, and none where the ledger has its
+        answer or another operator says the same. An operator whose answer cannot be read twice uses the rules'
+        sentences, now and whenever it is asked for again.
 
         Raises:
             EndpointUnavailable: no answer is available now.
@@ -106,6 +107,7 @@ class PhrasingModel:
 
         model = self.config.models[0]
         answers = dict(await self.ledger.answers("", self._version))
+        unread = await self.ledger.unreadable("", self._version)
         cap = DailyCap(self.config.judge_max_usd_per_day, spent_today=self.ledger.spent_today)
         check_proxies()
         found = {}
@@ -128,14 +130,15 @@ class PhrasingModel:
             for name in names:
                 key = self._hash(name)  # equal for operators that say the same
                 if key not in answers:
-                    answers[key] = await self._answer(endpoint, cap, name)
+                    tries = _TRIES - unread.get(key, 0)
+                    answers[key] = await self._answer(endpoint, cap, name, tries)
                 found[name] = checked(name, _sentences(answers[key]))
         await self.ledger.flush()
         return Phrasings(model, found)
 
-    async def _answer(self, endpoint: ModelEndpoint, cap: DailyCap, name: str) -> str:
-        """Return a readable answer; empty after as many tries as are allowed."""
-        for _ in range(_TRIES):
+    async def _answer(self, endpoint: ModelEndpoint, cap: DailyCap, name: str, tries: int) -> str:
+        """Return a readable answer; empty after as many tries as are left."""
+        for _ in range(tries):
             cap.check()
             began, clock = datetime.now(timezone.utc), time.monotonic()
             failure, used, text, retries = "the call was cancelled", Tokens(), "", 0

@@ -22,7 +22,7 @@ _AT_ONCE: Final = 64
 def write_set(folder: Path, shapes: Iterable[Mapping[str, Any]]) -> None:
     """Write the rows of a set as JSON lines, and as Parquet where pyarrow is installed.
 
-    In Parquet the run is JSON text. Earlier files are replaced when the new ones are complete; without pyarrow an
+    In Parquet run and confirmation are JSON texts. Earlier files are replaced when the new ones are complete; without pyarrow an
     earlier Parquet file is removed, because it would hold other rows.
 
     Raises:
@@ -68,7 +68,8 @@ def shapes_of(folder: Path) -> Iterator[tuple[str, Any]]:
     for number, row in enumerate(_rows(table), 1):
         place = f"{table}, row {number},"
         run = _json(row.pop("run", ""), place)
-        yield place, {**row, "run": run}
+        told = row.pop("confirmation", None)  # a set of before has none
+        yield place, {**row, "run": run, "confirmation": told and _json(told, place)}
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -105,18 +106,24 @@ def _write_parquet(path: Path, lines: Iterable[str]) -> None:
             ("held_out_operator", pa.bool_()),
             ("uncertain", text),
             ("run", pa.large_string()),
+            ("confirmation", text),
         ]
     )
     waiting: list[dict[str, Any]] = []
     with pq.ParquetWriter(path, schema) as writer:
         for line in lines:
             shape = json.loads(line)
-            waiting.append({**shape, "run": json.dumps(shape["run"], ensure_ascii=False)})
+            texts = {name: _text(shape.get(name)) for name in ("run", "confirmation")}
+            waiting.append({**shape, **texts})
             if len(waiting) == _AT_ONCE:
                 writer.write_table(pa.Table.from_pylist(waiting, schema))
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_pylist(waiting, schema))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 The fault arm makes the change; the restore arm keeps the recorded answer at the same step, and both run
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
-often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program that is
-deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
-other program must not have made the fault good, see `mast_trace_judge.injection.recovery`.
+often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program whose live replays
+show that it is deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
+other program must not have made the fault good, see `mast_trace_judge.injection.recovery`. A faulty replay that was ended
+by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _ALIKE: Final = (3, 2)
 Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
 """``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
 by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
-fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome."""
+fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
+stored run cannot be replayed, so that it is not known whether it had made the fault good."""
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Trial:
         fault: the fault.
         faulty: results of the fault arm.
         restored: results of the restore arm.
-        later: returns the steps of the stored failure that are looked at for `recovery`.
+        later: returns the steps of the stored failure that are looked at for `recovery`; None if it cannot be replayed.
         clean: the run's replays before any fault.
         recovery: the replays of the stored failure; None as long as they are not needed.
     """
@@ -55,7 +57,7 @@ class Trial:
     fault: Fault
     faulty: list[ArmResult] = field(default_factory=list)
     restored: list[ArmResult] = field(default_factory=list)
-    later: Callable[[], Sequence[int]] = tuple
+    later: Callable[[], Sequence[int] | None] = tuple
     clean: Sequence[ArmResult] = ()
     recovery: Recovery | None = None
 
@@ -65,7 +67,8 @@ class Trial:
             if self._may_be_decisive:
                 return self.fault.change.arm
             return self.recovery.ask() if self.recovery is not None else None
-        if len(self.faulty) < _ALIKE[0]:
+        timed_out = bool(self.faulty) and self.faulty[-1].status == "timeout"
+        if len(self.faulty) < _ALIKE[0] and not timed_out:
             return self.fault.change.arm
         return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
 
@@ -77,13 +80,22 @@ class Trial:
     def outcome_of(self, faulty: ArmResult) -> bool | None:
         """Return whether a faulty replay succeeded; None if it is not known.
 
-        A program that crashes after the fault has failed, and so has one that is ended because it takes much longer or
-        asks much more often than without the fault, see `mast_trace_judge.injection.limits`. It does not where the
+        A program that crashes after the fault has failed. One that is ended because it takes much longer or asks much
+        more often than without the fault counts as failed, see `mast_trace_judge.injection.limits`. It does not where the
         step is restored, or else the fault is not kept.
         """
         if faulty.status in AT_A_LIMIT:
             return False if has_failed(faulty, (*self.clean, *self.restored)) else None
         return False if faulty.status == "crashed" else faulty.success
+
+    def is_surer(self, failure: ArmResult) -> bool:
+        """Return whether a failure, not told yet, is the first one that no limit has ended.
+
+        A restored replay may show later that a limit had ended the others too soon; their runs are then no failures.
+        """
+        whole = [each for each in self.faulty if each.status not in AT_A_LIMIT]
+        failed = any(self.outcome_of(each) is False for each in whole)
+        return failure.status not in AT_A_LIMIT and not failed
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the arm that was asked for."""
@@ -92,7 +104,7 @@ class Trial:
             return
         (self.restored if result.arm == self.restore else self.faulty).append(result)
         if self._needs_recovery and not self._may_be_decisive:
-            self.recovery = Recovery(tuple(self.later()))
+            self.recovery = Recovery(self.later(), self.outcome_of)
 
     @property
     def verdict(self) -> Verdict:
@@ -101,7 +113,9 @@ class Trial:
             return self._of_pairs
         if self.recovery is None or self.recovery.ask() is not None:
             return "open"
-        return "repaired" if self.recovery.is_repaired else "kept"
+        if self.recovery.is_repaired:
+            return "repaired"
+        return "censored" if self.recovery.is_unknown else "kept"
 
     @property
     def _needs_recovery(self) -> bool:
@@ -130,14 +144,19 @@ class Trial:
 
     @property
     def is_deterministic(self) -> bool:
-        """True if all faulty replays made the same requests and failed, and all restored ones succeeded."""
+        """True if the whole program repeats itself, all faulty replays failed alike, and all restored ones succeeded alike.
+
+        Near the end of a run the kept calls alone fix the requests of any program, so that equal ones say nothing there:
+        the live replays of the whole program tell whether its models answer at random.
+        """
         return (
-            len(self.faulty) >= _ALIKE[0]
+            _repeats([each for each in self.clean if each.arm.operator == "start"])
+            and len(self.faulty) >= _ALIKE[0]
             and len(self.restored) >= _ALIKE[1]
             and all(self.outcome_of(each) is False for each in self.faulty)
             and all(each.success is True for each in self.restored)
-            and len({each.calls_hash for each in self.faulty}) == 1
-            and len({each.calls_hash for each in self.restored}) == 1
+            and _asked_alike(self.faulty)
+            and _asked_alike(self.restored)
         )
 
     @property
@@ -189,3 +208,15 @@ class Trial:
             and len(self.faulty) < FOR_DECISIVE
             and successes <= DECISIVE_UNTIL * FOR_DECISIVE
         )
+
+
+def _asked_alike(replays: Sequence[ArmResult]) -> bool:
+    """Return whether replays made the same live requests; nothing is known of requests without an answer."""
+    known = all(each.calls_hash or not each.live_calls for each in replays)
+    return known and len({each.calls_hash for each in replays}) == 1
+
+
+def _repeats(whole: Sequence[ArmResult]) -> bool:
+    """Return whether live replays of a whole program made the same requests and gave the same answer; False without any."""
+    ends = {(each.calls_hash, each.answer, each.success) for each in whole}
+    return len(whole) > 1 and len(ends) == 1 and _asked_alike(whole) and bool(whole[0].calls_hash)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
-from mast_trace.exceptions import BudgetExhausted
+from mast_trace.exceptions import BudgetExhausted, RunTokensExhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,10 +96,10 @@ class RunBudget:
         """Reserve tokens for a call.
 
         Raises:
-            BudgetExhausted: too few are left.
+            RunTokensExhausted: too few are left.
         """
         if tokens > self.left:
-            raise BudgetExhausted(
+            raise RunTokensExhausted(
                 f"the next call needs about {tokens} tokens, and {max(0, self.left)} of the run's "
                 f"{self.limit} are left"
             )

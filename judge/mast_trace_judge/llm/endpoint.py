@@ -244,7 +244,7 @@ def _sorted(error: Any) -> Exception:
     if status in {401, 403}:
         return EndpointUnavailable(f"HTTP {status}: {said}")
     if status == 413 or any(sign in f"{code} {said}".lower() for sign in _TOO_LONG):
-        return PromptTooLong(said)
+        return PromptTooLong(f"the prompt exceeds the model's context window: {said}")
     if status in _UNSUPPORTED:
         return _Refused(status, said)
     return JudgeError(f"HTTP {status}: {said}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mast_trace.exceptions import BudgetExhausted
+from mast_trace.exceptions import RunTokensExhausted
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
 
@@ -49,7 +49,7 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int
         questions: number of questions about the record.
 
     Raises:
-        BudgetExhausted: even in parts and with the shortest texts the run exceeds the budget.
+        RunTokensExhausted: even in parts and with the shortest texts the run exceeds the budget.
     """
     wished = renderer.options
     for clip in (wished.clip, wished.clip // 2):
@@ -65,7 +65,7 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int
         if needed <= budget:
             return ReadingPlan(options, segments)
         clip //= 2
-    raise BudgetExhausted(
+    raise RunTokensExhausted(
         f"reading {len(renderer.trajectory.read_steps)} steps takes about {needed} tokens, and the run "
         f"may take {budget}"
     )

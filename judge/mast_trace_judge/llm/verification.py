@@ -51,7 +51,8 @@ class Flip:
             doubtful.
         reason: of the estimate.
         minimal_fix: description of the change.
-        corrected: the step as it should have been; None where the model wrote no such step.
+        corrected: the step as it should have been; None where the model wrote no such step, or says
+            itself that it needs later knowledge.
     """
 
     weight: float
@@ -168,13 +169,13 @@ class Verifier:
         return sorted(checked, key=lambda point: point.step)
 
     def flip(self, answer: Counterfactual, step: int) -> Flip:
-        """Weigh a counterfactual."""
-        weight = answer.flip_probability
+        """Weigh a counterfactual; a step with later knowledge in it is not kept, for it proves nothing."""
+        weight, corrected = answer.flip_probability, _corrected(answer)
         if not answer.uses_only_earlier_information:
-            weight *= _DOUBTED
+            weight, corrected = weight * _DOUBTED, None
         if self._earlier(answer.earlier_cause, step) is not None:
             weight *= _DOUBTED
-        return Flip(weight, plain(answer.reason), plain(answer.minimal_fix), _corrected(answer))
+        return Flip(weight, plain(answer.reason), plain(answer.minimal_fix), corrected)
 
     def modes(self, answers: Iterable[MappedMode]) -> tuple[ModeFinding, ...]:
         """Verify failure modes; a mode without a verified quote is not reported."""

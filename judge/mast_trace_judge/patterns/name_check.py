@@ -15,6 +15,7 @@ from mast_trace_judge.llm.answers import ModelAnswer
 from mast_trace_judge.llm.quotes import FoldedText
 from mast_trace_judge.local.addressing.cleaning import clean
 from mast_trace_judge.local.addressing.recognition import addresses_reader
+from mast_trace_judge.patterns.name_record import LEAST_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +72,7 @@ def checked(answer: PatternName, record: NameRecord) -> Name | str:
             shown_by.add(run)
     if not quotes:
         return "no quote of it stands in the runs"
-    if len(shown_by) < min(2, len(record.runs)):
+    if len(shown_by) < min(LEAST_RUNS, len(record.runs)):
         return "its quotes stand in one run alone"
     return Name(sentence, tuple(quotes)[:_QUOTES])
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 RUNS: Final = 3
 """Most runs whose texts are read for one name."""
+LEAST_RUNS: Final = 2
+"""Runs that a name rests on, where so many have texts."""
 _BEFORE: Final = 2
 _AFTER: Final = 1
 _CLIP: Final = 400
@@ -79,11 +81,11 @@ def readable(run: ShowingRun, trajectory: Trajectory) -> ReadRun | None:
 
 
 def name_record(pattern: Unnamed, runs: Sequence[ReadRun], version: str, tokens: int) -> NameRecord:
-    """Write down the shown steps of runs, clipped until they take at most so many tokens.
+    """Write down the shown steps of runs, clipped until they take at most so many tokens, else of fewer runs.
 
     Args:
         pattern: to be named.
-        runs: at least one.
+        runs: at least one; beyond `LEAST_RUNS` the last one is left out first.
         version: of the judge; the marks of the fences depend on it.
         tokens: most tokens of the record, where texts of `_LEAST_CLIP` characters allow it.
     """
@@ -95,15 +97,20 @@ def name_record(pattern: Unnamed, runs: Sequence[ReadRun], version: str, tokens:
     told = [f"{name}: {value}" for name, value in facts.items() if value]
     lines = [line for fact in told for line in writers[0].quoted(fact, _CLIP)]
     place = writers[0].fenced("place", "\n".join(lines))
-    clip = _CLIP
+    clip, count = _CLIP, len(runs)
     while True:
         text = "\n\n".join(
-            f"Run {number} of {len(runs)}:\n{_shown(writer, run, clip)}"
-            for number, (writer, run) in enumerate(zip(writers, runs, strict=True), start=1)
+            f"Run {number} of {count}:\n{_shown(writer, run, clip)}"
+            for number, (writer, run) in enumerate(
+                zip(writers[:count], runs, strict=False), start=1
+            )
         )
-        if estimate_tokens(place + text) <= tokens or clip <= _LEAST_CLIP:
-            return NameRecord(text, place, tuple(runs))
-        clip //= 2
+        if estimate_tokens(place + text) <= tokens or (clip <= _LEAST_CLIP and count <= LEAST_RUNS):
+            return NameRecord(text, place, tuple(runs[:count]))
+        if clip > _LEAST_CLIP:
+            clip //= 2
+        else:
+            count -= 1
 
 
 def _shown(writer: Renderer, run: ReadRun, clip: int) -> str:

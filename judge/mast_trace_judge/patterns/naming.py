@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace.exceptions import EndpointUnavailable, JudgeError, VerdictUnreadable
+from mast_trace.exceptions import (
+    BudgetExhausted,
+    EndpointUnavailable,
+    JudgeError,
+    RunTokensExhausted,
+    VerdictUnreadable,
+)
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.patterns.name_check import Name, PatternName, checked
 from mast_trace_judge.patterns.name_question import name_question
 from mast_trace_judge.patterns.name_record import RUNS, name_record, readable
-from mast_trace_judge.patterns.unnamed import STAGE, TABLE, lapsed
+from mast_trace_judge.patterns.name_rows import save
+from mast_trace_judge.patterns.unnamed import STAGE
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 from mast_trace_judge.store.runs import read_alone
 
@@ -85,28 +92,12 @@ class PatternNamer:
             _LOG.warning(
                 "patterns are not named: %s", error, extra={"action": "patterns_not_named"}
             )
-            if ledger.last is not None and not isinstance(error, EndpointUnavailable):
-                return "put off"  # the server, or the budget of one name, refuses this one alone
+            if _concerns_one(error, asked=ledger.last is not None):
+                return "put off"
             if ledger.last is None:
                 await ledger.record(self._not_made(pattern, trace_id, str(error)))
             return "away"
-        await asyncio.to_thread(self._save, pattern, record, name)
-        return "named" if isinstance(name, Name) else "refused"
-
-    def retire(self) -> int:
-        """Take back names of which a run no longer shows the pattern; return how many.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        gone = lapsed(self.store)
-        rows = [
-            {"Project": project, "PatternId": pattern, "NamedAt": _now(), "RunEnd": end}
-            for project, pattern, end in gone
-        ]
-        if rows:
-            self.store.insert(TABLE, rows)
-        return len(rows)
+        return await asyncio.to_thread(self._save, pattern, record, name)
 
     def _read(self, pattern: Unnamed) -> Sequence[ReadRun]:
         """Read runs until there are enough with texts."""
@@ -120,9 +111,7 @@ class PatternNamer:
                 break
         return found
 
-    def _save(self, pattern: Unnamed, record: NameRecord, name: Name | str) -> None:
-        """Store a name with all runs that the model has read: any of them may be in its words."""
-        sentence, quotes = (name.sentence, name.quotes) if isinstance(name, Name) else ("", ())
+    def _save(self, pattern: Unnamed, record: NameRecord, name: Name | str) -> Result:
         if isinstance(name, str):
             _LOG.warning(
                 "the sentence of %s on pattern %s is dropped: %s",
@@ -131,18 +120,10 @@ class PatternNamer:
                 name,
                 extra={"action": "pattern_name_dropped"},
             )
-        row = {
-            "Project": pattern.project,
-            "PatternId": pattern.pattern,
-            "NamedAt": _now(),
-            "Sentence": sentence,
-            "Quotes": list(quotes),
-            "TraceIds": [read.run.trace_id for read in record.runs],
-            "Model": self.model,
-            # Retention must not keep a run's words longer than the run.
-            "RunEnd": min(read.run.end for read in record.runs),
-        }
-        self.store.insert(TABLE, [row])
+        held = name if isinstance(name, Name) else None
+        if not save(self.store, pattern, record, held, model=self.model):
+            return "put off"
+        return "named" if held else "refused"
 
     def _not_made(self, pattern: Unnamed, trace_id: str, reason: str) -> JudgeCall:
         """Return the ledger's row of a call that was not even tried, for people to read the reason."""
@@ -157,6 +138,16 @@ class PatternNamer:
             status="error",
             error=reason[:1000],
         )
+
+
+def _concerns_one(error: JudgeError, *, asked: bool) -> bool:
+    """Return whether an error says nothing about other patterns.
+
+    The budget of one name, or the server, refuses this one alone; the day's cap and a dead endpoint stop all.
+    """
+    if isinstance(error, BudgetExhausted):
+        return isinstance(error, RunTokensExhausted)
+    return asked and not isinstance(error, EndpointUnavailable)
 
 
 def _now() -> datetime:

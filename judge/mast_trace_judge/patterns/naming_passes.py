@@ -8,10 +8,11 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.patterns.unnamed import unnamed
+from mast_trace_judge.patterns.name_rows import erase_outlived, take_back
+from mast_trace_judge.patterns.unnamed import due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mast_trace_judge.patterns.naming import PatternNamer, Result
     from mast_trace_judge.patterns.unnamed import Unnamed
@@ -23,6 +24,8 @@ _IDLE: Final = 300.0
 """Seconds between two passes without new runs in patterns."""
 _LONGEST_PAUSE: Final = 600.0
 _PUT_OFF: Final = 3600.0
+_REST: Final = 20.0
+"""Times the seconds that the database took to find patterns without names, until the next pass."""
 
 
 class NamingPasses:
@@ -30,7 +33,7 @@ class NamingPasses:
 
     Args:
         namer: asks for a name.
-        most: patterns that one pass asks about; 0: none.
+        most: patterns that one pass asks about; 0: none, and names that hold no longer are only taken back.
         clock: returns monotonic seconds.
     """
 
@@ -76,17 +79,12 @@ class NamingPasses:
         self._indexed = False
         named = asked = 0
         reached = True
+        began = self._clock()
+        looked_for = 0.0
         try:
-            await asyncio.to_thread(self._namer.retire)
-            now = self._clock()
-            self._put_off = {key: end for key, end in self._put_off.items() if end > now}
-            waiting = await asyncio.to_thread(
-                unnamed,
-                self._namer.store,
-                self._namer.model,
-                without=self._put_off,
-                limit=self._most,
-            )
+            self._put_off = {key: end for key, end in self._put_off.items() if end > began}
+            waiting = await asyncio.to_thread(self._look)
+            looked_for = self._clock() - began
             for pattern in waiting:
                 asked += 1
                 result = await self._name(pattern)
@@ -99,12 +97,25 @@ class NamingPasses:
                 "patterns are not named: %s", error, extra={"action": "patterns_not_named"}
             )
             reached = False
+        except Exception:  # noqa: BLE001 - the next pass is as far away as after any other failure
+            _LOG.exception("patterns are not named", extra={"action": "patterns_not_named"})
+            reached = False
         self._pause = _PAUSE if reached else min(_LONGEST_PAUSE, 2 * self._pause)
         now = self._clock()
-        self._soonest = now + self._pause
+        # However many runs the database has to scan, it is idle most of the time; lapsed names alone can wait.
+        pause = max(self._pause, _REST * looked_for, 0 if self._most else _IDLE)
+        self._soonest = now + pause
         more = asked == self._most > 0 or not reached
-        self._latest = now + (self._pause if more else _IDLE)
+        self._latest = now + (pause if more else max(pause, _IDLE))
         return named
+
+    def _look(self) -> Sequence[Unnamed]:
+        """Take back and erase names that hold no longer; return the patterns to ask about."""
+        store = self._namer.store
+        erase_outlived(store)
+        found = due(store, self._namer.model, without=self._put_off, limit=self._most)
+        take_back(store, found.lapsed)
+        return found.waiting
 
     async def _name(self, pattern: Unnamed) -> Result:
         """Ask for one name; a pattern that cannot be asked about makes room for the others for an hour."""

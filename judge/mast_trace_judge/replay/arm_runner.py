@@ -13,6 +13,7 @@ from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_judge.replay.endings import FIRST_ERROR, ended
 from mast_trace_judge.replay.process import Limits, play
 from mast_trace_judge.replay.runner import compared
 from mast_trace_judge.replay.spending import spending_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.replay.live import LiveCall
-    from mast_trace.replay.player import Report
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import Arm, ReplayStatus
@@ -32,9 +32,6 @@ Oracle = Callable[[str], bool]
 """Returns whether a final answer is right."""
 
 _LONGEST_ANSWER: Final = 4000
-_FIRST_ERROR: Final = 400
-_NO_FAULT_OF_THE_AGENTS: Final = frozenset({0, 401, 403, 404, 408, 409, 425, 429})
-"""Statuses of live calls for which the endpoint is responsible, besides those from 500."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def run_arm(
     if arm.operator == "verify":
         status, reason = _verified(recorded, played, settings)
     else:
-        status, reason = _ended(played, settings.limits, joint=bool(arm.also))
+        status, reason = ended(played, settings.limits, joint=bool(arm.also))
     success = None
     answer = run.final_answer if run is not None else ""
     if status == "ok":
@@ -149,7 +146,7 @@ def calls_hash(calls: Sequence[LiveCall]) -> str:
 
     It is empty without live requests.
     """
-    answered = [call for call in calls if 0 < call.status < _FIRST_ERROR]
+    answered = [call for call in calls if 0 < call.status < FIRST_ERROR]
     return (
         content_hash("\n".join(f"{each.model} {each.key}" for each in answered)) if answered else ""
     )
@@ -164,43 +161,6 @@ def _verified(
     if done.status == "timeout":
         return "timeout", done.text
     return ("error" if done.status == "not recorded" else "diverged"), done.text
-
-
-def _ended(played: Played, limits: Limits, *, joint: bool) -> tuple[ReplayStatus, str]:
-    """Return the status of a program that has ended, before its outcome is read."""
-    report = played.report
-    if report is None:
-        return "error", "The program did not call mast_trace.instrument(), so nothing was answered."
-    if report.over_budget:
-        return "over budget", f"It needed more than {limits.max_calls} live model calls."
-    if report.divergence is not None:
-        return ("blocked" if report.divergence.after else "diverged"), report.divergence.text
-    if played.exit_status is None:
-        return "timeout", f"It did not end within {limits.timeout:g} s."
-    return _reached(played, report, joint=joint)
-
-
-def _reached(played: Played, report: Report, *, joint: bool) -> tuple[ReplayStatus, str]:
-    if not report.changed:
-        return "diverged", "The program ended before it had reached the step."
-    if failed := _unanswered(played.live):
-        statuses = ", ".join(sorted({str(call.status or "no response") for call in failed}))
-        return "error", f"{len(failed)} live model calls failed: {statuses}."
-    if joint and report.unmade_changes:
-        # A success would be one of fewer fixes than the arm names.
-        return "diverged", "The program ended before it had reached the last step of a joint fix."
-    return "ok", ""
-
-
-def _unanswered(calls: Sequence[LiveCall]) -> list[LiveCall]:
-    """Return the calls that failed through no fault of the agents and were not repeated with success."""
-    answered = {call.key for call in calls if 0 < call.status < _FIRST_ERROR}
-    return [
-        call
-        for call in calls
-        if call.key not in answered
-        and (call.status in _NO_FAULT_OF_THE_AGENTS or call.status >= 500)
-    ]
 
 
 def _judged(

@@ -9,6 +9,7 @@ from mast_trace.messages import parsed
 from mast_trace.replay.asked_calls import is_call_of
 from mast_trace.replay.canonical import canonical_text
 from mast_trace.replay.intervention import Intervention, LaterChange, LaterResult
+from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.replay.new_answers import form_of, new_answer
@@ -147,6 +148,12 @@ def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     step = recorded.steps[arm.step]
     places = {each.span_id: place for place, each in enumerate(tape.executions)}
     place = places.get(step.span_id)
+    kind = opaque_type(step.result_type)
+    if place is None and kind:
+        raise NotAnArm(
+            f"Step {arm.step} ({told(recorded, arm.step)}) returned a value of {kind}, which no text "
+            "can stand for; replays execute it."
+        )
     if step.kind is not StepKind.TOOL or place is None:
         tools = [each.index for each in recorded.steps if each.span_id in places]
         nearest = min(tools, key=lambda index: abs(index - arm.step), default=None)

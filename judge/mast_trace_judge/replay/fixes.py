@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_judge.replay.held_texts import said_in
 from mast_trace_judge.replay.leaks import known_before, leaked
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+    from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
     from mast_trace_judge.replay.oracle import Oracle
     from mast_trace_judge.replay.points import Point
+
+_MOST_ASKED: Final = 200
+"""Texts of one correction about which an oracle is asked."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,12 @@ class Sources:
 
 
 def planned_fixes(
-    run: Trajectory, points: Sequence[Point], sources: Sources, oracle: Oracle | None = None
+    run: Trajectory,
+    points: Sequence[Point],
+    sources: Sources,
+    oracle: Oracle | None = None,
+    *,
+    live_tools: Iterable[str] = (),
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
     """Return the corrections by step in the order of their sources, and the refused ones.
 
@@ -88,16 +98,25 @@ def planned_fixes(
     knows, or if the oracle takes it for the right answer by itself, except at the last decision point,
     whose answer may be the final one.
 
+    Args:
+        run: the run.
+        points: its decision points.
+        sources: the origins of corrections.
+        oracle: judges texts; None where the program records its outcome.
+        live_tools: names of tools that may be executed; ``*`` for all.
+
     Raises:
+        NotReplayable: the record lacks data that a replay needs.
         ConfigurationError: a person's or a reference's step cannot be corrected, or not by such a text.
     """
     by_step = {point.step: point for point in points}
+    tape = tape_of(run, live_tools=live_tools)
     texts: dict[int, list[Fix]] = defaultdict(list)
     refused: list[RefusedFix] = []
     for step, fix in sources.texts(by_step):
         point = None if fix.result else by_step.get(step)
         try:
-            reason = _unchanged(run, Arm("result" if fix.result else "fix", step, fix))
+            reason = _unchanged(run, tape, Arm("result" if fix.result else "fix", step, fix))
         except NotAnArm as error:
             if fix.source != "judge":
                 raise ConfigurationError(f"{fix.source}: {error}") from error
@@ -120,10 +139,10 @@ def _in_order(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     return tuple(sorted(fixes, key=lambda fix: fix.rank))
 
 
-def _unchanged(run: Trajectory, arm: Arm) -> str:
+def _unchanged(run: Trajectory, tape: Tape, arm: Arm) -> str:
     """Return the reason why an arm changes nothing; empty if it changes something."""
     try:
-        intervention_of(run, tape_of(run), arm)
+        intervention_of(run, tape, arm)
     except NoChange as error:
         return str(error)
     return ""
@@ -141,14 +160,28 @@ def _objection(
     found = leaked(text, answers, known_before(run, step, point.span_id if point else ""))
     if found:
         return f"It holds {found!r}, which the run did not know before, but the right answer holds."
+    return _taken_for_right(text, oracle) if oracle else ""
+
+
+def _taken_for_right(text: str, oracle: Oracle) -> str:
+    """Return the reason why an oracle objects to a text, or to one that it holds; empty if it does not.
+
+    Each argument of a call is asked about alone: tools may hand one on as it is.
+    """
     shape = parsed(text)
     said = shape.get("text") if isinstance(shape, dict) else None
-    for each in dict.fromkeys([text, str(said or text)]):
-        opinion = oracle.ask(each) if oracle else None
-        if opinion is not None and opinion.success:
+    asked = dict.fromkeys([text, str(said or text), *said_in(text)])
+    if len(asked) > _MOST_ASKED:
+        return f"It holds {len(asked)} texts, and the oracle is asked about {_MOST_ASKED} at most."
+    for each in asked:
+        opinion = oracle.ask(each)
+        if opinion.success:
             return (
                 "The oracle takes its text for the right answer, so it would succeed at any step."
+                if each in (text, said)
+                else f"The oracle takes {each[:40]!r} in it for the right answer, so it would "
+                "succeed at any step."
             )
-        if opinion is not None and opinion.success is None:
+        if opinion.success is None:
             return f"The oracle could not judge its text: {opinion.reason}."
     return ""

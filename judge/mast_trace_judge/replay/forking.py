@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from mast_trace_judge.replay.own_process import Output
+
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
@@ -57,7 +59,7 @@ def program_of(command: Sequence[str]) -> list[str]:
 class Forking(Protocol):
     """An origin of forked replays: one prepared process, or several."""
 
-    def run(self, environment: Mapping[str, str], output: str, timeout: float) -> int | None:
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
         """Fork the program and return its exit status; see `PreparedParent.run`."""
         ...
 
@@ -96,12 +98,12 @@ class PreparedParent:
             self.close()
             raise NotForkable(f"{reason}; each replay starts a process of its own")
 
-    def run(self, environment: Mapping[str, str], output: str, timeout: float) -> int | None:
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
         """Fork the program and return its exit status; None if it was killed at the timeout.
 
         Args:
             environment: all its variables.
-            output: see `mast_trace_judge.replay.process.Output`.
+            output: see `mast_trace_judge.replay.own_process.Output`.
             timeout: seconds until it is killed, with its child processes.
 
         Raises:

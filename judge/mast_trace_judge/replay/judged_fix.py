@@ -11,9 +11,12 @@ from mast_trace.trajectory import StepKind
 from mast_trace_judge.corrected import CorrectedCall, as_fix
 from mast_trace_judge.replay.candidates import point_of
 from mast_trace_judge.replay.fixes import RefusedFix
+from mast_trace_judge.replay.known_calls import KnownCalls
+from mast_trace_judge.replay.new_answers import given_calls
+from mast_trace_judge.replay.unfit import NotAnArm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mast_trace.messages import ToolCall
     from mast_trace.trajectory import Trajectory
@@ -23,11 +26,21 @@ if TYPE_CHECKING:
 
 
 def judge_fix(
-    recorded: Trajectory, verdict: Verdict | None, points: Sequence[Point]
+    recorded: Trajectory,
+    verdict: Verdict | None,
+    points: Sequence[Point],
+    live_tools: Iterable[str] = (),
 ) -> tuple[dict[int, str], tuple[RefusedFix, ...]]:
     """Return a verdict's corrected step by decision point, or the reason why it is not tried.
 
-    A description of the change never stands in place of an answer.
+    A description of the change never stands in place of an answer, nor does a call of a tool that the run
+    has not. A tool that may be executed is called with recorded arguments only.
+
+    Args:
+        recorded: the run.
+        verdict: its verdict, if there is one.
+        points: its decision points.
+        live_tools: names of tools that may be executed; ``*`` for all.
     """
     error = verdict.decisive if verdict else None
     if error is None or not (error.minimal_fix or error.corrected):
@@ -39,14 +52,32 @@ def judge_fix(
     if error.corrected is None or not error.corrected.is_answer:
         reason = (
             "The judge has described the change and not written the step itself, as judges of earlier "
-            "versions did; a description is no answer."
+            "versions did, or says that the step needs later knowledge; a description is no answer."
         )
         return {}, (RefusedFix(error.step, "judge", reason),)
     text = _answer(recorded, point, error.corrected)
     if not text:
         reason = "It is not clear what becomes of the other tool calls of the answer."
         return {}, (RefusedFix(error.step, "judge", reason),)
+    reason = _objection(recorded, point, text, live_tools)
+    if reason:
+        return {}, (RefusedFix(error.step, "judge", reason),)
     return {point.step: text}, ()
+
+
+def _objection(recorded: Trajectory, point: Point, text: str, live_tools: Iterable[str]) -> str:
+    """Return the reason why the calls of an answer are none that the judge may choose; empty without one.
+
+    They are read from the answer as replays read it: a text of the judge's may spell calls, too.
+    """
+    try:
+        given = given_calls(text)
+    except NotAnArm as error:
+        return str(error)
+    if given is None:
+        return ""
+    kept = _recorded_answer(recorded, point).tool_calls
+    return KnownCalls(recorded, live_tools).objection(given[1], kept)
 
 
 def _answer(recorded: Trajectory, point: Point, corrected: CorrectedStep) -> str:

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.figures import figures, known_values
+from mast_trace_judge.replay.held_texts import spelled_out, texts_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mast_trace.trajectory import Trajectory
 
@@ -44,17 +45,38 @@ def leaked(fix: str, answers: Iterable[str], known: Iterable[str]) -> str:
     """Return the first thing in a fix that only the right answers hold; empty if there is none.
 
     Compared are numbers in any notation and quoted words; a right answer of at most twelve words also
-    counts as a whole.
+    counts as a whole. JSON is read, on all sides: a number after an escaped newline is a number.
 
     Args:
         fix: text of the fix.
         answers: the right answers, as far as known, and the reasons given with the outcome.
         known: texts of the run before the step.
     """
-    before = list(known)
+    given = list(answers)
+    # A truth value or a single character of JSON is too common to be the answer by itself.
+    told = [
+        each
+        for each in _read(given)
+        if each in given or (len(each) > 1 and each not in {"true", "false"})
+    ]
+    read = [_read([fix]), told, _read(known)]
+    found = _leaked(*read)
+    if found:
+        return found
+    # Escapes outside JSON are read on all sides or on none: paths hold backslashes, too.
+    further = [spelled_out(texts) for texts in read]
+    return "" if further[:2] == read[:2] else _leaked(*further)
+
+
+def _read(texts: Iterable[str]) -> list[str]:
+    return [each for text in texts for each in texts_in(text)]
+
+
+def _leaked(fix: Sequence[str], answers: Sequence[str], before: Sequence[str]) -> str:
     numbers, said = known_values(before), [_words(each) for each in before]
-    of_fix = {value: each.literal for each in figures(fix) for value in each.readings}
-    text = _words(fix)
+    whole = "\n".join(fix)
+    of_fix = {value: each.literal for each in figures(whole) for value in each.readings}
+    text = _words(whole)
     for answer in answers:
         for figure in figures(answer):
             if figure.readings & numbers:

@@ -45,7 +45,7 @@ def new_answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
         raise NotAnArm(f"The operator `{arm.operator}` needs a text.")
     if arm.operator == "arguments":
         return _other_arguments(recorded, arm, said)
-    given = _given_calls(arm.fix.text)
+    given = given_calls(arm.fix.text)
     if given is not None:
         text, calls = given
         return dataclasses.replace(said, content=text, tool_calls=_with_ids(calls, said.tool_calls))
@@ -73,8 +73,12 @@ def _other_arguments(recorded: Trajectory, arm: Arm, said: Message) -> Message:
     return dataclasses.replace(said, tool_calls=tuple(calls))
 
 
-def _given_calls(text: str) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return text and tool calls of a fix that is a JSON object; None if it is a text."""
+def given_calls(text: str) -> tuple[str, tuple[ToolCall, ...]] | None:
+    """Return text and tool calls of a fix that is a JSON object; None if it is a text.
+
+    Raises:
+        NotAnArm: its tool calls are no such list.
+    """
     shape: Any = parsed(text)
     if not isinstance(shape, dict) or "tool_calls" not in shape or set(shape) - _OF_FIXES:
         return None

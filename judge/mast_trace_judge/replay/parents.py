@@ -11,6 +11,8 @@ from mast_trace_judge.replay.forking import PreparedParent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace_judge.replay.own_process import Output
+
 
 class PreparedParents(ExitStack):
     """Processes that have imported a program's libraries; each forks one replay at a time.
@@ -37,7 +39,7 @@ class PreparedParents(ExitStack):
             self.close()
             raise
 
-    def run(self, environment: Mapping[str, str], output: str, timeout: float) -> int | None:
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
         """Fork the program from a process that is free; see `PreparedParent.run`.
 
         Raises:

@@ -185,7 +185,7 @@ def _fixes(
     setup: Setup,
     outcome_reason: str,
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
-    judged, refused = judge_fix(recorded, verdict, points)
+    judged, refused = judge_fix(recorded, verdict, points, setup.live_tools)
     sources = Sources(
         person=setup.fixes,
         resample=setup.resample,
@@ -196,7 +196,8 @@ def _fixes(
         answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
     )
     oracle = oracle_of(setup.oracle, setup.check_timeout)
-    planned, others = planned_fixes(recorded, points, sources, oracle)
+    live_tools = setup.live_tools
+    planned, others = planned_fixes(recorded, points, sources, oracle, live_tools=live_tools)
     return planned, (*refused, *others)
 
 

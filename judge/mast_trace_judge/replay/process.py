@@ -1,21 +1,19 @@
-"""Runs a program whose calls are answered from a tape, in a process group of its own."""
+"""Runs a program whose calls are answered from a tape."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace_judge.replay.own_process import Output, run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.replay.forking import Forking
-
-_STANDARD_ERROR = 2
-
-Output = Literal["shown", "standard error", "discarded"]
-"""The destination of the program's standard output; its standard error is discarded with ``discarded``."""
 
 
 @dataclass(frozen=True)
@@ -108,38 +101,14 @@ def play(
         files = ReplayFolder(Path(folder))
         files.write_plan(tape, limits.live_tools, limits.hosts, intervention, limits.max_calls)
         environment = {**os.environ, **limits.environment, PLAN_VARIABLE: folder}
-        exit_status = _run(command, environment, limits)
+        exit_status = (
+            limits.parent.run(environment, limits.output, limits.timeout)
+            if limits.parent is not None
+            else run_alone(command, environment, limits.output, limits.timeout)
+        )
         return Played(
             exit_status, files.read_report(), _spans(files), LiveCalls(files.live).calls()
         )
-
-
-def _run(command: Sequence[str], environment: dict[str, str], limits: Limits) -> int | None:
-    """Run a command and return its exit status; None if it was killed at the timeout."""
-    if limits.parent is not None:
-        return limits.parent.run(environment, limits.output, limits.timeout)
-    outputs: dict[Output, int | None] = {
-        "shown": None,
-        "standard error": _STANDARD_ERROR,
-        "discarded": subprocess.DEVNULL,
-    }
-    process = subprocess.Popen(
-        [*command],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=outputs[limits.output],
-        stderr=subprocess.DEVNULL if limits.output == "discarded" else None,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(limits.timeout)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        # A program that has ended by itself may have left child processes.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _spans(files: ReplayFolder) -> dict[str, list[SpanRecord]]:

@@ -14,6 +14,7 @@ from mast_trace_judge.replay.checks import NotConfirmable, check
 from mast_trace_judge.replay.conduct import confirming
 from mast_trace_judge.replay.continued import continued
 from mast_trace_judge.replay.daily import DailyBudget
+from mast_trace_judge.replay.forked_later import ForkedLater
 from mast_trace_judge.replay.handled import HandledRuns
 from mast_trace_judge.replay.preparation import limits_of, new_experiment, stored_experiment
 from mast_trace_judge.replay.run_lock import locked_run
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.replay.work_config import WorkConfig
+    from mast_trace_judge.replay.setup import Setup
+    from mast_trace_judge.replay.work_config import ServiceCommands, WorkConfig
 
 _LOG = logging.getLogger(__name__)
 _QUIET_SECONDS: Final = 60
@@ -168,8 +170,13 @@ class ConfirmWorker:
 
     def _confirm(self, run: RunSummary) -> Handled:
         commands = self._config.services[run.service]
+        # A process for each run: the next one finds the modules as they are then.
+        with ForkedLater(commands.command, commands.preload) as parent:
+            return self._confirm_by(run, commands, replace(commands.setup(), parent=parent))
+
+    def _confirm_by(self, run: RunSummary, commands: ServiceCommands, setup: Setup) -> Handled:
         recorded = read_alone(self._store, run)
-        setup = replace(commands.setup(), earlier=continued(self._store, run, recorded))
+        setup = replace(setup, earlier=continued(self._store, run, recorded))
         points = check(recorded, setup)
         prepared = stored_experiment(self._store, run, recorded, points, setup)
         if prepared is None:

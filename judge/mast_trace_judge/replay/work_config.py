@@ -56,6 +56,7 @@ class ServiceCommands(_Table):
         live_tools: names of tools that may be executed; ``all`` for every tool.
         allow_hosts: addresses to which the program may connect.
         stronger_model: name of a model that is asked at a step, as a source of fixes.
+        preload: modules that are imported once for each run; its replays are forked from there.
         max_calls: live model calls for one run.
         max_usd: US dollars for one run; needs prices.
         max_runs: replays for one run.
@@ -69,6 +70,7 @@ class ServiceCommands(_Table):
     live_tools: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     stronger_model: str = ""
+    preload: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     max_calls: PositiveInt | None = None
     max_usd: PositiveFloat | None = None
     max_runs: PositiveInt | None = None

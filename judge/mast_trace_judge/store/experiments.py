@@ -26,10 +26,11 @@ SELECT r.TraceId AS TraceId, r.Arm AS Arm, r.Task AS Task, r.Repetition AS Repet
 FROM (SELECT * FROM {RUNS} FINAL
     WHERE Project = {{project:String}} AND Experiment = {{name:String}}
     ORDER BY Start, SpanId LIMIT 1 BY TraceId) AS r
-LEFT JOIN (SELECT TraceId, Outcome, ConversationId, RootSeen FROM mast_runs
+LEFT JOIN (SELECT TraceId, Outcome, ConversationId, RootSeen, Kind FROM mast_runs
     WHERE Project = {{project:String}} AND TraceId IN
         (SELECT TraceId FROM {RUNS} WHERE Project = {{project:String}} AND Experiment = {{name:String}})) AS m
     ON r.TraceId = m.TraceId
+WHERE m.Kind = '' -- a replay of a run is no further run
 ORDER BY StartNs, TraceId
 """  # noqa: S608  # made of constants
 

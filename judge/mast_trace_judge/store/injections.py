@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 TABLE: Final = "mast_injections"
+PLAN: Final = "plan"
+"""Name of the plan's id in a change. Another plan, such as one with another oracle, gives the same run another outcome."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Injection:
         missed_by: agents that acted after the step in the faulty run, if it failed; without the one to blame.
         verdict: ``kept``, ``repaired``, ``survived``, ``unproved``, ``censored``, or ``open`` if it is not decided.
         decisive: whether the step may be called decisive; otherwise it is the origin.
-        deterministic: whether all faulty replays, and all restored ones, made the same requests.
+        deterministic: whether all faulty replays, all restored ones, and those of the whole program made the same requests.
         faulty: replays with the fault that had an outcome.
         faulty_failures: those that failed.
         restored: replays with the recorded step that had an outcome.
@@ -50,7 +52,7 @@ class Injection:
         service: of the original run.
         framework: likewise.
         run: the faulty run; None if none was recorded.
-        change: the change, in a form that JSON can hold.
+        change: the change, in a form that JSON can hold; its `PLAN` is the id of the plan by which it was replayed.
     """
 
     project: str
@@ -187,30 +189,33 @@ def injections(
         yield from map(_injection, rows)
 
 
-def fault_ids(store: Store, project: str, original: str) -> frozenset[str]:
-    """Return the ids of the stored faults of a run.
+def plans_of_faults(store: Store, project: str, original: str) -> Mapping[str, str]:
+    """Return the ids of the stored faults of a run, each with the id of its plan; empty for faults of other stores.
 
     Raises:
         StorageError: the database does not answer.
     """
     rows = store.query(
-        f"SELECT DISTINCT FaultId FROM {TABLE} WHERE Project = {{project:String}}"  # noqa: S608
-        " AND TraceId = {run:String}",
+        f"SELECT FaultId, JSONExtractString(Change, '{PLAN}') AS PlanId FROM {TABLE} FINAL"  # noqa: S608
+        " WHERE Project = {project:String} AND TraceId = {run:String}",
         {"project": project, "run": original},
     )
-    return frozenset(row["FaultId"] for row in rows)
+    return {row["FaultId"]: row["PlanId"] for row in rows}
 
 
-def stored_run(store: Store, project: str, original: str, fault_id: str) -> Trajectory | None:
-    """Return the stored faulty run of a fault; None if there is none.
+def stored_run(
+    store: Store, project: str, original: str, fault_id: str, plan_id: str
+) -> Trajectory | None:
+    """Return the stored faulty run of a fault that a plan has made; None if there is none.
 
     Raises:
         StorageError: the database does not answer.
     """
     rows = store.query(
         f"SELECT Run FROM {TABLE} FINAL WHERE Project = {{project:String}}"  # noqa: S608
-        " AND TraceId = {run:String} AND FaultId = {fault:String} AND Run != ''",
-        {"project": project, "run": original, "fault": fault_id},
+        " AND TraceId = {run:String} AND FaultId = {fault:String} AND Run != ''"
+        f" AND JSONExtractString(Change, '{PLAN}') = {{plan:String}}",
+        {"project": project, "run": original, "fault": fault_id, "plan": plan_id},
     )
     return trajectory_from_dict(json.loads(rows[0]["Run"])) if rows else None
 

@@ -10,11 +10,13 @@ import asyncio
 import logging
 import threading
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace_judge.store.failed_calls import without_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +70,9 @@ class Ledger(Protocol):
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
         """Return the answers that could be read, by the hash of their request."""
 
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request."""
+
     async def flush(self) -> None:
         """Write calls that could not be written before."""
 
@@ -97,6 +102,15 @@ class MemoryLedger:
             if (call.trace_id, call.judge_version) == (trace_id, judge_version)
             and call.status == "ok"
         }
+
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request."""
+        return Counter(
+            call.request_hash
+            for call in self.calls
+            if (call.trace_id, call.judge_version) == (trace_id, judge_version)
+            and call.status == "unreadable"
+        )
 
     async def flush(self) -> None:
         """Do nothing: memory needs no writing."""
@@ -156,6 +170,21 @@ class StoreLedger:
         )
         return {row["RequestHash"]: row["Answer"] for row in rows}
 
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        rows = await asyncio.to_thread(
+            self._store.query,
+            f"SELECT RequestHash, uniqExact(CallId) AS Number FROM {TABLE}"  # noqa: S608
+            " WHERE TraceId = {trace:String} AND JudgeVersion = {version:String} AND Status = 'unreadable'"
+            " GROUP BY RequestHash",
+            {"trace": trace_id, "version": judge_version},
+        )
+        return {row["RequestHash"]: int(row["Number"]) for row in rows}
+
     def spent_today(self) -> float:
         """Return the US dollars of all calls since midnight UTC.
 
@@ -170,9 +199,10 @@ class StoreLedger:
 
 
 class LedgerWithoutAnswers:
-    """A ledger that keeps calls and their cost, and no answer.
+    """A ledger that keeps calls and their cost, and no answer, nor what an error says of one.
 
-    A row is erased with one run. The answer to a question about several runs may quote each of them.
+    A row is erased with one run. The answer to a question about several runs may quote each of them, and so may the
+    error of a server that rejects the question.
 
     Args:
         ledger: records the calls.
@@ -186,13 +216,17 @@ class LedgerWithoutAnswers:
         self.last: JudgeCall | None = None
 
     async def record(self, call: JudgeCall) -> None:
-        """Write a call without its answer."""
-        self.last = replace(call, answer="")
+        """Write a call without texts."""
+        self.last = replace(call, answer="", error=without_texts(call.error))
         await self._ledger.record(self.last)
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:  # noqa: ARG002
         """Return nothing: no answer is kept."""
         return {}
+
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request."""
+        return await self._ledger.unreadable(trace_id, judge_version)
 
     async def flush(self) -> None:
         """Write calls that could not be written before."""

@@ -24,7 +24,7 @@ _AT_ONCE = 8
 
 _RUNS = """
 SELECT * FROM mast_runs
-WHERE End >= fromUnixTimestamp64Nano({since:Int64})
+WHERE End >= fromUnixTimestamp64Nano({since:Int64}) AND Kind = ''
   AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
   AND ({version:String} = '' OR (Project, TraceId) IN
       (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))

@@ -1,16 +1,20 @@
-"""Takes sets of `mast-trace dataset build` over: planted faults with their labels, and real failures as runs."""
+"""Takes sets of `mast-trace dataset build` over: planted faults and real failures, with their labels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.injection.set_files import FORMAT, shapes_of
+from mast_trace_judge.proof import proved_step
 from mast_trace_judge.store.injections import Injection, take_over
+from mast_trace_judge.transfer.export_spans import trace_id_of_run
+from mast_trace_judge.transfer.formats.confirmation_values import confirmation_in
 from mast_trace_judge.transfer.formats.kinds import StoredRun
 from mast_trace_judge.transfer.formats.own_export import EXPORT
 from mast_trace_judge.transfer.importing import Importer, Taken
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 
+_INJECTION: Final = "injection"
+_TAKEN: Final = "Replays have confirmed this step, as a labelled set says."
+
+
 @dataclass(frozen=True)
 class TakenSet:
     """The counts of what a set gave to a store.
@@ -30,51 +38,78 @@ class TakenSet:
     Attributes:
         faults: planted faults in the set.
         new_faults: those that the store did not have.
-        failures: real failures whose decisive step replays had proved; they are runs, without a label.
+        failures: real failures whose decisive step replays had proved.
+        new_labels: those whose proof the store did not have; a run that was replayed here keeps its own.
+        without_label: those of a set that does not say what its replays have shown; they are runs without a label.
     """
 
     faults: int
     new_faults: int
     failures: int
+    new_labels: int
+    without_label: int
 
 
 def take_set(store: Store, folder: Path) -> TakenSet:
     """Store a set. Planted faults go where `mast-trace inject` puts them, and into no list of runs.
 
+    Real failures become runs, and what replays have shown of them is kept with them, as `mast-trace confirm` keeps it.
     Nothing is stored if a row cannot be read.
 
     Raises:
         ConfigurationError: the folder holds no set of this version.
         StorageError: the database does not accept it.
     """
-    rows = sum(1 for _ in _read(folder))
-    importer, taken, faults = Importer(store), Taken("labelled set"), 0
+    counts = Counter(_kind(each) for each in _read(folder))
+    importer, taken = Importer(store), Taken("labelled set")
 
     def planted() -> Iterator[tuple[Injection, datetime]]:
-        nonlocal faults
-        for shape, injection in _read(folder):
-            if injection is not None:
-                faults += 1
-                yield injection, _end(injection)
+        for each in _read(folder):
+            if isinstance(each, StoredRun):
+                importer.take(Piece(EXPORT, each), taken)
             else:
-                run = StoredRun(trajectory_from_dict(shape["run"]))
-                importer.take(Piece(EXPORT, run), taken)
+                yield each, _end(each)
 
     new = take_over(store, planted())
     importer.flush()
-    return TakenSet(faults, new, rows - faults)
+    failures = counts["labelled"] + counts["bare"]
+    return TakenSet(counts["fault"], new, failures, importer.confirmations, counts["bare"])
 
 
-def _read(folder: Path) -> Iterator[tuple[Mapping[str, Any], Injection | None]]:
+def _kind(read: Injection | StoredRun) -> str:
+    if isinstance(read, Injection):
+        return "fault"
+    return "bare" if read.confirmation is None else "labelled"
+
+
+def _read(folder: Path) -> Iterator[Injection | StoredRun]:
     for place, shape in shapes_of(folder):
         try:
             if shape["format"] != FORMAT:
                 raise ConfigurationError(
                     f"{place} has format {shape['format']}; this version reads {FORMAT}"
                 )
-            yield shape, _injection(shape) if shape["source"] == "injection" else None
+            yield _injection(shape) if shape["source"] == _INJECTION else _failure(shape)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigurationError(f"{place} is no labelled run: {error}") from error
+
+
+def _failure(shape: Mapping[str, Any]) -> StoredRun:
+    """Return a real failure with what replays have shown of it."""
+    run = trajectory_from_dict(shape["run"])
+    told = shape.get("confirmation")
+    if told is None and shape["decisive"]:  # a set of before has the proved step alone
+        told = {
+            "status": "confirmed",
+            "text": _TAKEN,
+            "origin": shape["step"],
+            "point_of_no_return": shape.get("point_of_no_return"),
+        }
+    found = StoredRun(run, confirmation=confirmation_in({"confirmation": told}, run.steps))
+    trace_id_of_run(found)
+    if found.confirmation is not None and proved_step(found.confirmation) != shape["step"]:
+        raise ValueError("its confirmation proves another step than its label names")
+    return found
 
 
 def _injection(shape: Mapping[str, Any]) -> Injection:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +17,12 @@ from policies import shop
 from replays import record
 from scripted_llm import Reply, ScriptedLLM, last_text
 
+from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.injection.operators.phrases import SENTENCES
+from mast_trace_judge.replay.conducting import INTERRUPTED
+from mast_trace_judge.store.injections import injections
+from mast_trace_judge.store.replays import spent
 from mast_trace_judge.study.datasets.injected import read_injected
 
 if TYPE_CHECKING:
@@ -26,6 +32,8 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(600)
 
 REPORTED = 2
 """The step in which the counter reports the stock."""
+MOST_CALLS = 60
+"""Live calls for one fault of the shop, with those of a replay that is lost."""
 WRITTEN = "I take it that the common amount is meant."
 PHRASED = ("--yes", "--phrasings", "model", "--operator", "2.2-assume", "--count", "1")
 
@@ -35,6 +43,11 @@ def asking(request: dict[str, Any]) -> str:
     if "stock of" in last_text(request):
         return "There are 130 pieces of kettle, do you need more?"
     return shop(request)
+
+
+def misread_and_ask(request: dict[str, Any]) -> str:
+    """Report another number than the tool's result, with a question after it."""
+    return asking(request).replace("130", "310")
 
 
 @dataclass
@@ -132,6 +145,62 @@ def test_a_planted_fault_becomes_a_labelled_set(
     assert len(json.loads(out)) == 1
 
 
+def test_a_killed_injection_goes_on(inject: Succeeded) -> None:
+    """Killed within a faulty replay: no label is doubled, the fault is decided, and the budget holds over both processes."""
+    halted, go = threading.Event(), threading.Event()
+
+    def halts(request: dict[str, Any]) -> Reply | str:
+        said = last_text(request)
+        if "Missing: " in said and "Missing: 210" not in said:  # the buyer reads the planted number
+            halted.set()
+            go.wait()
+        return asking(request)
+
+    with Store.open(inject.url) as store:
+        calls_before = spent(store).live_calls
+        planted_before = len(list(injections(store)))
+    asked_before = len(inject.server.requests)
+    inject.server.script = halts
+    options = ["--yes", "--operator", "2.6-computed", "--count", "1", "--preload", "openai"]
+    options += ["--max-calls", str(MOST_CALLS)]
+    program = ["--", sys.executable, str(inject.program)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mast_trace_dashboards", "inject", "--url", inject.url, *options, "last", *program],
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while not halted.wait(0.05):
+            assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+        inject.server.script = asking
+        go.set()
+
+    def used() -> tuple[int, int]:
+        """Return the calls that the server saw, and those that the store counts."""
+        with Store.open(inject.url) as store:
+            counted = spent(store).live_calls - calls_before
+        return len(inject.server.requests) - asked_before, counted
+
+    seen, counted = used()
+    assert 0 < seen <= counted <= MOST_CALLS
+    status, out, err = inject(*options, "--json")
+    assert status == 0, err
+    (planted,) = json.loads(out)
+    assert (planted["verdict"], planted["agent"]) == ("kept", "planner")
+    seen, counted = used()
+    assert seen <= counted <= MOST_CALLS
+    with Store.open(inject.url) as store:
+        assert len(list(injections(store))) == planted_before + 1
+        (row,) = store.query(
+            "SELECT countIf(Status = 'reserved') AS Open, countIf(Reason = {lost:String}) AS Lost"
+            " FROM mast_replays FINAL",
+            {"lost": INTERRUPTED},
+        )
+    assert row == {"Open": 0, "Lost": 1}
+
+
 def test_a_model_that_cannot_be_asked_plants_nothing(
     inject: Succeeded, writer: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,12 +244,20 @@ def test_a_program_that_cannot_be_started(inject: Succeeded) -> None:
     assert "cannot start /no-such-program" in err
 
 
-def test_a_failed_run_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], inject: Succeeded
-) -> None:
-    with failed_shop(tmp_path) as failed:
+def test_a_failed_run_is_refused(tmp_path: Path, inject: Succeeded, writer: ScriptedLLM) -> None:
+    """Before a model is asked for sentences."""
+    with failed_shop(tmp_path, wrong=misread_and_ask) as failed:
         status, _, err = inject.run(
-            "inject", "--yes", "--url", failed.url, "last", "--", *failed.command
+            "inject",
+            "--yes",
+            "--phrasings",
+            "model",
+            "--url",
+            failed.url,
+            "last",
+            "--",
+            *failed.command,
         )
     assert status == 1
     assert "has not succeeded" in err
+    assert writer.requests == []

@@ -193,6 +193,32 @@ def test_the_old_profile_stays_where_the_new_one_is_not_better(
     assert Profile.from_json(out.read_text("utf-8")).name == "second"
 
 
+def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
+    """Failures that were proved elsewhere are fitted to here; of a set of before the command says what it lacks."""
+    (own,) = _import(empty, tmp_path, [person(1)])
+    told = Confirmation(status="repairable", origin=2, origin_agent="worker2")
+    out = tmp_path / "set"
+    with Store.open(empty.recorded.url) as store:
+        found = run_summary(store, own)
+        assert found is not None
+        assert take_over(store, found, told)
+        build(store, out)
+        store.command("TRUNCATE TABLE mast_confirmations")
+    rows = (out / "runs.jsonl").read_text("utf-8")
+    before = json.loads(rows)
+    del before["confirmation"]
+    (out / "runs.jsonl").write_text(json.dumps(before), "utf-8")
+    status, said, _ = empty("import", str(out))
+    assert status == 0
+    shown = " ".join(said.split())
+    assert "1 real failures, as runs, 0 new labels; 1 of them without a label" in shown
+    (out / "runs.jsonl").write_text(rows, "utf-8")
+    taken = empty.json("import", str(out))
+    assert (taken["failures"], taken["new_labels"], taken["without_label"]) == (1, 1, 0)
+    status, _, err = empty("judge", "fit", "--labels", "replay")
+    assert (status, "1 runs have a label" in " ".join(err.split())) == (1, True)
+
+
 def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     """Planted faults, reserved operators and the environment are parts of their own; own profiles are scored."""
     out = tmp_path / "profiles" / "own.json"

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, UNSURE, judged
+from web_runs import (
+    BARE,
+    HEALTHY,
+    LIVE,
+    LONG,
+    SHORT,
+    T0,
+    UNSURE,
+    abstained,
+    judged,
+    message,
+    root,
+)
 
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
@@ -31,6 +44,32 @@ def test_no_step_is_decisive_that_the_verdict_does_not_name(client: httpx.Client
         assert "DECISIVE" not in page
         assert "step c0 decisive" not in page
     assert "DECISIVE" in client.get(f"/compare?run={SHORT}&run={BARE}").text
+
+
+def test_an_unknown_agent_is_blamed_only_for_its_own_step(
+    client: httpx.Client, store: Store
+) -> None:
+    """Not before the run is judged, not where no step is decisive, nor where the step is another agent's or gone."""
+    run, told = "7e" * 16, "made the decisive error"
+    said = [message(run, number, "planner", f"{number}") for number in range(4)]
+    operation, handed = "gen_ai.operation.name", {"mast.handoff.target.name": "planner"}
+    for row in (said[0], said[2]):
+        row["SpanAttributes"] = {operation: "execute_tool", "gen_ai.tool.name": "pass_on", **handed}
+    store.insert("otel_traces", [root(run, "nameless"), *said])
+    assert told not in client.get(f"/runs/{run}").text
+    for step, more, marked in (
+        (0, abstained("failure", 0.9), None),
+        (1, {}, "planner"),
+        (2, {}, "unknown"),
+        (9, {"modes": ()}, None),
+    ):
+        save(
+            store, [judged(store, run, 4, step, judged_at=T0 + timedelta(seconds=step + 1), **more)]
+        )
+        page = client.get(f"/runs/{run}").text
+        assert (f">◆ {marked}<" in page) is (marked is not None), (step, marked)
+        assert page.count(">◆ ") == (marked is not None)
+        assert (told in page) is (marked is not None)
 
 
 def test_candidates_without_a_calibration_have_no_percentages(client: httpx.Client) -> None:

@@ -108,12 +108,31 @@ def test_who_erred_is_never_folded() -> None:
     marks = {node.agent: node.mark for node in graph.nodes if node.mark}
     assert marks == {quiet[0]: "decisive", quiet[1]: "mode"}
     assert len(graph.nodes) == BOXES
-    everybody = Blamed("", frozenset(each for pair in messages for each in pair))
+    everybody = Blamed(None, frozenset(each for pair in messages for each in pair))
     assert len(names_in(drawn(messages, {}, {}, None, everybody))) == 31
     crowd = Blamed("7xxxx", frozenset(each for pair in ring(3000) for each in pair))
     names = names_in(drawn(ring(3000), {}, {}, None, crowd))
     assert len(names) == MOST_BOXES
     assert "7xxxx" in names
+
+
+def marks_in(graph: Graph | None) -> dict[str | None, str]:
+    assert graph
+    return {node.agent: node.mark for node in graph.nodes if node.mark}
+
+
+@pytest.mark.parametrize("blamed", [None, Blamed(), Blamed(None, frozenset("a"))])
+def test_an_unknown_agent_erred_only_where_a_step_is_decisive(blamed: Blamed | None) -> None:
+    """An agent that nobody named differs from a step that nobody named."""
+    messages = {("", "a"): 1, ("a", "b"): 2}
+    assert "decisive" not in marks_in(drawn(messages, {}, {"a": 0}, None, blamed)).values()
+    assert marks_in(drawn(messages, {}, {"a": 0}, None, Blamed(""))) == {"": "decisive"}
+
+
+def test_an_unknown_agent_is_folded_unless_it_erred() -> None:
+    messages = {**dict.fromkeys(ring(30), 9), ("", "0xxxx"): 1}
+    assert "" not in names_in(drawn(messages, {}, {}))
+    assert "" in names_in(drawn(messages, {}, {}, None, Blamed("")))
 
 
 def test_those_who_write_to_each_other_stand_together_below_who_began() -> None:

@@ -95,7 +95,7 @@ def test_a_name_stands_beside_the_title_with_its_model(view: TestClient, store: 
     dropped = {**stored, "NamedAt": NOW, "Sentence": ""}
     store.insert("mast_pattern_names", [dropped])
     page = view.get(f"/patterns/{name}").text
-    assert "No name: the sentence of m-1 rested on no quote" in page
+    assert "No name: m-1 gave no sentence that holds; its answer could not be read, rested" in page
     said = {"Sentence": "The search <b>gives up</b>.", "Quotes": ["timed out <script>"]}
     later = NOW + timedelta(seconds=1)
     store.insert("mast_pattern_names", [{**stored, **said, "NamedAt": later}])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from planted_runs import OPERATORS, person, planted, planted_set
 
+from mast_trace_dashboards.cli.render_fit import decision_words
 from mast_trace_judge.local.attribution.likeness import likeness_of, run_hash
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.agreement import Interval
@@ -14,7 +15,7 @@ from mast_trace_judge.study.fitting.intervals import interval
 from mast_trace_judge.study.fitting.labels import COLUMNS, labels_from, units_of
 from mast_trace_judge.study.fitting.models import Recipe
 from mast_trace_judge.study.fitting.people import nested
-from mast_trace_judge.study.fitting.report import PeopleGain
+from mast_trace_judge.study.fitting.report import FitReport, PeopleGain
 from mast_trace_judge.study.fitting.schemes import JOINT, cells
 from mast_trace_judge.study.fitting.scoring import Hit
 
@@ -144,10 +145,30 @@ def test_a_gain_within_chance_does_not():
 def test_a_gain_on_planted_faults_does_not_excuse_a_loss_on_peoples_labels():
     loss = replace(NO_LOSS, difference=Interval(-0.2, 0.1))
     assert decide(MANY, SHIPPED, HALF, NO_LOSS).better
-    assert not decide(MANY, SHIPPED, HALF, loss).better
+    found = decide(MANY, SHIPPED, HALF, loss)
+    assert not found.better
+    told = "on people's labels a loss of more than 3 points cannot be excluded (+10.0 points, 95 %: -20.0 to +10.0)"
+    assert found.held_back == told
     gain = replace(NO_LOSS, difference=Interval(0.01, 0.2))
     found = decide(MANY, SHIPPED, NEVER_RIGHT, gain)
     assert (found.better, found.on) == (True, "people's labels")
+
+
+def test_people_who_labelled_few_tasks_hold_a_gain_back_and_it_is_said():
+    """Their gain has no interval, so that nothing is known of a loss; the gain on others is no reason by itself."""
+    few = replace(NO_LOSS, difference=None, of_injection=None)
+    found = decide(MANY, SHIPPED, HALF, few)
+    assert (found.better, found.difference.low > 0) == (False, True)
+    reason = "people's labels are in fewer than 5 scenarios"
+    assert found.held_back == f"{reason}, so that a loss on them cannot be excluded"
+    report = FitReport(Profile("own", {}), {}, 10, 10, "task", decision=found)
+    assert decision_words(report).endswith(f" points, 95 %: +10.0 to +90.0; but {found.held_back}.")
+    assert "original runs" in decide(MANY, SHIPPED, HALF, few, unit="run").held_back
+    # Where the gain itself is within chance, that is the reason.
+    assert decide(MANY, SHIPPED, NEVER_RIGHT, few).held_back == ""
+    told = {each.name: each for each in gate(MANY, NEVER_RIGHT, HALF, BASELINES, few)}
+    condition = told["No worse on people's labels"]
+    assert (condition.status, condition.found) == ("not examined", reason)
 
 
 RECIPE = Recipe(tuple(COLUMNS), 1.0, {}, 0)

@@ -66,7 +66,8 @@ class Team:
         command = (sys.executable, str(SHOP), *given.pop("way", ()))
         run = summary(trace_id=self.recorded.trace_id, outcome="success")
         with PreparedParent(command, ("openai",)) as parent:
-            setup = Setup(command, timeout=given.pop("timeout", 60), parent=parent)
+            oracle = given.pop("oracle", ())
+            setup = Setup(command, oracle, timeout=given.pop("timeout", 60), parent=parent)
             return inject(
                 store,
                 run,
@@ -306,6 +307,25 @@ def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: S
     # No other program's verdict is taken for it.
     other = team.inject(store, Budget(max_runs=1), way=["other"], **given, count=1)
     assert (other.skipped, other.replays) == (0, 1)
+
+
+def test_a_stored_run_of_another_oracle_is_not_taken_for_this_one_s(
+    team: Team, store: Store
+) -> None:
+    """The outcome of a run is that of its setup: a fault that survives has a run that succeeds."""
+    given: dict[str, Any] = {"only": ["2.6-computed"], "count": 1}
+    (strict,) = team.inject(store, **given).injections
+    assert strict.run is not None
+    assert (strict.verdict, strict.run.outcome) == ("kept", "failure")
+    (lax,) = team.inject(store, oracle=("true",), **given).injections
+    assert lax.run is not None
+    assert (lax.verdict, lax.run.outcome, lax.fault_id) == ("survived", "success", strict.fault_id)
+    assert [*injections(store)] == [lax]
+    # Its own run is gone: it says so, and displaces no label that has one.
+    asked = len(team.server.requests)
+    (again,) = team.inject(store, **given).injections
+    assert (again.verdict, again.run, len(team.server.requests)) == ("kept", None, asked)
+    assert [*injections(store)] == [lax]
 
 
 def test_refuses_what_has_not_succeeded(team: Team, store: Store) -> None:

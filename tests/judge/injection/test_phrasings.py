@@ -20,10 +20,13 @@ from mast_trace_judge.injection.phrase_check import LONGEST, fault_of_sentence
 from mast_trace_judge.injection.phrasing_calls import PhrasingModel, check_model
 from mast_trace_judge.injection.phrasings import ASKED, Checked, Phrasings
 from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.store.ledger import MemoryLedger
+from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.store.ledger import Ledger
 
 GOOD = {
     "1.5-no-end": (
@@ -56,7 +59,7 @@ def asked(
     script: Callable[[dict[str, Any]], Reply | str],
     operators: Sequence[str] = ("3.1-later",),
     *,
-    ledger: MemoryLedger | None = None,
+    ledger: Ledger | None = None,
     seed: int = 1,
 ) -> tuple[Phrasings, ScriptedLLM]:
     """Return the checked sentences of a scripted model, and its server."""
@@ -204,6 +207,36 @@ def test_an_unreadable_answer_is_asked_for_twice_and_leaves_the_rules(text: str)
     assert phrasings.checked == {"3.1-later": Checked((), {})}
     assert len(server.requests) == 2
     assert [call.status for call in ledger.calls] == ["unreadable"] * 2
+
+
+def test_an_answer_that_cannot_be_read_is_not_paid_for_again() -> None:
+    """The same command plants the same faults, by rules, even where the model would answer better today."""
+    ledger = MemoryLedger()
+    first, _ = asked(lambda _: "no JSON", ledger=ledger)
+    good = writes(lambda name: GOOD[name])
+    again, server = asked(good, ledger=ledger)
+    assert (again, server.requests) == (first, [])
+    other, server = asked(good, ledger=ledger, seed=2)
+    assert other.checked["3.1-later"].accepted == GOOD["3.1-later"]
+    assert len(server.requests) == 1
+
+
+def test_a_process_that_ends_between_two_tries_leaves_one(store: Store) -> None:
+    """The kept calls count, not those of this process."""
+    ledger = StoreLedger(store)
+    replies = iter(["no JSON"])
+
+    def once(_: dict[str, Any]) -> Reply | str:
+        return next(replies, Reply("out of order", status=500))
+
+    with pytest.raises(EndpointUnavailable):
+        asked(once, ledger=ledger)
+    phrasings, server = asked(lambda _: "no JSON", ledger=ledger)
+    assert len(server.requests) == 1
+    assert phrasings.checked == {"3.1-later": Checked((), {})}
+    phrasings, server = asked(writes(lambda name: GOOD[name]), ledger=ledger)
+    assert server.requests == []
+    assert phrasings.checked == {"3.1-later": Checked((), {})}
 
 
 def test_the_right_answer_is_refused_at_its_site() -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import RECOVERY, Arm, ArmResult
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
 from mast_trace_judge.injection.faults import Fault
 from mast_trace_judge.injection.limits import with_readable_run
-from mast_trace_judge.injection.recovery import Recovery
+from mast_trace_judge.injection.recovery import MOST_STEPS, Recovery, later_steps
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.bounds import most_calls
 from mast_trace_judge.replay.statistics import ResultMismatch
@@ -30,9 +31,22 @@ def result(arm: Arm, success: bool | None, calls_hash: str = "", **more: object)
     )
 
 
-def decided(faulty: float, restored: float, seed: int, hashes: int = 1000) -> Trial:
+STARTS_ALIKE = tuple(
+    ArmResult(Arm("start"), "ok", True, phase="start", calls_hash="whole", live_calls=5)
+    for _ in range(STARTS)
+)
+"""Live replays of a whole program that makes the same requests each time."""
+
+
+def decided(
+    faulty: float,
+    restored: float,
+    seed: int,
+    hashes: int = 1000,
+    clean: tuple[ArmResult, ...] = STARTS_ALIKE,
+) -> Trial:
     """Return the decided trial of a program with these success rates."""
-    rng, trial = Random(seed), Trial(FAULT)
+    rng, trial = Random(seed), Trial(FAULT, clean=clean)
     while arm := trial.ask():
         rate = restored if arm == trial.restore else faulty
         trial.tell(result(arm, rng.random() < rate, str(rng.randrange(hashes))))
@@ -47,12 +61,36 @@ def test_a_deterministic_fault_takes_five_replays() -> None:
     assert trial.point_of_no_return == FAULT.change.step
 
 
+@pytest.mark.parametrize("differs", ["calls_hash", "answer"])
+def test_a_program_that_answers_at_random_is_not_deterministic_near_its_end(differs: str) -> None:
+    """The next request is fixed by what is kept: after such a fault nearly one run in three succeeds."""
+    clean = tuple(
+        dataclasses.replace(each, **{differs: str(number)})
+        for number, each in enumerate(STARTS_ALIKE)
+    )
+    for starts in (clean, ()):
+        trials = [decided(0.3, 0.9, seed, hashes=1, clean=starts) for seed in range(100)]
+        assert not any(trial.is_deterministic for trial in trials)
+        assert (
+            sum(trial.is_decisive for trial in trials) <= 20
+        )  # ten replays show at most one success in 15 %
+
+
 def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
     """Three failures and two successes happen by chance; only equal requests show a deterministic program."""
     trial = decided(0, 1, 1)
     assert not trial.is_deterministic
     assert trial.e_value >= 20
     assert trial.pairs >= 3
+    assert len(trial.faulty) == 10
+
+
+def test_requests_without_an_answer_are_not_known_to_be_alike() -> None:
+    trial = Trial(FAULT, clean=STARTS_ALIKE)
+    while arm := trial.ask():
+        fails = arm == FAULT.change.arm
+        trial.tell(result(arm, not fails, "" if fails else "y", live_calls=1))
+    assert not trial.is_deterministic
     assert len(trial.faulty) == 10
 
 
@@ -105,10 +143,7 @@ def test_a_censored_replay_counts_against_the_fault() -> None:
 class TestLimits:
     """A faulty replay that a limit has ended is a failure where the limit is far from what the run needs."""
 
-    CLEAN = tuple(
-        ArmResult(Arm("start"), "ok", True, phase="start", seconds=seconds, live_calls=5)
-        for seconds in (8.0, 10.0)
-    )
+    CLEAN = tuple(dataclasses.replace(STARTS_ALIKE[0], seconds=seconds) for seconds in (8.0, 10.0))
 
     def decided(
         self,
@@ -171,6 +206,39 @@ class TestLimits:
         assert trial.verdict == "censored"
         # Restoring must end: what hangs with and without the fault is no label of it.
         assert self.decided(lambda _: self.hangs(31.0), restored=None).verdict == "censored"
+
+    @pytest.mark.parametrize(
+        ("seconds", "calls", "verdict"), [(31.0, 10, "censored"), (61.0, 10, "kept")]
+    )
+    def test_a_team_that_does_its_work_again_has_more_time(
+        self, seconds: float, calls: int, verdict: str
+    ) -> None:
+        """It may succeed at last: twice the calls of any replay without the fault, twice the time."""
+        slow = result(FAULT.change.arm, None, "x", seconds=seconds, live_calls=calls)
+        assert self.decided(lambda _: slow).verdict == verdict
+
+    def test_a_time_out_is_followed_by_a_restored_replay(self) -> None:
+        """A machine that has become slow shows in it, before more replays of the fault are ended."""
+        trial, asked = Trial(FAULT, clean=self.CLEAN), []
+        while (arm := trial.ask()) and len(asked) < 5:
+            asked.append(arm.operator)
+            restored = result(arm, True, "y", seconds=6.0)
+            trial.tell(restored if arm == trial.restore else self.hangs(31.0))
+        assert asked == ["fix", "keep", "fix", "keep", "fix"]
+        assert trial.verdict == "kept"
+
+    def test_the_first_failure_that_no_limit_has_ended_is_surer_than_those_before(self) -> None:
+        """Time-outs that are taken back later must not be the stored run of a label."""
+        trial = Trial(FAULT, clean=self.CLEAN)
+        trial.tell(self.hangs(31.0))
+        trial.tell(result(FAULT.change.arm, True, "y"))
+        fails = result(FAULT.change.arm, False, "x")
+        crashes = ArmResult(FAULT.change.arm, "crashed")
+        assert trial.is_surer(fails)
+        assert trial.is_surer(crashes)
+        assert not trial.is_surer(self.hangs(31.0))
+        trial.tell(crashes)
+        assert not trial.is_surer(fails)
 
     @pytest.mark.parametrize(("calls", "verdict"), [(15, "kept"), (14, "censored")])
     def test_a_team_that_goes_round_in_circles_has_failed(self, calls: int, verdict: str) -> None:
@@ -309,18 +377,87 @@ class TestRecovery:
         found = [self.checked(dict.fromkeys(self.STEPS, 0.1), seed)[0] for seed in range(300)]
         assert sum(trial.verdict == "repaired" for trial in found) <= 0.06 * len(found)
 
-    def test_a_replay_without_outcome_is_no_success(self) -> None:
+    def told(self, *outcomes: bool | None) -> Recovery:
+        """Return a check that has got these outcomes."""
         recovery = Recovery((4, 6))
-        for success in (True, None, True, None):
+        for success in outcomes:
             arm = recovery.ask()
             assert arm is not None
             recovery.results.append(result(arm, success))
-        assert [each.arm.step for each in recovery.results] == [4, 4, 6, 6]
-        assert recovery.ask() is None
-        assert not recovery.is_repaired
+        return recovery
+
+    def test_a_replay_without_outcome_is_asked_for_again(self) -> None:
+        """It is neither a failure that stays nor a success; a failure beside it counts only if there are more."""
+        one = self.told(True, None, True)
+        assert [each.arm.step for each in one.results] == [4, 4, 4]
+        assert (one.ask(), one.is_repaired, one.is_unknown) == (None, True, False)
+        two = self.told(None, False, False, False)
+        assert [each.arm.step for each in two.results] == [4, 4, 4, 6]
+        assert (two.ask(), two.is_repaired, two.is_unknown) == (None, False, False)
+        three = self.told(None, None, None, None)
+        assert (three.ask(), three.is_repaired, three.is_unknown) == (None, False, True)
+
+    @pytest.mark.parametrize(("answers", "asked"), [(13, 8), (20, MOST_STEPS), (200, MOST_STEPS)])
+    def test_a_repair_right_after_the_fault_of_a_long_run_is_seen(
+        self, answers: int, asked: int
+    ) -> None:
+        """Each of the first answers is looked at; the others that are lie apart, up to the end."""
+        spans = [f"{place:016x}" for place in range(answers)]
+        steps = [
+            Step(place, StepKind.MESSAGE, "reader", "Yes.", span)
+            for place, span in enumerate(spans)
+        ]
+        calls = [Invocation("model", "reader", span, "", 0, 0) for span in spans]
+        later = later_steps(Trajectory("a" * 32, tuple(steps), tuple(calls)), FAULT)
+        near = FAULT.change.step + 1
+        assert later[:6] == tuple(range(near, near + 6))
+        assert (len(later), len(set(later)), sorted(later)) == (asked, asked, list(later))
+        assert later[-1] >= 0.8 * (answers - 2)
+
+    def test_a_crash_is_a_failure_that_stays(self) -> None:
+        trial = Trial(FAULT, later=lambda: (4,))
+        while arm := trial.ask():
+            if trial.recovery is not None:
+                trial.tell(ArmResult(arm, "crashed"))
+            else:
+                trial.tell(result(arm, arm == trial.restore, str(len(trial.faulty))))
+        assert trial.recovery is not None
+        assert (trial.verdict, len(trial.recovery.results)) == ("kept", 1)
+
+    def test_a_stored_failure_that_cannot_be_replayed_is_no_label(self) -> None:
+        trial = Trial(FAULT, later=lambda: None)
+        while arm := trial.ask():
+            trial.tell(result(arm, arm == trial.restore, str(len(trial.faulty))))
+        assert (trial.verdict, trial.is_decisive) == ("censored", False)
+
+    @pytest.mark.parametrize("of_repairs", [False, True])
+    @pytest.mark.parametrize("blocked", [0.3, 1.0])
+    def test_blocked_replays_do_not_keep_a_fault_that_was_made_good(
+        self, blocked: float, of_repairs: bool
+    ) -> None:
+        """The fault is always repaired at step 6; a repair needs a result that the record does not hold."""
+        rates = {5: 0.3, 6: 0.9, 8: 0.9, 10: 0.05, 12: 0.05}
+        rng, kept, known = Random(2), 0, 0
+        for _ in range(150):
+            trial = Trial(FAULT, later=lambda: tuple(rates))
+            while arm := trial.ask():
+                if trial.recovery is None:
+                    rate = 0.9 if arm == trial.restore else 0.25
+                    trial.tell(result(arm, rng.random() < rate, str(rng.random())))
+                    continue
+                success = rng.random() < rates[arm.step]
+                if rng.random() < blocked and (success or not of_repairs):
+                    trial.tell(ArmResult(arm, "blocked"))
+                else:
+                    trial.tell(result(arm, success))
+            if trial.recovery is not None:
+                known += 1
+                kept += trial.verdict == "kept"
+        assert known > 100
+        assert kept <= 0.08 * known
 
     def test_a_deterministic_program_needs_no_check(self) -> None:
-        trial = Trial(FAULT, later=lambda: self.STEPS)
+        trial = Trial(FAULT, later=lambda: self.STEPS, clean=STARTS_ALIKE)
         while arm := trial.ask():
             trial.tell(result(arm, arm == trial.restore, "alike"))
         assert (trial.verdict, trial.recovery) == ("kept", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,18 @@ from pattern_runs import NOW, add_run, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
 from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
+from mast_trace_judge.patterns import naming_passes
 from mast_trace_judge.patterns.indexing import PatternIndexer
+from mast_trace_judge.patterns.name_record import name_record, readable
 from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
-from mast_trace_judge.patterns.unnamed import STAGE
+from mast_trace_judge.patterns.places import PLACES
+from mast_trace_judge.patterns.unnamed import STAGE, TABLE, Due, due
 from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,6 +160,74 @@ def test_a_dead_endpoint_leaves_patterns_without_names_and_the_reason_in_the_led
     assert len(one_pass(found, lambda _: answer())) == 1
 
 
+def test_what_servers_and_models_say_of_a_call_is_not_kept_with_one_run(found: Store) -> None:
+    """Its text may be that of each run that the model read."""
+
+    def told() -> str:
+        (call,) = found.query("SELECT Error FROM mast_judge_calls")
+        found.command("TRUNCATE TABLE mast_judge_calls")
+        return str(call["Error"])
+
+    echo = json.dumps({"error": {"message": f"cannot read: {ERRORS[0]}"}})
+    one_pass(found, lambda _: Reply(status=400, body=echo), judge_model="another")
+    assert told().endswith("refuses the request: HTTP 400")
+    one_pass(found, lambda _: Reply(status=503, body=echo))
+    assert told() == "the model's endpoint failed 1 times, last: HTTP 503"
+    one_pass(found, lambda _: Reply(status=413, body=echo))
+    assert told() == "the prompt exceeds the model's context window"
+    refusal = {"role": "assistant", "content": None, "refusal": f"I say nothing of {ERRORS[0]}"}
+    choice = {"index": 0, "message": refusal, "finish_reason": "stop"}
+    completion = {"id": "1", "object": "chat.completion", "created": 1, "model": "scripted"}
+    refused = json.dumps({**completion, "choices": [choice]})
+    one_pass(found, lambda _: Reply(body=refused))
+    assert told() == "the model refused"
+
+
+def test_a_pattern_that_is_too_large_makes_room_for_others(
+    found: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It comes first, as the most frequent, and is refused by the budget of one name."""
+    for n in range(4):
+        text = f"no answer within {n} s"
+        add_run(found, n + 11, code="2.6", agent="\u6e2c" * 400, tool="\u5177" * 400, text=text)
+    PatternIndexer(found).index()
+    (question,) = one_pass(found, lambda _: answer(), tokens=2200)
+    assert "the index did not answer" in question
+    assert sentences(found) == [GOOD]
+    assert "of the run's 2200 are left" in caplog.text
+    calls = found.query("SELECT toString(Status) AS S FROM mast_judge_calls")
+    assert calls == [{"S": "ok"}]
+
+
+def test_runs_are_left_out_where_the_texts_of_all_do_not_fit(found: Store) -> None:
+    (pattern,) = due(found, "m", without=(), limit=1).waiting
+    runs = [
+        readable(run, read_alone(found, run_summary(found, run.trace_id))) for run in pattern.runs
+    ]
+    sizes = {}
+    for room in (1000, 125, 100):
+        record = name_record(pattern, runs, "v", room)
+        sizes[room] = len(record.runs), record.text.count(f" of {len(record.runs)}:")
+    assert sizes == {1000: (3, 3), 125: (2, 2), 100: (2, 2)}
+
+
+def test_the_days_cap_stops_the_naming_also_between_two_calls(found: Store) -> None:
+    prices = {"scripted": {"input": 1e9, "output": 1e9}}
+    with ScriptedLLM(lambda _: "no JSON") as server:
+
+        async def run() -> str:
+            config = config_for(server, judge_prices=prices, judge_max_usd_per_day=1.0)
+            asked = Judge(config, ledger=StoreLedger(found))
+            (pattern,) = due(found, "m", without=(), limit=1).waiting
+            try:
+                return await PatternNamer(found, asked, 8000).name(pattern)
+            finally:
+                await asked.aclose()
+
+        assert asyncio.run(run()) == "away"
+        assert len(server.requests) == 1
+
+
 def test_a_pass_keeps_to_its_calls_and_tokens_and_a_killed_one_is_continued(store: Store) -> None:
     """A name that was stored before the kill is not asked for again."""
     for place in range(3):
@@ -209,6 +283,95 @@ def test_a_name_goes_with_any_run_that_the_model_read(found: Store) -> None:
     assert (row["Sentence"], row["Model"]) == ("", "")
     assert len(one_pass(found, lambda _: answer())) == 1
     assert found.query(NAMES)[0]["Sentence"] == GOOD
+
+
+def test_no_name_outlives_a_run_that_is_erased_while_the_model_is_asked(found: Store) -> None:
+    """Neither one that would be stored after the erasure nor one that was; also where no run shows the pattern."""
+    one_pass(found, lambda _: answer())
+    (row,) = found.query("SELECT * FROM mast_pattern_names")
+    found.command("TRUNCATE TABLE mast_pattern_names")
+    (erased,) = erasure.of_runs([f"{2:032x}"])
+    told = {table: erased.conditions[table] for table in ("mast_pattern_runs", TABLE)}
+    erased = replace(erased, conditions=told)
+
+    def erases(_: dict[str, Any]) -> str:
+        erased.execute(found)
+        return answer()
+
+    assert len(one_pass(found, erases)) == 1
+    assert found.query(NAMES) == []
+    kept = {**row, "PatternId": "of others", "TraceIds": [f"{1:032x}", f"{3:032x}"]}
+    found.insert("mast_pattern_names", [row, kept])
+    assert one_pass(found, lambda _: answer(), judge_model="") == []
+    left = found.query("SELECT PatternId, Sentence FROM mast_pattern_names FINAL")
+    assert left == [{"PatternId": "of others", "Sentence": ""}]
+
+
+def test_patterns_without_names_are_those_that_are_counted(store: Store) -> None:
+    """Texts that recur stand alone; the others of their place are one pattern. A run counts once."""
+    rows = [
+        {
+            "TraceId": f"{n:032x}",
+            "JudgedAt": NOW,
+            "RunStart": NOW - timedelta(minutes=n),
+            "RunEnd": NOW - timedelta(minutes=n),
+            "ExaminedBits": 1,
+            "Hits.Code": ["1.1", "1.1", "1.3"],
+            "Hits.Agent": ["writer"] * 3,
+            "Hits.Peer": [""] * 3,
+            "Hits.Tool": ["", "", f"tool{n // 6}"],
+            "Hits.Template": [1 + n // 3, 0 if n % 2 else 1 + n // 3, 0],
+            "Hits.Text": [""] * 3,
+            "Hits.Step": [7, 5, 3],
+            "Hits.SpanId": [""] * 3,
+        }
+        for n in range(11)
+    ]
+    store.insert("mast_pattern_runs", [*rows, {**rows[0], "JudgedAt": NOW - timedelta(hours=1)}])
+    counted = store.query(
+        f"SELECT PatternId, count() AS Runs, groupArray((TraceId, Step)) AS Shown FROM ({PLACES}) "
+        "GROUP BY PatternId HAVING Runs >= 3 ORDER BY Runs DESC, PatternId"
+    )
+    found = due(store, "m", without=(), limit=10).waiting
+    assert [row["PatternId"] for row in counted] == [pattern.pattern for pattern in found]
+    assert len(found) == 6
+    for row, pattern in zip(counted, found, strict=True):
+        runs = [(run.trace_id, run.step) for run in pattern.runs]
+        assert runs == sorted(row["Shown"])[:6]
+    without = {counted[0]["PatternId"]}
+    assert due(store, "m", without=without, limit=1).waiting == found[1:2]
+
+
+@pytest.mark.parametrize(("seconds", "begins"), [(0, [0, 120, 360]), (20, [0, 440])])
+def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
+    found: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    begins: list[float],
+) -> None:
+    now, begun = [0.0], []
+
+    def look(*_: Any, **__: Any) -> Due:
+        begun.append(now[0])
+        now[0] += seconds
+        if not seconds:
+            raise ValueError("a row that nobody thought of")
+        return Due()
+
+    monkeypatch.setattr(naming_passes, "due", look)
+
+    async def scenario() -> None:
+        config = JudgeConfig(judge_model="m", judge_base_url="http://127.0.0.1:9/v1")
+        asked = Judge(config, ledger=StoreLedger(found))
+        passes = NamingPasses(PatternNamer(found, asked, 8000), 5, clock=lambda: now[0])
+        for time in range(0, 600, 40):
+            now[0] = max(now[0], time)
+            passes.start(indexed=True)
+            await passes.finish()
+        await asked.aclose()
+
+    asyncio.run(scenario())
+    assert begun == begins
 
 
 def test_passes_are_apart_and_longer_so_while_the_model_is_away(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import Message
+from mast_trace.replay.recording import NotReplayable
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.replay.candidates import point_of
 from mast_trace_judge.replay.fixes import Sources, planned_fixes
 from mast_trace_judge.replay.oracle import Oracle
 from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.preparation import _fixes
+from mast_trace_judge.replay.setup import Setup
 
 
 def _message(step: int, agent: str, text: str, span: str = "") -> Step:
@@ -140,6 +146,67 @@ def test_the_text_within_an_answer_with_calls_is_judged_too() -> None:
     call = '{"text": "right", "tool_calls": [{"name": "hotel", "arguments": {}}]}'
     _, refused = planned_fixes(RUN, POINTS, Sources({1: call}), oracle)
     assert "takes its text for the right answer" in refused[0].reason
+
+
+@pytest.mark.parametrize("live", ["hotel", "*"])
+def test_a_run_with_a_live_tool_has_corrections(live: str) -> None:
+    """The tool's value is none that a text can hold, so that the run cannot be replayed otherwise."""
+    room = replace(RUN.steps[2], result_type="opaque Room")
+    run = replace(RUN, steps=(*RUN.steps[:2], room, RUN.steps[3]))
+    setup = Setup(("program",), live_tools=(live,), fixes={1: "118 EUR."})
+    fixes, refused = _fixes(run, POINTS, None, setup, "")
+    assert (fixes[1][0], refused) == (Fix("person", "118 EUR."), ())
+    with pytest.raises(ConfigurationError, match="a value of Room, which no text can stand for"):
+        planned_fixes(run, POINTS, Sources({2: "181 EUR"}), live_tools=[live])
+    with pytest.raises(NotReplayable, match="--live-tools hotel"):
+        planned_fixes(run, POINTS, Sources({1: "118 EUR."}))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": "Total:\n4711"},
+        {"report": {"lines": ["Total:\t4711"]}},
+        json.dumps({"text": 'Total:"4711'}),
+    ],
+)
+@pytest.mark.parametrize("source", ["person", "judge", "reference"])
+def test_no_escape_in_an_argument_hides_the_right_answer(arguments: Any, source: str) -> None:
+    call = {"text": "", "tool_calls": [{"name": "submit", "arguments": arguments}]}
+    given: dict[str, Any] = {"person": {}, source: {1: json.dumps(call)}}
+    fixes, refused = planned_fixes(RUN, POINTS, Sources(answers=["expected 4711"], **given))
+    assert fixes[1] == (Fix("resample"),)
+    assert "'4711', which the run did not know" in refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        ({"text": "ri\nght"}, "ri\nght"),
+        ({"a": [1, {"b": 4711}]}, "4711"),
+        ({"right": 1}, "right"),
+        ({"a": [None, True]}, "true"),
+        ({"a": '{"b": ["x", 4711.5]}'}, "4711.5"),
+        ('{"a": "ri\\nght"}', "ri\nght"),
+    ],
+)
+def test_the_oracle_is_asked_about_every_argument(arguments: Any, right: str) -> None:
+    oracle = Oracle((sys.executable, "-c", f"import sys; sys.exit(sys.stdin.read() != {right!r})"))
+    call = {"text": "", "tool_calls": [{"name": "hotel", "arguments": arguments}]}
+    _, refused = planned_fixes(RUN, POINTS, Sources({1: json.dumps(call)}), oracle)
+    assert "for the right answer, so it would succeed" in refused[0].reason
+
+
+def test_the_oracle_is_not_asked_about_the_names_of_the_form_nor_without_end() -> None:
+    keys = ("text", "tool_calls", "name", "arguments")
+    code = f"import sys; sys.exit(sys.stdin.read() not in {keys})"
+    oracle = Oracle((sys.executable, "-c", code))
+    call: dict[str, Any] = {"tool_calls": [{"name": "hotel", "arguments": {"day": 4}}]}
+    fixes, refused = planned_fixes(RUN, POINTS, Sources({1: json.dumps(call)}), oracle)
+    assert (fixes[1][0].source, refused) == ("person", ())
+    call["tool_calls"] = [{"name": "hotel", "arguments": {"days": [*range(300)]}}]
+    _, refused = planned_fixes(RUN, POINTS, Sources({1: json.dumps(call)}), oracle)
+    assert "the oracle is asked about 200 at most" in refused[0].reason
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,8 @@ def test_a_confirmation_keeps_the_interrupted_run(
         _store(last, url, tmp_path)
         assert run(command) == 1
         assert f"continues the interrupted run {first.trace_id}" in capsys.readouterr().err
+        assert run(["replay", last.trace_id, "--yes", "--url", url, "--", *program]) == 1
+        assert f"continues the interrupted run {first.trace_id}" in capsys.readouterr().err
         assert server.requests == []
         _store(first, url, tmp_path)
         capsys.readouterr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from mast_trace_judge.replay.changes import intervention_of
 from mast_trace_judge.replay.fixes import Sources, planned_fixes
 from mast_trace_judge.replay.judged_fix import judge_fix
 from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.preparation import _fixes
+from mast_trace_judge.replay.setup import Setup
 from mast_trace_judge.verdict import DecisiveError, Verdict
 
 BOOK, LOOK = ToolCall("book", '{"hotel": "Lima"}', "c1"), ToolCall("look", {"day": 4}, "c2")
@@ -103,6 +106,7 @@ def test_an_answer_may_have_been_due_in_place_of_a_call() -> None:
         (Message("Lima."), _judged(" "), "a description is no answer"),
         (Message("Lima."), _judged("R" * 9000), "a description is no answer"),
         (Message("Lima."), _judged("", ("book", "Rome")), "a description is no answer"),
+        (Message("Lima."), _judged("", ("R" * 9000, "{}")), "a description is no answer"),
         (Message("", tool_calls=(BOOK, LOOK)), _judged("Which?"), "the other tool calls"),
     ],
 )
@@ -112,6 +116,109 @@ def test_what_is_no_such_answer_is_not_tried(answer: Message, verdict: Any, reas
     assert texts == {}
     assert (refused.step, refused.source) == (0, "judge")
     assert reason in refused.reason
+
+
+def _refused(run: Trajectory, verdict: Any, live_tools: tuple[str, ...] = ()) -> str:
+    """Return the reason for which a judge's step is not tried; empty if it is."""
+    texts, refused = judge_fix(run, verdict, decision_points(run), live_tools)
+    assert len(texts) + len(refused) == 1
+    return "".join(each.reason for each in refused)
+
+
+@pytest.mark.parametrize("live", [(), ("book",), ("*",), ("rm_rf",)])
+@pytest.mark.parametrize(
+    "name", ["rm_rf", "b o ok", "functions.book", "book\u200b", "\uff42\uff4f\uff4f\uff4b"]
+)
+@pytest.mark.parametrize("text", ["", "Rome it is."])
+def test_no_tool_is_called_that_the_run_has_not(
+    text: str, name: str, live: tuple[str, ...]
+) -> None:
+    """Neither in an answer of calls, nor beside a text, nor spelled in the text itself."""
+    verdict = _judged(text, (name, '{"path": "/"}'))
+    for answer in (Message("", tool_calls=(BOOK,)), Message("Lima.", tool_calls=(BOOK,))):
+        assert "a tool that the run has not" in _refused(_run(answer), verdict, live)
+    calls = [{"name": name, "arguments": {"path": "/"}}]
+    spelled = _judged(json.dumps({"text": text, "tool_calls": calls}))
+    assert "a tool that the run has not" in _refused(_run(Message("Lima.")), spelled, live)
+
+
+def test_a_text_that_spells_calls_wrongly_is_not_tried() -> None:
+    spelled = _judged('{"tool_calls": [{"arguments": {}}]}')
+    assert "`name` and `arguments`" in _refused(_run(Message("Lima.")), spelled)
+
+
+def _made(tool: str, answered: str = "", call_id: str = "") -> Trajectory:
+    """Return a run with an executed tool call, whose name the model may know in another form."""
+    arguments = '{"hotel": "Rome", "at": "2026-11-26T01:14:42Z", "nights": 1}'
+    made = Step(
+        1, StepKind.TOOL, "ann", "done", span_id="t", start=2, end=2, tool=tool, call_id=call_id
+    )
+    asked = ToolCall(answered or tool, arguments, call_id or None)
+    run = _run(Message("Lima."))
+    call = Invocation("model", "ann", "b", "", 2, 2, ("asked",), ("user",), None, "asking")
+    return replace(
+        run,
+        steps=(*run.steps, replace(made, arguments=arguments)),
+        invocations=(*run.invocations, call),
+        texts={**run.texts, "asking": Message("", tool_calls=(asked,))},
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "answered", "call_id", "named"),
+    [
+        ("book", "", "", "book"),
+        ("book", "", "", "BOOK"),
+        ("Book a room", "book_a_room", "c", "book_a_room"),
+        ("Book a room", "book_a_room", "", "book a room"),
+        ("hotels.book", "", "", "hotels_book"),
+        ("hotels/book", "book", "c", "book"),
+        ("hotels/book", "book", "c", "hotels_book"),
+    ],
+)
+def test_a_live_tool_is_called_with_recorded_arguments_alone(
+    tool: str, answered: str, call_id: str, named: str
+) -> None:
+    """Another time or a number in another form makes other arguments, though replays take them for equal."""
+    run = _made(tool, answered, call_id)
+    recorded = {"nights": 1, "hotel": "Rome", "at": "2026-11-26T01:14:42Z"}
+    others = [{"hotel": "Oslo"}, {**recorded, "at": "2027-11-26T01:14:42Z"}]
+    for live in ((tool,), ("*",), (tool, "other"), (named,)):
+        for arguments in (*others, {**recorded, "nights": True}, {}):
+            chosen = _judged("", (named, json.dumps(arguments)))
+            assert "which may be executed" in _refused(run, chosen, live), (live, arguments)
+        again = (named, json.dumps(recorded))
+        assert _refused(run, _judged("", again), live) == ""
+        assert "more often" in _refused(run, _judged("", again, again), live)
+    for live in ((), ("other",)):
+        assert _refused(run, _judged("", (named, '{"hotel": "Oslo"}')), live) == ""
+
+
+def test_the_live_tools_of_a_setup_count() -> None:
+    run, chosen = _made("book"), _judged("", ("book", '{"hotel": "Oslo"}'))
+    for live, reason in (((), ""), (("*",), "which may be executed")):
+        setup = Setup(("program",), live_tools=live)
+        fixes, refused = _fixes(run, decision_points(run), chosen, setup, "")
+        assert bool(refused) == bool(live)
+        assert reason in "".join(each.reason for each in refused)
+        assert any(fix.source == "judge" for fix in fixes[0]) != bool(live)
+
+
+def test_a_call_of_an_unknown_live_tool_counts_as_live() -> None:
+    """No id tells under which name the program has executed what its model asked for."""
+    run = _made("hotels/book", "book")
+    other = _judged("", ("book", '{"hotel": "Oslo"}'))
+    assert _refused(run, other) == ""
+    assert "which may be executed" in _refused(run, other, ("hotels/book",))
+
+
+def test_calls_that_the_judge_leaves_as_they_are_may_stay_live() -> None:
+    """They were asked for by the recorded answer, whether a step shows it or not."""
+    run = _run(Message("", tool_calls=(BOOK, LOOK)))
+    run = replace(run, steps=run.steps[:1])
+    verdict = _judged("", ("book", '{"hotel": "Rome"}'))
+    assert "'book', which may be executed" in _refused(run, verdict, ("*",))
+    assert _refused(run, _judged("", ("tool", "{}")), ("*",)) == ""
 
 
 def test_nothing_is_said_where_nothing_was_proposed() -> None:

@@ -88,12 +88,14 @@ def test_python_s_own_http_client_is_refused(player: Player) -> None:
     assert "Only clients on httpx" in divergence(player)
 
 
-def test_requests_is_refused(player: Player) -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_requests_is_refused(player: Player, scheme: str) -> None:
+    """Before it connects: the network is closed to most programs, and a secure host is asked last."""
     import requests
 
     with pytest.raises(Unanswerable, match="Bedrock"):
-        requests.post("http://127.0.0.1:9/model/x/converse", json={}, timeout=1)
-    assert "http.client" in divergence(player)
+        requests.post(f"{scheme}://127.0.0.1:9/model/x/converse", json={}, timeout=1)
+    assert "by urllib3 (Bedrock)" in divergence(player)
 
 
 def test_aiohttp_is_refused(player: Player) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confirmations import REPORT, SERVICE, Failed, failed_shop
 
+from mast_trace_judge.replay.forking import PreparedParent
 from mast_trace_judge.replay.run_lock import locked_run
 from mast_trace_judge.replay.work import ConfirmWorker, Handled
 from mast_trace_judge.replay.work_config import ServiceCommands, WorkConfig
@@ -60,15 +61,20 @@ def test_a_run_that_another_worker_has_is_left_alone(failed: Failed) -> None:
             assert told == []
 
 
-def test_a_program_that_is_another_is_refused_once(failed: Failed) -> None:
-    """Its replay is not identical, so no model is asked; it is not tried again."""
+def test_a_program_that_is_another_is_refused_once(
+    failed: Failed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its replay is not identical, so no model is asked; it is not tried again.
+
+    Nor can it be forked: this is logged, and it runs in a process of its own.
+    """
     before = len(failed.server.requests)
     with failed.store() as store:
-        work, told = worker(
-            failed, store, "refused", service={"command": (sys.executable, "-c", "pass")}
-        )
+        other = {"command": (sys.executable, "-c", "pass"), "preload": ("json",)}
+        work, told = worker(failed, store, "refused", service=other)
         assert work.run_once() == 1
         assert "is not identical" in told[0].ending
+        assert "is not of the form `python FILE ...`" in caplog.text
         again, _ = worker(failed, store, "refused")
         assert again.run_once() == 0
         assert spent(store).replays == 0
@@ -83,8 +89,13 @@ def test_a_command_that_cannot_be_started_is_tried_later(failed: Failed) -> None
         assert work.run_once() == 0
 
 
-def test_the_day_ends_it_and_the_next_worker_goes_on(failed: Failed) -> None:
-    """The budget of the day is never exceeded; in the end the planted error is confirmed."""
+def test_the_day_ends_it_and_the_next_worker_goes_on(
+    failed: Failed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The budget of the day is never exceeded; in the end the planted error is confirmed.
+
+    The worker that goes on forks its replays from a process with their imports.
+    """
     before = len(failed.server.requests)
     with failed.store() as store:
         work, told = worker(failed, store, "days", max_calls_per_day=25)
@@ -98,9 +109,21 @@ def test_the_day_ends_it_and_the_next_worker_goes_on(failed: Failed) -> None:
         assert work.run_once() == 1
         assert len(failed.server.requests) - before == calls
 
-        more, told = worker(failed, store, "days", max_calls_per_day=1000)
+        done = spent(store).replays
+        parents: list[PreparedParent] = []
+        fork = PreparedParent.run
+
+        def counted(parent: PreparedParent, *arguments: Any) -> int | None:
+            parents.append(parent)
+            return fork(parent, *arguments)
+
+        monkeypatch.setattr(PreparedParent, "run", counted)
+        preloaded = {"preload": ("openai",)}
+        more, told = worker(failed, store, "days", service=preloaded, max_calls_per_day=1000)
         assert more.run_once() == 1
         assert told[0].ending == "confirmed"
+        assert len(parents) == spent(store).replays - done > 0
+        assert len(set(parents)) == 1
         assert more.run_once() == 0
         (row,) = store.query("SELECT Project FROM mast_runs")
         found = confirmation_of(store, row["Project"], failed.recorded.trace_id)

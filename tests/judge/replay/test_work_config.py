@@ -41,6 +41,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         oracle = ["python", "check.py"]
         reset = ["./reset.sh"]
         timeout = 30
+        preload = ["openai", "team.tools"]
         """,
     )
     service = read_back.services["demo/x"]
@@ -48,6 +49,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert service.oracle == ("python", "check.py")
     assert service.reset == ("./reset.sh",)
     assert (service.timeout, service.oracle_timeout) == (30, 60)
+    assert service.preload == ("openai", "team.tools")
     assert read_back.prices["gpt-5-mini"].output == 2
 
 
@@ -64,6 +66,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("max_usd_per_day = 1\n" + GOOD, "needs [prices]"),
         (GOOD + "max_usd = 1", "needs [prices]"),
         (GOOD + "timeout = -1", "services.invoices.timeout"),
+        (GOOD + 'preload = "openai"', "services.invoices.preload"),
         (GOOD.replace("max_calls_per_day = 100", ""), "max_calls_per_day"),
         ("[", "cannot be read as TOML"),
     ],

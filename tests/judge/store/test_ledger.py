@@ -5,7 +5,12 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.store.ledger import JudgeCall, MemoryLedger, StoreLedger
+from mast_trace_judge.store.ledger import (
+    JudgeCall,
+    LedgerWithoutAnswers,
+    MemoryLedger,
+    StoreLedger,
+)
 
 
 def call(trace="t1", status="ok", *, cost=0.01, ago=0.0, **more):
@@ -39,6 +44,17 @@ async def test_finds_the_answers_that_could_be_read(ledger):
     await ledger.record(call(trace="t2", request_hash="c", answer="other run"))
     assert await ledger.answers("t1", "v1") == {"a": '{"x": 1}'}
     assert await ledger.answers("t1", "v2") == {}
+
+
+async def test_counts_the_answers_that_could_not_be_read(ledger):
+    """Each call once, of this run and judge version; one without an answer is none of them."""
+    for _ in range(2):
+        await ledger.record(call(status="unreadable", request_hash="b"))
+    await ledger.record(call(status="error", request_hash="b"))
+    await ledger.record(call(request_hash="a", answer="1"))
+    await ledger.record(call(trace="t2", status="unreadable", request_hash="b"))
+    assert await ledger.unreadable("t1", "v1") == {"b": 2}
+    assert await ledger.unreadable("t1", "v2") == {}
 
 
 async def test_adds_up_what_was_spent_today(ledger):
@@ -77,3 +93,22 @@ async def test_every_call_is_a_row(store):
     assert (row["InputTokens"], row["CachedTokens"], row["OutputTokens"]) == (900, 100, 50)
     assert (row["Retries"], row["DurationMs"]) == (2, 1200)
     assert row["CostUsd"] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kept"),
+    [
+        ("", ""),
+        ("the model refused: order 7 is Ann's", "the model refused"),
+        ("HTTP 422: order 7 is Ann's", "HTTP 422"),
+        ("no connection: refused", "no connection: refused"),
+        ("order 7: Field required", "the call failed, or its answer cannot be read"),
+        ("order 7 said: HTTP 422", "the call failed, or its answer cannot be read"),
+    ],
+)
+async def test_a_ledger_without_answers_keeps_no_text_of_errors(failure, kept):
+    inner = MemoryLedger()
+    ledger = LedgerWithoutAnswers(inner)
+    await ledger.record(call(error=failure, answer="order 7"))
+    assert [(each.error, each.answer) for each in inner.calls] == [(kept, "")]
+    assert ledger.last == inner.calls[0]

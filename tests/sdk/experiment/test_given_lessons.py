@@ -118,7 +118,7 @@ def test_lessons_of_marked_runs_wait_for_no_other(captured_spans: CapturedSpans)
 
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_coroutine_records_as_documented(captured_spans: CapturedSpans, earlier: bool) -> None:
-    """What another thread fetched is recorded in the run, or by `using_feedback`; never on a stranger's run."""
+    """Lessons that another thread fetched are recorded in the run, or by `using_feedback`; never on a stranger's run."""
     told: dict[str, list[str]] = {}
 
     async def marked(name: str, turns: int) -> None:

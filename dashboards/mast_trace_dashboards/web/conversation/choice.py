@@ -18,8 +18,8 @@ MOST_BOXES: Final = 100
 """Most boxes that may be asked for; the matrix and the table have all numbers of larger teams."""
 MOST_CHOSEN: Final = 50
 _STEP: Final = 24
-_NOT_KEPT: Final = ("part", "known", "token")
-"""Parameters of an address that do not belong into a link: the requested part of the page, and a secret."""
+_NOT_KEPT: Final = ("part", "known", "token", "labelled")
+"""Parameters of an address that do not belong into a link: the requested part, a secret, and what was just saved."""
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,8 @@ def drawn(
         if choice.takes(pair.sender or "", pair.to or "", times)
     }
     traffic = _traffic(kept)
-    shown = _shown(traffic, choice.boxes, [*choice.agents, blamed.decisive, *sorted(blamed.modes)])
+    named = [] if blamed.decisive is None else [blamed.decisive]
+    shown = _shown(traffic, choice.boxes, [*choice.agents, *named, *sorted(blamed.modes)])
     sums: Counter[Pair] = Counter()
     for pair, times in kept.items():
         ends = [each if each in shown else None for each in (pair.sender, pair.to)]

@@ -120,8 +120,7 @@ class FindingPages(StoredPages):
 
     async def next_queued(self, request: Request) -> Response:
         """Redirect to the first run of the queue, or to the one after a run that is skipped."""
-        queued = await asyncio.to_thread(queue, self._store, visitor_of(request).user)
-        rows = [each.row for each in queued]
+        rows = await asyncio.to_thread(queue, self._store, visitor_of(request).user)
         skipped = request.query_params.get("after", "")
         places = [place for place, row in enumerate(rows) if row["TraceId"] == skipped]
         rest = rows[places[0] + 1 :] if places else rows

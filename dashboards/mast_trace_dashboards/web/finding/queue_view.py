@@ -1,4 +1,8 @@
-"""The queue of runs to label: what each label would teach, and agreement with the judge as labels come in."""
+"""The queue of runs to label, and agreement with the judge as labels come in.
+
+The queue is blind: nothing that it says of a run follows from the verdict, so neither how much its label would teach
+nor why. A recorded success has no doubtful step, for example, so that doubt about it would say "failure".
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,9 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
-MOST_QUEUED: Final = 50
-"""Most runs of the queue that are shown."""
+MOST_QUEUED: Final = 20
+"""Most runs of the queue; few, because they are not ordered by what their labels would teach."""
 _MOST_POINTS: Final = 8
-_NOTABLE: Final = 0.5
-
-
-@dataclass(frozen=True)
-class Queued:
-    """A run of the queue: a row of the query `label_queue`, and the reasons for its place."""
-
-    row: Mapping[str, Any]
-    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -40,8 +35,11 @@ class Agreed:
     words: str
 
 
-def queue(store: Store, annotator: str) -> list[Queued]:
-    """Return the runs to label, first the one that teaches most.
+def queue(store: Store, annotator: str) -> list[Mapping[str, Any]]:
+    """Return the runs whose labels would teach most, as rows of the query `label_queue`.
+
+    Services with few labels come first, then runs by id: the order by what a label would teach would tell what the
+    judge says.
 
     Args:
         store: the database, of the visitor's project.
@@ -51,7 +49,7 @@ def queue(store: Store, annotator: str) -> list[Queued]:
         StorageError: the database does not answer.
     """
     rows = QUERIES["label_queue"].run(store, annotator=annotator, limit=MOST_QUEUED)
-    return [Queued(row, tuple(_reasons(row))) for row in rows]
+    return sorted(rows, key=lambda row: (-row["NewService"], row["TraceId"], row["Project"]))
 
 
 def agreement_as_it_grows(store: Store) -> Sequence[Agreed]:
@@ -74,13 +72,3 @@ def _words(agree: int, labels: int) -> str:
     return (
         f"{agree:,} ({100 * agree / labels:.0f} %, {100 * span.low:.0f} to {100 * span.high:.0f} %)"
     )
-
-
-def _reasons(row: Mapping[str, Any]) -> list[str]:
-    """Return what a label would teach, in words that do not tell what the judge says of the run."""
-    found = []
-    if max(row["Unsure"], row["Disagreement"]) >= _NOTABLE:
-        found.append("the judge is unsure, or contradicted")
-    if max(row["NewMode"], row["NewService"]) >= _NOTABLE:
-        found.append("few labels of runs like it")
-    return found or ["little: similar runs are labelled"]

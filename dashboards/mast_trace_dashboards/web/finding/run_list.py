@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import COST, NEWEST
@@ -94,7 +95,9 @@ class RunList:
         only: set[str] | None = None
         note = ""
         if filters.text:
-            only = {row["TraceId"] for row in QUERIES["search"].run(self._store, text=filters.text)}
+            narrowing = narrowed(self._store, filters.text)
+            rows = QUERIES["search"].run(self._store, text=filters.text, **narrowing)
+            only = {row["TraceId"] for row in rows}
         if filters.group:
             within = {name: given[name] for name in ("since", "until") if name in given}
             members = QUERIES["runs_of_group"].run(

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
-from mast_trace_collector.storage.search_index import has_search_index, narrowing
+from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.search import PASSAGE
 from mast_trace_dashboards.web.rows import Piece
@@ -93,8 +93,7 @@ class TextSearch:
     @cached_property
     def _narrowing(self) -> Mapping[str, str]:
         """The patterns that the index is asked for; none without an index, or where it cannot help."""
-        asked = narrowing(self._text)
-        return asked if asked and has_search_index(self._store) else {}
+        return narrowed(self._store, self._text)
 
     def hits(self) -> tuple[list[Hit], bool]:
         """Return the hits that were found first, newest first, and whether there are no more.

@@ -6,6 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_judge.injection.operators.vocabulary import (
+    APPROVING,
+    ASSUMING,
+    ENDLESS,
+    PROMISING,
+    Vocabulary,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,25 +48,36 @@ class Sentences:
     Attributes:
         written: those that are written by rules.
         says: what each of them says, as a model is asked for more.
+        vocabulary: the words that such a sentence of a model may use.
         needs: a pattern that a sentence has to contain to say so; without it the label would not be certain.
         refuses: a pattern of words that would say the opposite; None for none.
     """
 
     written: tuple[str, ...]
     says: str
+    vocabulary: Vocabulary
     needs: re.Pattern[str]
     refuses: re.Pattern[str] | None = None
 
 
 _NOT: Final = re.compile(
-    r"\b(?:not|never|cannot|unless|but|however|reject\w*)\b|n['\u2019]t\b", re.IGNORECASE
+    r"\b(?:not|never|cannot|unless|but|however|reject\w*)\b|n['\u2019]t\b"
+    # A part, a draft or one respect is approved, and not the work.
+    r"|\b(?:in parts?|as (?:an?|the|for)(?! whole))\b",
+    re.IGNORECASE,
 )
 _APPROVES: Final = Sentences(
     UNCHECKED,
     "approves the work of a colleague after a glance at it",
+    APPROVING,
     re.compile(
-        r"\b(?:approv|accept|agree|confirm|endorse|sign(?:ed|ing)? off|correct|right|fine|good|plausible"
-        r"|in order|sound|reasonable|clear|pass|go (?:ahead|out)|proceed|ready|okay\b|OK\b)",
+        r"\b(?:approv(?:e|ed|ing|al)|accept(?:ed|able)?|agreed?|confirm(?:ed)?|endorsed?|sign(?:ed|ing)? off|passes(?! (?:for|by|on))"
+        r"|go (?:ahead|out)|good to go|ready (?:to|for)|proceed)\b"
+        # A state that the work has: "I have the right answer" approves of nothing.
+        r"|(?:\b(?:is|are|looks?|(?:seems?|appears?)(?: to be)?|sounds?|reads?|find (?:it|this|that)|all)|['\u2019](?:s|re))"
+        r"(?: (?:to (?:me|us)|all|very|quite|really|perfectly|just|also|so))*"
+        r" (?:correct|right(?! (?:here|now))|fine|good|plausible|in (?:good |perfect )?order|sound|reasonable|clear|okay|ok)\b"
+        r"|\b(?:fine|good|okay|ok|right|clear) (?:by|with|for|to) (?:me|us)\b",
         re.IGNORECASE,
     ),
     _NOT,
@@ -68,30 +87,40 @@ SENTENCES: Final[Mapping[str, Sentences]] = {
     "1.5-no-end": Sentences(
         ONCE_MORE,
         "goes on with the conversation, or wants to go through everything again, where it could have ended",
+        ENDLESS,
         re.compile(
             r"\b(?:again|once more|further|continu|revisit|keep|go (?:on|over|through|back)|another|repeat"
             r"|start over|re-?examine|re-?examining|re-?visit|re-?view)",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            r"\b(?:that(?: is|['\u2019]s) (?:all|everything|it)|all there is"
+            r"|(?:to|with) (?:the|our) next)\b",
             re.IGNORECASE,
         ),
     ),
     "2.2-assume": Sentences(
         ASSUMED,
         "assumes something that was not stated, and goes on without asking",
+        ASSUMING,
         re.compile(
-            r"\b(?:assum|suppos|presum|take|choose|choosing|pick|go(?:ing)? with|default|usual|standard|typical|common"
-            r"|guess)",
+            r"^(?=.*\b(?:assum|suppos|presum|take|choose|choosing|pick|go(?:ing)? with|default|usual|standard|typical|common"
+            r"|guess))"
+            r"(?=.*\b(?:assum|suppos|presum|guess|tak(?:e|ing)|choose|choosing|pick|us(?:e|ing)|go(?:ing)? (?:on )?with|settle|rely"
+            r"|stick|work(?:ing)? with|proceed with|continue with|start with)\w*)",
             re.IGNORECASE,
         ),
     ),
     "3.1-later": Sentences(
         LATER,
         "promises to do the work later, and does none of it now",
+        PROMISING,
         re.compile(
             r"\b(?:will|shall|going to|later|soon|shortly|follow|under way|underway|in progress|as soon as)\b"
             r"|['\u2019]ll\b",
             re.IGNORECASE,
         ),
-        re.compile(r"\b(?:here (?:is|are)|attached|cannot|unable|refuse)\b|can['\u2019]t\b|won['\u2019]t\b", re.IGNORECASE),
+        re.compile(r"\b(?:here (?:is|are)|as follows?|attached|cannot|unable|refuse)\b|can['\u2019]t\b|won['\u2019]t\b", re.IGNORECASE),
     ),
     "3.2-unchecked": _APPROVES,
     "3.3-approve": _APPROVES,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.local.attribution import attribute, conclude
 from mast_trace_judge.local.attribution.likeness import run_hash
 from mast_trace_judge.local.attribution.profile import choose_profile, shipped_profiles
-from mast_trace_judge.study.fitting.gate import LEAST_ON_PEOPLE, difference
+from mast_trace_judge.study.fitting.gate import LEAST_ON_PEOPLE, difference, in_few_units, points
 from mast_trace_judge.study.fitting.intervals import macro
 from mast_trace_judge.study.fitting.labels import PERSON
 from mast_trace_judge.study.fitting.report import Decision
@@ -93,7 +93,7 @@ def decide(
     """Compare the new profile with the present judge, on people's labels and on all others.
 
     The new one is better if its gain on one of them is above 0 with its interval, and people's labels show no loss
-    of more than 3 points with theirs.
+    of more than 3 points with theirs: labels in too few units have no interval, and hold such a gain back.
 
     Args:
         labels: the labelled runs.
@@ -113,9 +113,6 @@ def decide(
             new=people.fitted,
             difference=people.difference,
         )
-    harmless = people is None or (
-        people.difference is not None and people.difference.low >= LEAST_ON_PEOPLE
-    )
     others = sorted(
         i for i in new if i in present.hits and (people is None or labels[i].source != PERSON)
     )
@@ -135,8 +132,10 @@ def decide(
     kinds = [labels[i].operator for i in others]
     planted = all(kinds)
     places = "scenarios" if unit == "task" else "original runs"
+    gains = around is not None and around.low > 0
+    against = _against(people, unit) if gains else ""
     return Decision(
-        better=bool(around is not None and around.low > 0 and harmless),
+        better=gains and not against,
         compared_with=present.name,
         on=f"planted faults of unseen operators in unseen {places}, operators alike"
         if planted
@@ -145,4 +144,18 @@ def decide(
         old=macro([present.hits[i].step for i in others], kinds),
         new=macro([new[i].step for i in others], kinds),
         difference=around,
+        held_back=against,
     )
+
+
+def _against(people: PeopleGain | None, unit: str) -> str:
+    """Return the reason why people's labels speak against a gain on others; empty if they do not."""
+    if people is None:
+        return ""
+    if people.difference is None:
+        return f"{in_few_units(unit)}, so that a loss on them cannot be excluded"
+    if people.difference.low < LEAST_ON_PEOPLE:
+        around = points(people.fitted - people.before, people.difference)
+        most = f"{-100 * LEAST_ON_PEOPLE:.0f} points"
+        return f"on people's labels a loss of more than {most} cannot be excluded ({around})"
+    return ""

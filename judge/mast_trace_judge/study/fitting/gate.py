@@ -75,7 +75,7 @@ def gate(
             ),
         ]
         found += measured if unit == "task" else map(_by_runs, measured)
-    found.append(_people(people))
+    found.append(_people(people, unit))
     return found
 
 
@@ -189,12 +189,14 @@ def _no_framework_worse(
     return Condition(name, status, "; ".join(told))
 
 
-def _people(people: PeopleGain | None) -> Condition:
+def _people(people: PeopleGain | None, unit: str) -> Condition:
     name = "No worse on people's labels"
-    if people is None or people.difference is None:
+    if people is None:
         return Condition(
             name, "not examined", "too few people's labels: the profile is injection only"
         )
+    if people.difference is None:
+        return Condition(name, "not examined", in_few_units(unit))
     gain = people.fitted - people.before
     status: Status = "passed" if people.difference.low >= LEAST_ON_PEOPLE else "failed"
     return Condition(
@@ -202,6 +204,15 @@ def _people(people: PeopleGain | None) -> Condition:
         status,
         f"{points(gain, people.difference)} on {people.runs} runs (at least -3 points)",
     )
+
+
+def in_few_units(unit: str) -> str:
+    """Return the reason why there is no interval on people's labels, in words.
+
+    Args:
+        unit: of the folds, see `FitReport.unit`.
+    """
+    return f"people's labels are in fewer than {FEWEST} {'scenarios' if unit == 'task' else 'original runs'}"
 
 
 def points(gain: float, around: Interval) -> str:

@@ -164,6 +164,7 @@ class Decision:
         old: share of right steps of the present judge.
         new: share of the new profile.
         difference: interval (95 %) of ``new`` - ``old`` over units (`FitReport.unit`); None if it could not be measured.
+        held_back: reason why a gain above 0 on those runs is not taken for one; empty if nothing is said against it.
     """
 
     better: bool
@@ -173,6 +174,7 @@ class Decision:
     old: float
     new: float
     difference: Interval | None
+    held_back: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,53 @@
+"""A limit that a program reaches while its model does not answer is no failure of the agents."""
+
+from __future__ import annotations
+
+import pytest
+
+from mast_trace.replay.live import UNANSWERED, LiveCall
+from mast_trace.replay.player import Report
+from mast_trace_judge.replay.endings import ended
+from mast_trace_judge.replay.process import Limits, Played
+
+LIMITS = Limits(timeout=9, max_calls=3)
+
+
+def status_of(*calls: LiveCall, over_budget: bool = False, exit_status: int | None = None) -> str:
+    """Return the status of a program that has changed and was killed after these live calls."""
+    report = Report(0, 0, 0, 0, 0, None, len(calls), changed=True, over_budget=over_budget)
+    return ended(Played(exit_status, report, {}, calls), LIMITS, joint=False)[0]
+
+
+def call(status: int, key: str = "k") -> LiveCall:
+    return LiveCall(key, "small", status)
+
+
+@pytest.mark.parametrize("over_budget", [False, True])
+@pytest.mark.parametrize("status", [UNANSWERED, 429, 503])
+def test_a_client_that_waits_for_its_model_is_not_hanging(status: int, over_budget: bool) -> None:
+    """It asks again until the limit, or still waits for a response."""
+    at_limit = status_of(call(200, "first"), call(status), call(status), over_budget=over_budget)
+    assert at_limit == "error"
+
+
+@pytest.mark.parametrize("calls", [(), (call(200),), (call(429), call(200)), (call(400),)])
+def test_a_program_whose_calls_were_answered_has_reached_its_limit(
+    calls: tuple[LiveCall, ...],
+) -> None:
+    assert status_of(*calls) == "timeout"
+    assert status_of(*calls, over_budget=True) == "over budget"
+
+
+def test_an_equal_request_that_was_answered_before_is_no_repetition() -> None:
+    assert status_of(call(200), call(503)) == "error"
+    assert status_of(call(503), call(200), exit_status=0) == "ok"
+    assert status_of(call(200), call(503), exit_status=0) == "error"
+
+
+def test_the_reason_names_limit_and_failed_calls() -> None:
+    report = Report(0, 0, 0, 0, 0, None, 2, changed=True)
+    told = ended(Played(None, report, {}, (call(429), call(0))), LIMITS, joint=False)
+    assert told == (
+        "error",
+        "It did not end within 9 s. 2 live model calls failed: 429, no response.",
+    )
