@@ -17,7 +17,7 @@ was interrupted goes on where it was when it is started again with the same ``--
 
     python benchmarks/overhead/instructions.py --results benchmarks/overhead/instructions.json
     python benchmarks/overhead/instructions.py --programs autogen_group --peers --runs 3
-    python benchmarks/overhead/page.py                                    # write the tables from them
+    python benchmarks/overhead/page.py                                    # write the table from them
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ VARIABLES = {
 NOT_COUNTED = 1
 """Runs after the start of counting that are left out: the count of the first is not whole."""
 LEFT_OUT = frozenset({"agentops"})
-"""Peers with an exporter of their own, which waits for a server on the internet."""
+"""Peers with an exporter of their own beside that to the sink: its attempts would be counted."""
 
 
 @dataclass(frozen=True)
