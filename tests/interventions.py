@@ -13,6 +13,7 @@ import pytest
 import stock
 from scripted_llm import Reply, ScriptedLLM
 
+import mast_trace
 from mast_trace._session import current_session, paused
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.player import Player
@@ -103,17 +104,23 @@ class Stage:
     """
 
     def __init__(self, program: Callable[[], str], server: ScriptedLLM) -> None:
-        self._program = program
+        self._team = program
         self._server = server
         self.model = stock.Model()
         server.script = self.model
+
+    def program(self) -> str:
+        """Run the team once, record whether its answer is right, and return it."""
+        answer = self._team()
+        mast_trace.record_outcome(stock.is_right(answer), "compared with what is missing")
+        return answer
 
     def record(self, error: stock.Error | None) -> Failure:
         """Record a run with a planted error, and cure the model."""
         self.model.error = error
         before = len(self._server.requests)
         with capture_spans() as captured:
-            answer = self._program()
+            answer = self.program()
         requests = self._server.requests[before:]
         wrong = [
             number
@@ -140,7 +147,7 @@ class Stage:
             change = intervention_of(recorded, tape, arm)
             player = Player(tape, live_tools, intervention=change, live=live)
             with playing(player) as captured:
-                answer = self._program()
+                answer = self.program()
         asked = self._server.requests[before:]
         report = player.report()
         assert report.divergence is None, report.divergence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted_llm import ScriptedLLM, messages_of
 
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace.testing import replayed
+from mast_trace.trajectory import SpanRecord, read_trajectory, to_dict
 from mast_trace_judge.replay import replay
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RECORDER = Path(__file__).parent / "record_program.py"
+EARLIER = Path(__file__).parent / "judge" / "replay" / "recorded"
+"""Spans of runs as version 0.1.0 wrote them before there were replays."""
 NOWHERE = "http://127.0.0.1:9/v1"
 """Address of a model API at which no server listens."""
 
@@ -52,13 +56,15 @@ def record_all(
     return [read_trajectory(each) for each in traces.values()]
 
 
-def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:
+def check_replay(program: Path, *arguments: str, folder: Path, keep: str = "none") -> Replayed:
     """Record and replay a program, and assert that the runs are identical and that no tool is executed.
 
+    It is replayed as a child, and then in this process: the recorded run, and the child's run.
+
     Returns:
-        The result of the replay, whose run may be replayed in turn.
+        The result of the child's replay, whose run may be replayed in turn.
     """
-    recorded = record(program, *arguments, folder=folder)
+    recorded = record(program, *arguments, folder=folder, keep=keep)
     done = replay(recorded, [sys.executable, str(program), *arguments], timeout=120)
     assert (done.status, done.text) == ("identical", "")
     report = done.report
@@ -67,7 +73,49 @@ def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:
     assert report.served_executions > 0
     assert report.live_executions == 0
     assert done.exit_status == 0
+    assert done.run is not None
+    for run in (recorded, done.run):
+        replay_here(run, program, *arguments, folder=folder)
     return done
+
+
+def replay_here(
+    run: Trajectory,
+    program: Path,
+    *arguments: str,
+    folder: Path,
+) -> Trajectory:
+    """Replay a run from a file in this process, as a test of a user does, and return the new run.
+
+    Asserts that the runs are identical, that no tool is executed, and that no model is asked: none
+    listens at the program's address.
+    """
+    file = folder / "run.jsonl"
+    file.write_text(json.dumps(to_dict(run)) + "\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch, replayed(file) as done:
+        patch.setenv("OPENAI_BASE_URL", NOWHERE)
+        patch.setenv("OPENAI_API_KEY", "none")
+        patch.setattr(sys, "argv", [str(program), *arguments])
+        patch.syspath_prepend(str(program.parent))
+        runpy.run_path(str(program), run_name="__main__")
+    done.assert_identical()
+    report = done.report
+    assert report.served_exchanges > 0
+    assert report.served_executions > 0
+    assert (report.live_exchanges, report.live_executions) == (0, 0)
+    return done.captured.trajectory()
+
+
+def earlier_run(name: str) -> Trajectory:
+    """Return a run that was recorded before there were replays."""
+    lines = (EARLIER / f"{name}.jsonl").read_text("utf-8").splitlines()
+    return read_trajectory([SpanRecord(**json.loads(line)) for line in lines])
+
+
+def check_earlier(name: str, program: Path, *arguments: str, folder: Path) -> None:
+    """Assert that an earlier record is replayed by its program, and that its replay is, too."""
+    again = replay_here(earlier_run(name), program, *arguments, folder=folder)
+    replay_here(again, program, *arguments, folder=folder)
 
 
 def check_person(program: Path, typed: str, folder: Path) -> None:

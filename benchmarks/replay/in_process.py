@@ -16,7 +16,7 @@ from mast_trace.replay.tape import Tape
 from mast_trace.testing import capture_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class InProcess:
@@ -26,10 +26,14 @@ class InProcess:
 
     Args:
         program: runs the program once.
+        frameworks: those to record; all that are installed if absent.
     """
 
-    def __init__(self, program: Callable[[], object]) -> None:
+    def __init__(
+        self, program: Callable[[], object], frameworks: Sequence[str] | None = None
+    ) -> None:
         self._program = program
+        self._frameworks = frameworks
 
     def run(self, environment: Mapping[str, str], output: str, timeout: float) -> int:
         """Run the program once on the plan that the environment names, and return its exit status."""
@@ -50,7 +54,7 @@ class InProcess:
         with paused():
             patches.start()
             try:
-                with capture_spans() as captured:
+                with capture_spans(self._frameworks) as captured:
                     session = current_session()
                     assert session is not None
                     session.provider.add_span_processor(player.branches)

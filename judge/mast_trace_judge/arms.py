@@ -104,7 +104,9 @@ class Arm:
 
 @dataclass(frozen=True)
 class ArmResult:
-    """The result of one replay of an arm; one row of the table ``mast_replays``.
+    """The result of one replay of an arm.
+
+    Replays of a plan are rows of the table ``mast_replays``; those of `mast-trace replay` are printed alone.
 
     Attributes:
         arm: the arm.
@@ -112,7 +114,7 @@ class ArmResult:
         success: the outcome; None unless ``status`` is ``ok``.
         reason: text that explains status or outcome; empty if there is nothing to say.
         phase: the part of the experiment that planned it: ``verify``, ``score``, ``start``,
-            ``screening``, ``pairs``, ``injection`` or `RECOVERY`; empty for a replay that a person has asked for.
+            ``screening``, ``pairs``, ``injection`` or `RECOVERY`; empty for one of `mast-trace replay`.
         pair: number of the pair of ``pairs``, from 0; -1 otherwise.
         served_calls: model calls that were answered from the record.
         served_tools: tool calls that were answered from the record.

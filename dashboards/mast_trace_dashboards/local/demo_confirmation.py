@@ -13,6 +13,8 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local import demo
 from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import confirming
+from mast_trace_judge.replay.forking import NotForkable
+from mast_trace_judge.replay.parents import PreparedParents
 from mast_trace_judge.replay.preparation import new_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Limits
@@ -20,7 +22,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
 
 POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""
-REPLAYS: Final = 11
+REPLAYS: Final = 13
 """Number of replays that this usually takes, for the progress bar."""
 _LIMITS: Final = replace(Limits(), verifications=1, scores=0, start_runs=3, screening_runs=6)
 """Fewer replays than `mast-trace confirm` runs, because this model makes no errors at random."""
 _AT_A_TIME: Final = 2
 _SECONDS: Final = 60.0
+_IMPORTED: Final = ("ag2", "ag2.config", "ag2.network", "openai", "mast_trace_instrumentations.ag2")
+"""Modules that replays share, because importing them takes most of their time; they start no threads."""
 
 
 def confirm(
@@ -57,10 +61,12 @@ def confirm(
         raise MastTraceError(f"run {trace_id} is not stored")
     recorded = read_alone(store, run)
     program = str(demo.examples() / finished.act.program)
-    with _model() as address:
+    command = (sys.executable, program, finished.act.scenario)
+    with _model() as address, _parent(command) as parent:
         setup = Setup(
-            command=(sys.executable, program, finished.act.scenario),
+            command=command,
             timeout=_SECONDS,
+            parent=parent,
             environment={
                 **dict.fromkeys(demo.OTHERS_MODEL, ""),
                 "OPENAI_API_KEY": "scripted",
@@ -92,3 +98,15 @@ def _model() -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def _parent(command: Sequence[str]) -> Iterator[PreparedParents | None]:
+    """Import the libraries of the replays once; yield None where processes cannot be forked."""
+    try:
+        parents = PreparedParents(command, _IMPORTED, _AT_A_TIME)
+    except NotForkable:
+        yield None
+        return
+    with parents:
+        yield parents

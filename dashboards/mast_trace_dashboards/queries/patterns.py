@@ -9,7 +9,7 @@ from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_hol
 from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, CODES, OWNED, OWNERS, RANGE
-from mast_trace_judge.patterns.places import NEWEST, PLACES, RECURS
+from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES, RECURS
 from mast_trace_judge.patterns.unnamed import STAGE
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
@@ -28,8 +28,8 @@ _CHOSEN: Final = {
 
 _CONFIRMATIONS: Final = "SELECT RunKey, Fingerprint FROM mast_confirmations FINAL"
 _COUNTED: Final = f"""
-SELECT toString(any(Project)) AS OfProject, lower(leftPad(hex(PatternKey), 16, '0')) AS Id, toString(any(Code)) AS OfCode,
-    toString(any(Agent)) AS OfAgent, toString(any(Peer)) AS OfPeer, toString(any(Tool)) AS OfTool,
+SELECT toString(Project) AS OfProject, {PATTERN_ID} AS Id, toString(Code) AS OfCode, toString(Agent) AS OfAgent,
+    toString(Peer) AS OfPeer, toString(Tool) AS OfTool,
     arrayStringConcat(arrayMap((one, other) -> if(one = other, one, '<*>'), minForEach(Words), maxForEach(Words)), ' ')
       AS OfText,
     min(RunStart) AS FirstSeen, max(RunStart) AS LastSeen,
@@ -50,7 +50,7 @@ FROM (
   FROM ({PLACES})
   WHERE {OWNED}
 )
-GROUP BY PatternKey
+GROUP BY {PATTERN}
 HAVING Runs >= {{min_runs:UInt32}}
   AND (empty({{modes:Array(String)}}) OR has({{modes:Array(String)}}, OfCode))
   AND (empty({{agents:Array(String)}}) OR has({{agents:Array(String)}}, OfAgent))

@@ -8,7 +8,7 @@ from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_h
 from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED, OWNERS, RANGE
-from mast_trace_judge.patterns.places import NEWEST, PLACES
+from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _KNOWN: Final = f"""SELECT toString(ServiceName) AS Service, Outcome = 'failure' AS Failed,
@@ -133,11 +133,11 @@ LIMIT {{limit:UInt32}}""",
 _UNTIL: Final = "{until:DateTime64(3)}"
 _WINDOW: Final = f"RunStart > {_UNTIL} - toIntervalHour({{hours:UInt32}}) AND RunStart <= {_UNTIL}"
 _SEEN: Final = f"""
-SELECT Project, PatternId, any(Code) AS OfCode, ServiceName AS Service, countIf({_WINDOW}) AS Hits,
+SELECT Project, {PATTERN_ID} AS PatternId, Code AS OfCode, ServiceName AS Service, countIf({_WINDOW}) AS Hits,
     min(RunStart) AS First
 FROM ({PLACES})
 WHERE RunStart <= {_UNTIL}
-GROUP BY Project, PatternId, Service"""
+GROUP BY {PATTERN}, Service"""
 _LOOKED: Final = f"""
 SELECT toString(Project) AS Project, toString(ServiceName) AS Service,
     sumForEach(arrayMap(i -> i * ({_WINDOW}), {EXAMINED})) AS Now,

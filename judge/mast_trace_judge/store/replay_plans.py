@@ -30,7 +30,7 @@ class Plan:
         project: of the run.
         trace_id: of the run.
         plan_id: equal for the same run and name, on every machine.
-        name: `CONFIRM`, or a name of its own for replays that a person asks for.
+        name: `CONFIRM`, or that of another experiment, such as planted faults.
         fingerprint: of the run when it was planned; a run that has changed has other steps.
         service: of the run.
         run_end: end of the run, which decides how long replays are kept.

@@ -11,6 +11,7 @@ from mast_trace.messages import Message
 from mast_trace.replay.altered import alterations
 from mast_trace.replay.asked_calls import with_call_ids
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
+from mast_trace.replay.quoted_calls import with_plain_calls
 from mast_trace.replay.tape import Exchange, Execution, Tape
 from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
@@ -130,7 +131,7 @@ def _obstacles(run: Trajectory, calls: list[Invocation]) -> Iterator[str]:
 def _exchange(run: Trajectory, call: Invocation, answering: Mapping[str, Step]) -> Exchange:
     return Exchange(
         agent=call.agent,
-        request=canonical_request(with_call_ids(run.seen_by(call), answering)),
+        request=canonical_request(with_call_ids(with_plain_calls(run.seen_by(call)), answering)),
         answer=None if call.error is not None else _answer(run, call),
         model=call.model,
         finish_reason=call.finish_reason,

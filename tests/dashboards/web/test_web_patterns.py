@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from mast_trace_judge.patterns.unnamed import STAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mast_trace_collector.storage import Store
 
@@ -48,6 +50,34 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def view(store: Store) -> Iterator[TestClient]:
     with TestClient(web_app(store), base_url="http://127.0.0.1") as client:
         yield client
+
+
+def test_a_long_list_says_when_it_was_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page does not wait for a count of what was stored after the last one, and gets it the next time."""
+    monkeypatch.setattr("mast_trace_dashboards.web.pattern_pages.LARGE", 0)
+    with new_store(tmp_path) as store:
+        for n in range(3):
+            add_run(store, n + 1, code="2.6", tool="search", at=NOW - timedelta(hours=n + 1))
+        PatternIndexer(store).index()
+        with TestClient(web_app(store), base_url="http://127.0.0.1") as client:
+            assert "3 of 3 runs" in client.get("/patterns").text
+            again = client.get("/patterns").text
+            assert "3 of 3 runs" in again
+            assert "Counted at" not in again
+            add_run(store, 4, code="2.6", tool="search", at=NOW)
+            PatternIndexer(store).index()
+            stale = client.get("/patterns").text
+            assert "3 of 3 runs" in stale
+            assert "Counted at" in stale
+            for _ in range(600):
+                newer = client.get("/patterns").text
+                if "4 of 4 runs" in newer:
+                    break
+                time.sleep(0.05)
+            assert "4 of 4 runs" in newer
+            assert "Counted at" not in newer
 
 
 def test_the_list_shows_patterns_and_escapes_their_texts(view: TestClient) -> None:

@@ -18,5 +18,5 @@ pytestmark = pytest.mark.framework("ag2")
 
 @pytest.mark.parametrize("script", ["verified", "misread-price", "early-end"])
 def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
-    """The replay is identical, without calls of a model or a tool."""
+    """Replays in a child and here, and a replay of a replay, are identical, without live calls."""
     check_replay(EXAMPLES / "ag2_group_chat.py", script, folder=tmp_path)

@@ -16,6 +16,7 @@ from autogen import ConversableAgent
 from autogen.agentchat import initiate_group_chat
 from autogen.agentchat.group import AgentTarget, TerminateTarget
 from autogen.agentchat.group.patterns import DefaultPattern
+from confirmed_planted import check_confirmed
 from interventions import Stage, check_operators, check_planted, check_tools
 from scripted_llm import ScriptedLLM
 
@@ -54,6 +55,12 @@ def stage() -> Iterator[Stage]:
 def test_a_planted_error_is_the_earliest_that_flips(stage: Stage, error: stock.Error) -> None:
     """Held replays flip at the planted error alone; naive ones at the first answer, wherever it is."""
     check_planted(stage, error)
+
+
+@pytest.mark.parametrize("error", stock.ERRORS, ids=lambda error: error.name)
+def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
+    """The experiment of `mast-trace confirm` proves the planted step, and no earlier one."""
+    check_confirmed(stage, error)
 
 
 def test_operators(stage: Stage) -> None:

@@ -13,6 +13,7 @@ if not hasattr(agents, "create_agent"):
 pytest.importorskip("langchain_openai")
 
 import stock
+from confirmed_planted import SOME, check_confirmed
 from interventions import Stage, check_operators, check_planted, check_tools
 from langchain.agents import create_agent
 from langchain_core.tools import tool
@@ -56,6 +57,12 @@ def stage() -> Iterator[Stage]:
 def test_a_planted_error_is_the_earliest_that_flips(stage: Stage, error: stock.Error) -> None:
     """Held replays flip at the planted error alone; naive ones at the first answer, wherever it is."""
     check_planted(stage, error)
+
+
+@pytest.mark.parametrize("error", SOME, ids=lambda error: error.name)
+def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
+    """The experiment of `mast-trace confirm` proves the planted step, and no earlier one."""
+    check_confirmed(stage, error, frameworks=["langgraph"])
 
 
 def test_operators(stage: Stage) -> None:

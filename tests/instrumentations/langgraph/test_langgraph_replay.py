@@ -25,7 +25,7 @@ BRANCHES = Path(__file__).parent / "parallel_branches.py"
 
 @pytest.mark.parametrize("script", ["verified", "repeated-call", "unverified"])
 def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
-    """The replay is identical, without calls of a model or a tool."""
+    """Replays in a child and here, and a replay of a replay, are identical, without live calls."""
     check_replay(EXAMPLES / "langgraph_team.py", script, folder=tmp_path)
 
 

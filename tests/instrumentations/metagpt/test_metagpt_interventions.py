@@ -12,6 +12,7 @@ if not installed("metagpt.team"):
     pytest.skip("needs MetaGPT; `nox -s framework` has an environment", allow_module_level=True)
 
 import stock
+from confirmed_planted import check_confirmed
 from interventions import Stage, check_operators, check_planted
 from metagpt_programs import Action, Message, Role, UserRequirement, team
 
@@ -79,6 +80,12 @@ def stage(server: Model) -> Stage:
 def test_a_planted_error_is_the_earliest_that_flips(stage: Stage, error: stock.Error) -> None:
     """Held replays flip at the planted error alone; naive ones at the first answer, wherever it is."""
     check_planted(stage, error)
+
+
+@pytest.mark.parametrize("error", WITHOUT_TOOLS, ids=lambda error: error.name)
+def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
+    """The experiment of `mast-trace confirm` proves the planted step, and no earlier one."""
+    check_confirmed(stage, error)
 
 
 def test_operators(stage: Stage) -> None:

@@ -1,23 +1,22 @@
 """Runs that the previous version has recorded are replayed by the programs that made them.
 
-The files in ``recorded/`` hold spans as version 0.1.0 wrote them, before branches were recorded.
+The files in ``recorded/`` hold spans as version 0.1.0 wrote them, before branches were recorded. Those of frameworks
+that need an environment of their own are replayed by the tests of their instrumentations.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
-from replays import EXAMPLES
+from replays import EXAMPLES, NOWHERE, check_earlier, earlier_run
 
-from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_judge.replay import replay
 
 pytestmark = pytest.mark.end_to_end
 
-RECORDED = Path(__file__).parent / "recorded"
+SHOP = Path(__file__).parent / "shop.py"
 BRANCHES = Path(__file__).parents[2] / "instrumentations" / "langgraph" / "parallel_branches.py"
 
 
@@ -26,14 +25,33 @@ BRANCHES = Path(__file__).parents[2] / "instrumentations" / "langgraph" / "paral
     [
         ("langgraph-team", "langgraph_supervisor", [EXAMPLES / "langgraph_team.py", "verified"]),
         ("ag2", "ag2", [EXAMPLES / "ag2_group_chat.py"]),
+        ("by-hand", "openai", [SHOP]),
         ("branches-threads", "langchain_openai", [BRANCHES, "threads"]),
         ("branches-asyncio", "langchain_openai", [BRANCHES, "asyncio"]),
     ],
 )
-def test_an_earlier_record_is_replayed(name: str, module: str, command: list[object]) -> None:
+def test_an_earlier_record_is_replayed(
+    name: str, module: str, command: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The replay is identical; branches are told apart by the order in which they began."""
     pytest.importorskip(module)
-    lines = (RECORDED / f"{name}.jsonl").read_text("utf-8").splitlines()
-    recorded = read_trajectory([SpanRecord(**json.loads(line)) for line in lines])
-    done = replay(recorded, [sys.executable, *map(str, command)])
+    monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    done = replay(earlier_run(name), [sys.executable, *map(str, command)])
     assert (done.status, done.text) == ("identical", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "program", "arguments"),
+    [
+        ("langgraph-team", "langgraph_supervisor", EXAMPLES / "langgraph_team.py", ["verified"]),
+        ("ag2", "ag2", EXAMPLES / "ag2_group_chat.py", []),
+        ("by-hand", "openai", SHOP, []),
+    ],
+)
+def test_an_earlier_record_is_replayed_in_process(
+    name: str, module: str, program: Path, arguments: list[str], tmp_path: Path
+) -> None:
+    """Without a child, too; and so is its replay, which is a run of this version."""
+    pytest.importorskip(module)
+    check_earlier(name, program, *arguments, folder=tmp_path)

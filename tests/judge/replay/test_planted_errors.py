@@ -8,23 +8,33 @@ from typing import TYPE_CHECKING
 import openai
 import pytest
 import stock
+from confirmed_planted import LIMITS, check_confirmed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interventions import Stage, check_operators, check_planted, check_tools, reference
+from judge.store.invented_replays import run as stored_run
 from scripted_llm import ScriptedLLM
 
 import mast_trace
 from mast_trace.replay.player import Blocked
 from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.replay.conduct import confirming
+from mast_trace_judge.replay.preparation import new_experiment
+from mast_trace_judge.replay.setup import Budget
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm
+from mast_trace_judge.store.confirmations import confirmation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from interventions import Failure
 
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
     from mast_trace_judge.arms import Operator
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.replay.setup import Setup
 
 TOOLS = {
     "count_stock": mast_trace.tool(stock.count_stock),
@@ -100,6 +110,27 @@ def failure(stage: Stage) -> Failure:
 def test_a_planted_error_is_the_earliest_that_flips(stage: Stage, error: stock.Error) -> None:
     """Held replays flip at the planted error alone; naive ones at the first answer, wherever it is."""
     check_planted(stage, error)
+
+
+@pytest.mark.parametrize("error", stock.ERRORS, ids=lambda error: error.name)
+def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
+    """The experiment of `mast-trace confirm` proves the planted step, and no earlier one."""
+    check_confirmed(stage, error, frameworks=["openai"])
+
+
+def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
+    """A store changes nothing about it, and has the same conclusion afterwards."""
+
+    def confirm(run: Trajectory, points: tuple[Point, ...], setup: Setup) -> Confirmation:
+        stored = stored_run()
+        prepared = new_experiment(store, stored, run, points, None, setup, limits=LIMITS)
+        work = confirming(store, prepared, setup, Budget())
+        assert work.resume() == 0
+        told = work.run().confirmation
+        assert confirmation_of(store, stored.project, stored.trace_id) == told
+        return told
+
+    check_confirmed(stage, stock.ERRORS[4], confirm, ["openai"])
 
 
 def test_operators(stage: Stage) -> None:

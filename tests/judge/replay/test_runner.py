@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from replays import NOWHERE, record
+from replays import NOWHERE, record, replay_here
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.content import truncate
@@ -55,13 +55,21 @@ def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("way", ["", "streamed"])
-def test_the_same_program_is_identical(again, tmp_path: Path, way: str) -> None:
-    """The replay is identical, also if the program streams; its tool is not executed."""
+def test_the_same_program_is_identical(
+    again, recorded: Trajectory, tmp_path: Path, way: str
+) -> None:
+    """The replay is identical, also if the program streams; its tool is not executed.
+
+    So are the replay in this process, and those of a replay.
+    """
     done = again(way)
     assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
-    assert not (tmp_path / "executed").exists()
     assert done.run is not None
     assert done.run.final_answer == "It costs 59.00 EUR."
+    here = replay_here(recorded, TEAM, way, folder=tmp_path)
+    for run in (done.run, here):
+        replay_here(run, TEAM, way, folder=tmp_path)
+    assert not (tmp_path / "executed").exists()
 
 
 def test_another_question_diverges_even_if_the_program_swallows_the_error(again) -> None:

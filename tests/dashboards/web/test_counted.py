@@ -1,0 +1,116 @@
+"""Counts that take long are shown again, and renewed in the background."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mast_trace.exceptions import StorageError
+from mast_trace_dashboards.web.counted import LONGEST, Counts
+
+
+class Clock:
+    """Seconds that pass when a count says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counts(clock: Clock) -> Counts[int]:
+    return Counts(clock)
+
+
+def test_a_count_is_kept_while_nothing_is_stored(counts: Counts[int], clock: Clock) -> None:
+    numbers = iter(range(9))
+
+    def slow() -> int:
+        clock.now += 2
+        return next(numbers)
+
+    found = [counts.of("q", 1, slow) for _ in range(3)]
+    assert [each.made for each in found] == [0, 0, 0]
+    assert all(each.is_newest for each in found)
+    assert counts.of("other", 1, slow).made == 1
+    counts.forget()
+    assert counts.of("q", 1, slow).made == 2
+
+
+def test_a_newer_count_is_made_once_in_the_background(counts: Counts[int], clock: Clock) -> None:
+    begun, ends, made = threading.Event(), threading.Event(), []
+
+    def slow() -> int:
+        clock.now += 2
+        return 1
+
+    def newer() -> int:
+        made.append(1)
+        begun.set()
+        assert ends.wait(30)
+        clock.now += 2
+        return 2
+
+    assert counts.of("q", 1, slow).made == 1
+    shown = [counts.of("q", 2, newer) for _ in range(5)]
+    assert [(each.made, each.is_newest) for each in shown] == [(1, False)] * 5
+    assert begun.wait(30)
+    ends.set()
+    join_others()
+    assert made == [1]
+    assert (counts.of("q", 2, newer).made, counts.of("q", 2, newer).is_newest) == (2, True)
+
+
+def test_a_count_that_is_too_old_is_not_shown(counts: Counts[int], clock: Clock) -> None:
+    def slow() -> int:
+        clock.now += 2
+        return int(clock.now)
+
+    assert counts.of("q", 1, slow).made == 2
+    clock.now = LONGEST + 1
+    assert counts.of("q", 2, slow).made == LONGEST + 3
+
+
+def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) -> None:
+    def slow() -> int:
+        clock.now += 2
+        return 1
+
+    def fails() -> int:
+        raise StorageError("the database does not answer")
+
+    assert counts.of("q", 1, slow).made == 1
+    for _ in range(2):
+        assert not counts.of("q", 2, fails).is_newest
+        join_others()
+    counts.of("q", 2, slow)
+    join_others()
+    assert counts.of("q", 2, slow).is_newest
+
+
+def test_few_counts_are_kept(counts: Counts[int], clock: Clock) -> None:
+    def slow() -> int:
+        clock.now += 2
+        return 1
+
+    for number in range(100):
+        counts.of(number, 1, slow)
+    before = clock.now
+    counts.of(99, 1, slow)
+    assert clock.now == before
+    counts.of(0, 1, slow)
+    assert clock.now > before
+
+
+def join_others() -> None:
+    """Wait for the threads that renew counts."""
+    for thread in threading.enumerate():
+        if thread.name == "renew a count":
+            thread.join(30)
