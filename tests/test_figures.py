@@ -62,6 +62,32 @@ def test_the_tables_of_overhead_are_made_of_what_was_measured() -> None:
         assert {"mast-trace", *made.FLOORS} <= set(result["rows"])
 
 
+def test_the_table_of_instructions_is_made_of_what_was_counted() -> None:
+    folder = BENCHMARKS / "overhead"
+    made = program(folder / "page.py")
+    page = (folder / "README.md").read_text()
+    stored = json.loads((folder / "instructions.json").read_text())
+    begin, end = made.marks("instructions")
+    assert page.partition(begin)[2].partition(end)[0] == made.instructions(stored)
+    assert set(stored) <= set(made.FRAMEWORKS)
+    assert all({"mast-trace", "floor", "none"} <= set(each["rows"]) for each in stored.values())
+
+
+def test_instructions_are_compared_with_the_same_environment() -> None:
+    made = program(BENCHMARKS / "overhead" / "page.py")
+    rows = {
+        "none": [100_000],
+        "floor": [300_000],
+        "mast-trace": [390_000, 400_000, 430_000],
+        "openlit": [900_000],
+        "none, openlit": [500_000],
+    }
+    table = made.instructions({"langgraph_supervisor": {"steps": 10, "rows": rows}})
+    assert "| | **mast-trace** | 30 [29 .. 33] | 1.50 | everything |" in table
+    assert "| | openlit 1.45.0 | 40 [40 .. 40] | 2.00 |" in table
+    assert "none, openlit" not in table
+
+
 def test_the_overview_says_what_the_table_of_overhead_says() -> None:
     page = (BENCHMARKS / "overhead" / "README.md").read_text()
     own, peer = cells(page, "**mast-trace**"), cells(page, "openinference 0.1.80")

@@ -1,4 +1,4 @@
-"""Writes the tables of ``README.md`` from ``results.json``.
+"""Writes the tables of ``README.md`` from ``results.json`` and ``instructions.json``.
 
 ::
 
@@ -11,19 +11,34 @@ import json
 import statistics
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from peers import PEERS  # noqa: E402
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 PAGE = HERE / "README.md"
 RESULTS = HERE / "results.json"
+INSTRUCTIONS = HERE / "instructions.json"
 HEAD = (
     "| instrumentation | CPU a step, us | times the floor | wall a step, us | peak memory, MiB | sent a run, bytes | records |",
     "|---|---|---|---|---|---|---|",
 )
+HEAD_OF_INSTRUCTIONS = (
+    "| framework | instrumentation | thousand instructions a step | times the floor | records |",
+    "|---|---|---|---|---|",
+)
+FRAMEWORKS = {
+    "langgraph_supervisor": "LangGraph 1.2",
+    "crewai_delegation": "CrewAI 1.15",
+    "ag2_workflow": "AG2 1.2",
+    "autogen_group": "AG2 classic 0.14",
+    "metagpt_team": "MetaGPT 0.8",
+}
 FLOORS = ("floor", "floor in place")
 RECORDS = {
     "langgraph": {
@@ -50,19 +65,45 @@ RECORDS = {
 """Short descriptions of the data that each peer records, from the tables of ``../coverage``."""
 
 
-def marks(program: str) -> tuple[str, str]:
-    """Return the lines between which a program's table stands on the page."""
-    return f"<!-- {program} -->\n", f"<!-- end of {program} -->\n"
+def marks(table: str) -> tuple[str, str]:
+    """Return the lines between which a table stands on the page: a program's, or that of instructions."""
+    return f"<!-- {table} -->\n", f"<!-- end of {table} -->\n"
 
 
-def write(results: dict[str, Any]) -> None:
+def write(tables: Mapping[str, str]) -> None:
     """Put the tables into the page."""
     page = PAGE.read_text()
-    for program, result in results.items():
-        begin, end = marks(program)
+    for name, text in tables.items():
+        begin, end = marks(name)
         before, _, rest = page.partition(begin)
-        page = before + begin + table(program, result) + end + rest.partition(end)[2]
+        page = before + begin + text + end + rest.partition(end)[2]
     PAGE.write_text(page)
+
+
+def instructions(counted: Mapping[str, Any]) -> str:
+    """Return what was counted of all programs, in Markdown."""
+    lines = [*HEAD_OF_INSTRUCTIONS]
+    for program, title in FRAMEWORKS.items():
+        if program not in counted:
+            continue
+        steps, rows = counted[program]["steps"], counted[program]["rows"]
+        alone = statistics.median(rows["none"])
+        lines.append(f"| {title} | none | {alone / steps / 1e3:,.0f} by itself | | |")
+        # The floor comes last, as in the other tables.
+        for name in sorted(rows, key=lambda name: name in FLOORS):
+            if name.startswith("none"):
+                continue
+            compared = statistics.median(rows.get(f"none, {name}", rows["none"]))
+            added = [(each - compared) / steps / 1e3 for each in rows[name]]
+            ratio = (
+                statistics.median(added) * 1e3 * steps / (statistics.median(rows["floor"]) - alone)
+            )
+            framework = program.partition("_")[0]
+            lines.append(
+                f"| | {label(framework, name)} | {spread(added)} | {ratio:.2f} "
+                f"| {records(framework, name)} |"
+            )
+    return "\n".join([*lines, ""])
 
 
 def table(program: str, result: dict[str, Any]) -> str:
@@ -113,4 +154,6 @@ def spread(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    write(json.loads(RESULTS.read_text()))
+    measured = json.loads(RESULTS.read_text())
+    tables = {program: table(program, result) for program, result in measured.items()}
+    write({**tables, "instructions": instructions(json.loads(INSTRUCTIONS.read_text()))})

@@ -104,15 +104,29 @@ class Process:
         python: of its environment.
         name: of the instrumentation; ``none`` for nothing at all.
         home: its home and working folder, for some leave files there.
+        under: command that runs it, such as a counter of instructions.
+        options: more options of the worker.
+        variables: of its environment, beside the inherited ones.
     """
 
     def __init__(
-        self, python: Path, program: str, name: str, llm: str, sink: Sink, home: Path
+        self,
+        python: Path,
+        program: str,
+        name: str,
+        llm: str,
+        sink: Sink,
+        home: Path,
+        *,
+        under: Sequence[str] = (),
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._what = f"{program} under {name}"
         home.mkdir()
         self._errors = (home / "stderr").open("w+")
-        command = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
+        worker = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
+        command = [*under, *worker, *options]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -121,8 +135,9 @@ class Process:
             text=True,
             bufsize=1,
             cwd=home,
-            env={**os.environ, "HOME": str(home)},
+            env={**os.environ, "HOME": str(home), **(variables or {})},
         )
+        self.pid = self._process.pid
 
     def answer(self) -> str:
         """Wait for its next line.
@@ -155,12 +170,19 @@ class Process:
 
 
 def measure(
-    pythons: Mapping[str, Path], program: str, llm: str, sinks: Mapping[str, Sink], runs: int
+    pythons: Mapping[str, Path],
+    program: str,
+    llm: str,
+    sinks: Mapping[str, Sink],
+    runs: int,
+    options: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """Let a process of each instrumentation run the program by turns; return the measurements of each."""
     with tempfile.TemporaryDirectory() as home:
         processes = {
-            name: Process(python, program, name, llm, sinks[name], Path(home, str(number)))
+            name: Process(
+                python, program, name, llm, sinks[name], Path(home, str(number)), options=options
+            )
             for number, (name, python) in enumerate(pythons.items())
         }
         for process in processes.values():
@@ -178,27 +200,24 @@ def measure(
     return results
 
 
+def environment_of(framework: str, name: str) -> Path:
+    """Return the Python of the environment that holds a framework and one instrumentation."""
+    packages = (*FRAMEWORKS[framework], *REQUIREMENTS, *peer(framework, name).packages)
+    return environment(f"overhead/{framework}-{name}", [*packages, "-e", str(ROOT)])
+
+
 def compare(
-    program: str, rounds: int, runs: int, wanted: Sequence[str] | None = None
+    program: str,
+    rounds: int,
+    runs: int,
+    wanted: Sequence[str] | None = None,
+    options: Sequence[str] = (),
 ) -> tuple[dict[str, Cost], float]:
     """Measure one program under everything; also return its own CPU a step, uninstrumented."""
     module = importlib.import_module(f"programs.{program}")
     names = ("mast-trace", *(module.PEERS if wanted is None else wanted))
     costs = {name: Cost() for name in names}
-    pythons = {
-        name: environment(
-            f"overhead/{module.FRAMEWORK}-{name}",
-            [
-                *(
-                    *FRAMEWORKS[module.FRAMEWORK],
-                    *REQUIREMENTS,
-                    *peer(module.FRAMEWORK, name).packages,
-                ),
-                *("-e", str(ROOT)),
-            ],
-        )
-        for name in names
-    }
+    pythons = {name: environment_of(module.FRAMEWORK, name) for name in names}
     for floor in ("floor", "floor in place"):
         pythons[floor] = pythons["mast-trace"]
         costs[floor] = Cost()
@@ -207,7 +226,7 @@ def compare(
     bare: list[float] = []
     with ScriptedLLM(module.script) as llm:
         for number in range(rounds):
-            found = measure(pythons, program, llm.url, sinks, runs)
+            found = measure(pythons, program, llm.url, sinks, runs, options)
             none = found.pop("none")
             bare.append(none["cpu"] / module.STEPS * 1e6)
             for name, result in found.items():
@@ -246,6 +265,11 @@ def main() -> None:
     parser.add_argument(
         "--peers", nargs="*", help="these beside mast-trace and the floor; all if absent"
     )
+    parser.add_argument(
+        "--send-each",
+        action="store_true",
+        help="send at the end of each run, as programs of one run do",
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument(
@@ -253,7 +277,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     for program in options.programs:
-        costs, bare = compare(program, options.rounds, options.runs, options.peers)
+        sending = ("--send-each",) if options.send_each else ()
+        costs, bare = compare(program, options.rounds, options.runs, options.peers, sending)
         result = rounded(costs, bare, options.runs)
         if options.results is not None:
             keep(options.results, program, result)

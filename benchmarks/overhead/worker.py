@@ -31,6 +31,9 @@ def main() -> None:
     parser.add_argument("--llm", required=True)
     parser.add_argument("--sink", required=True)
     parser.add_argument("--warm-up", type=int, default=8)
+    parser.add_argument(
+        "--send-each", action="store_true", help="send at the end of each run, not of all"
+    )
     options = parser.parse_args()
 
     program = import_module(f"programs.{options.program}")
@@ -61,6 +64,8 @@ def main() -> None:
     for _line in sys.stdin:
         began = time.perf_counter()
         run()
+        if options.send_each:
+            flush()
         wall.append(time.perf_counter() - began)
         print("done", file=answers)
     flush()

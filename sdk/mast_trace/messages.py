@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import RENDERING_LIMIT, as_text, content_hash, is_a
@@ -57,7 +57,7 @@ class ToolCall:
         return as_text(self.arguments, limit, on_cut=on_cut)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Message:
     """A message in the shape that all frameworks can be read into.
 
@@ -74,8 +74,28 @@ class Message:
     role: str = "assistant"
     name: str | None = None
     id: str | None = None
-    tool_calls: tuple[ToolCall, ...] = field(default=())
+    tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+
+    def __init__(
+        self,
+        content: str,
+        role: str = "assistant",
+        name: str | None = None,
+        id: str | None = None,  # noqa: A002  # the field's name
+        tool_calls: tuple[ToolCall, ...] = (),
+        tool_call_id: str | None = None,
+    ) -> None:
+        # Histories are read again for each call of a model, and the initialiser of a frozen dataclass
+        # takes several times as long.
+        self.__dict__.update(
+            content=content,
+            role=role,
+            name=name,
+            id=id,
+            tool_calls=tool_calls,
+            tool_call_id=tool_call_id,
+        )
 
     # Histories are shown to models repeatedly, so both properties are read many times and cached.
 

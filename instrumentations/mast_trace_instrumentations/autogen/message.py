@@ -58,9 +58,7 @@ def _read(message: Any, *, first: bool) -> Message:
     """Read a message; the one that opens a chat is the task, in the user's role."""
     sent = read(message)
     role = "user" if first else _ROLES.get(sent.role, "assistant")
-    return Message(
-        sent.content, role=role, tool_calls=sent.tool_calls, tool_call_id=sent.tool_call_id
-    )
+    return sent if sent.role == role else dataclasses.replace(sent, role=role)
 
 
 def _receivers(recipient: Any, sender: Any, passed_on_in: Any, message: Any) -> list[str]:

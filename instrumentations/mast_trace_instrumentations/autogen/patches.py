@@ -181,8 +181,10 @@ class AutogenInstrumentor(Instrumentor):
         """Skip messages that an earlier run has recorded."""
         return Inside(quiet())
 
-    def begin_event(self, event: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_event(self, event: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Take facts from the framework's events that no function call shows, as they are made."""
+        if not selection.is_telling(event):
+            return None
         return Inside(end=lambda _, error: None if error else selection.note_event(event))
 
 

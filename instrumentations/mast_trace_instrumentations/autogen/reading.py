@@ -21,18 +21,20 @@ def read(message: Mapping[str, Any] | str | Any, role: str | None = None) -> Mes
     if message is None or isinstance(message, str):
         return Message(message or "", role=role or "assistant")
     shape = as_dict(message)
+    content = shape.get("content")
+    # Each agent and each model is shown the whole history: a plain text costs no further call.
     return Message(
-        content=text_of(shape.get("content")),
-        role=role or str(shape.get("role") or "assistant"),
-        name=shape.get("name"),
-        tool_calls=calls_of(shape),
-        tool_call_id=_answered(shape),
+        content if type(content) is str else text_of(content),
+        role or str(shape.get("role") or "assistant"),
+        shape.get("name"),
+        tool_calls=calls_of(shape) if "tool_calls" in shape or "function_call" in shape else (),
+        tool_call_id=_answered(shape) if "tool_responses" in shape else shape.get("tool_call_id"),
     )
 
 
 def _answered(shape: Mapping[str, Any]) -> str | None:
     """Return the id of the call that a message answers; None also where it holds several results."""
-    results: Sequence[Any] = shape.get("tool_responses") or ()
+    results: Sequence[Any] = shape["tool_responses"] or ()
     only = as_dict(results[0]) if len(results) == 1 else {}
     return shape.get("tool_call_id") or only.get("tool_call_id")
 

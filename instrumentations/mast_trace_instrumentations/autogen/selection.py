@@ -47,14 +47,17 @@ _HANDED_OVER = {"AfterWorksTransitionEvent", "OnContextConditionTransitionEvent"
 _TELLING = {"TerminationEvent", "ErrorEvent", *_HANDED_OVER}
 
 
+def is_telling(event: Any) -> bool:
+    """Return whether an event has a fact for `note_event`; most are lines for the screen."""
+    return type(event).__name__ in _TELLING
+
+
 def note_event(event: Any) -> None:
     """Take facts from AutoGen's events that no function call shows: a chat's end, hand-offs by rule."""
-    kind = type(event).__name__
-    if kind not in _TELLING or is_quiet():
-        return
-    chat = current_chat()
+    chat = None if is_quiet() else current_chat()
     if chat is None:
         return
+    kind = type(event).__name__
     if kind == "TerminationEvent":
         chat.reason = str(event.termination_reason)
     elif kind == "ErrorEvent" and isinstance(event.error, BaseException):

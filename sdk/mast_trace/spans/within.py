@@ -82,7 +82,8 @@ async def awaited(
         begin: makes the traced call, or None to trace nothing.
         doing: completes "mast-trace failed while ..." for the log.
     """
-    return await _coroutine(function, lambda *_: begin(), doing)()
+    traced_call = _begun(lambda *_: begin(), (), {}, doing)
+    return await (function() if traced_call is None else _awaited(function, traced_call, doing))
 
 
 def _shell_of(function: Callable[..., Any]) -> Shell:
