@@ -12,6 +12,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.store.experiments import experiment_runs
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ def test_replays_change_no_number(store: Store) -> None:
     due = finished_runs(store, judge_version="v", quiet=0.0, idle=0.0)
     assert [run.trace_id for run in due] == [OWN]
     assert [run.trace_id for run in experiment_runs(store, "", "tried")] == [OWN]
+    assert PatternIndexer(store).index() == 1
     metrics = RunMetrics(store, idle=0.0)
     metrics._read()
     assert metrics._without_root == 0

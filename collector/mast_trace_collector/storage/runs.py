@@ -107,7 +107,7 @@ WITH
     FROM ({candidates} ORDER BY Seen)
 ) AS due
 SELECT * FROM mast_runs
-WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
+WHERE (Project, TraceId) IN (SELECT arrayJoin(due)) AND Kind = ''
 AND (Project, TraceId, Fingerprint) NOT IN
 (
     SELECT Project, TraceId, Fingerprint FROM mast_verdicts

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from mast_trace.exceptions import MastTraceError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -56,6 +54,7 @@ class Counts(Generic[Made]):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._generation = 0
         # Ordered by last use.
         self._kept: OrderedDict[Hashable, _Kept[Made]] = OrderedDict()
 
@@ -70,6 +69,7 @@ class Counts(Generic[Made]):
         with self._lock:
             kept = self._kept.get(question)
             if kept is not None and self._clock() - kept.begun > LONGEST:
+                del self._kept[question]
                 kept = None
             if kept is not None:
                 self._kept.move_to_end(question)
@@ -86,16 +86,20 @@ class Counts(Generic[Made]):
         return replace(kept.counted, is_newest=False)
 
     def forget(self) -> None:
-        """Drop all counts, as when their subject was changed here."""
+        """Drop all counts, those that are being made too: their subject was changed, or erased."""
         with self._lock:
+            self._generation += 1
             self._kept.clear()
 
     def _make(
         self, question: Hashable, version: Hashable, count: Callable[[], Made]
     ) -> Counted[Made]:
-        begun, at = self._clock(), datetime.now(timezone.utc)
+        generation, begun, at = self._generation, self._clock(), datetime.now(timezone.utc)
         counted = Counted(count(), at)
         with self._lock:
+            before = self._kept.get(question)
+            if generation != self._generation or (before is not None and before.begun > begun):
+                return counted
             self._kept.pop(question, None)
             self._kept[question] = _Kept(counted, version, begun)
             while len(self._kept) > _MOST:
@@ -105,8 +109,8 @@ class Counts(Generic[Made]):
     def _renew(self, question: Hashable, version: Hashable, count: Callable[[], Made]) -> None:
         try:
             self._make(question, version, count)
-        except MastTraceError as error:
-            _LOG.warning("a newer count failed, the one before is shown: %s", error)
+        except Exception:  # noqa: BLE001  # whatever it was, the next visitor tries again
+            _LOG.exception("a newer count failed, the one before is shown")
             with self._lock:
                 if kept := self._kept.get(question):
                     kept.is_renewed = False

@@ -52,6 +52,7 @@ class PatternPages(StoredPages):
     def __init__(self, store: Store, templates: Jinja2Templates) -> None:
         super().__init__(store, templates)
         self._counts: Counts[tuple[list[Any], ...]] = Counts()
+        self._rows: list[int] = []
 
     async def patterns(self, request: Request) -> Response:
         """Answer with the patterns, the actions that separate runs, and the versions that got worse."""
@@ -91,6 +92,11 @@ class PatternPages(StoredPages):
         if stored["Runs"][0] < LARGE:
             return Counted(self._listed(given, chosen), datetime.now(timezone.utc))
         version = tuple(stored.values())
+        rows = [count for count, _ in version]
+        # Fewer rows: something was erased, and no list may show it any more. Merged parts do no harm.
+        if any(now < before for now, before in zip(rows, self._rows, strict=False)):
+            self._counts.forget()
+        self._rows = rows
         return self._counts.of(question, version, lambda: self._listed(given, chosen))
 
     def _listed(self, given: dict[str, Any], chosen: dict[str, Any]) -> tuple[list[Any], ...]:

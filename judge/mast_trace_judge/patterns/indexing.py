@@ -34,7 +34,7 @@ _DUE: Final = """
 SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId, max(v.JudgedAt) AS Judged,
     min(v.RunStart) AS Begin, max(v.RunEnd) AS End
 FROM mast_findings AS v
-WHERE v.JudgedAt >= {since:DateTime64(3)}
+WHERE v.JudgedAt >= {since:DateTime64(3)} AND v.Kind = ''
 GROUP BY RunKey
 HAVING (RunKey, Judged) GLOBAL NOT IN (
   SELECT RunKey, JudgedAt FROM mast_pattern_runs WHERE JudgedAt >= {since:DateTime64(3)})

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.web.counted import LONGEST, Counts
 
 
@@ -84,7 +83,7 @@ def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) ->
         return 1
 
     def fails() -> int:
-        raise StorageError("the database does not answer")
+        raise RuntimeError("no matter why")
 
     assert counts.of("q", 1, slow).made == 1
     for _ in range(2):
@@ -93,6 +92,27 @@ def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) ->
     counts.of("q", 2, slow)
     join_others()
     assert counts.of("q", 2, slow).is_newest
+
+
+def test_a_count_that_was_under_way_is_not_kept_after_forgetting(
+    counts: Counts[int], clock: Clock
+) -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    def erased() -> int:
+        begun.set()
+        assert ends.wait(30)
+        return 2
+
+    assert counts.of("q", 1, lambda: 1).made == 1
+    counts.of("q", 2, erased)
+    assert begun.wait(30)
+    counts.forget()
+    ends.set()
+    join_others()
+    clock.now += 1
+    found = counts.of("q", 3, lambda: 3)
+    assert (found.made, found.is_newest) == (3, True)
 
 
 def test_few_counts_are_kept(counts: Counts[int], clock: Clock) -> None:
