@@ -38,7 +38,7 @@ def statements() -> Iterator[str]:
 
 
 def test_no_panel_is_refused(embedded: Store, endpoint: str) -> None:
-    """What they find is tested elsewhere; here the names in them are."""
+    """The names in them are tested here, and what they find elsewhere."""
     del embedded
     with Store.open(f"http://reader:{quote(PASSWORD)}@{endpoint}") as reader:
         for statement in statements():
