@@ -115,6 +115,9 @@ class InjectionExperiment:
         Raises:
             ResultMismatch: the result is of another arm, phase or fault, or nothing is asked for.
         """
+        if self._of_lost_run(result):
+            self.trials[result.pair].tell(result)
+            return
         waiting = self.waiting()
         if not waiting:
             raise ResultMismatch("the injection has ended")
@@ -128,6 +131,17 @@ class InjectionExperiment:
             self.trials[-1].tell(result)
         else:
             self._clean.append(result)
+
+    def _of_lost_run(self, result: ArmResult) -> bool:
+        """Return whether a result was asked for of a stored failure that is no longer stored.
+
+        Another injection may have tried the same fault and stored its own run in place of that one. Nothing more is
+        asked for then, so that the stored result matches no question.
+        """
+        if result.phase != RECOVERY or not 0 <= result.pair < len(self.trials):
+            return False
+        recovery = self.trials[result.pair].recovery
+        return recovery is not None and recovery.steps is None
 
     def expected_calls(self) -> int:
         """Return an estimate of the live model calls from here to the end."""

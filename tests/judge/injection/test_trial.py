@@ -477,3 +477,26 @@ class TestRecovery:
                 experiment.tell(told[-1])
             assert [each.verdict for each in experiment.trials] == ["kept"]
             assert [each.arm.step for each in told if each.phase == RECOVERY] == [4, 6, 8]
+
+    def test_goes_on_where_another_injection_has_replaced_the_stored_failure(self) -> None:
+        """Its results stay readable: the fault is censored, and the next one is tried."""
+        later: list[tuple[int, ...] | None] = [self.STEPS]
+        faults = [FAULT, dataclasses.replace(FAULT, operator="2.6-computed")]
+        experiment = InjectionExperiment(faults, 5, {}, lambda _: later[0])
+        told: list[ArmResult] = []
+        while not any(each.phase == RECOVERY for each in told):  # then the budget ends
+            (trial,) = experiment.waiting()
+            fails = trial.phase == RECOVERY or trial.arm == FAULT.change.arm
+            about = {"phase": trial.phase, "pair": trial.pair, "calls_hash": str(len(told))}
+            told.append(ArmResult(trial.arm, "ok", not fails, **about))
+            experiment.tell(told[-1])
+        later[0] = None
+        again = InjectionExperiment(faults, 5, {}, lambda _: later[0])
+        for each in told:
+            again.tell(each)
+            again.waiting()
+        assert again.trials[0].verdict == "censored"
+        (trial,) = again.waiting()
+        assert (trial.phase, trial.pair) == ("injection", 1)
+        with pytest.raises(ResultMismatch):  # of a fault that has no such replays
+            again.tell(dataclasses.replace(told[-1], pair=1))
