@@ -248,7 +248,7 @@ class TestLimits:
         """Neither the replays for a decisive step nor those of the stored failure are failures then."""
         trial = self.becomes_slow(whole, restored_hangs=True, later=(4, 6, 8))
         assert (trial.verdict, trial.is_decisive) == ("censored", False)
-        assert trial.success_after == 0.0  # of those that ended
+        assert trial.success_after == 0.0  # only whole replays count
         assert len(trial.checks) <= 1
 
     @pytest.mark.parametrize("whole", [3, 4, 6, 9, 10])
@@ -574,5 +574,5 @@ class TestRecovery:
         assert again.trials[0].verdict == "censored"
         (trial,) = again.waiting()
         assert (trial.phase, trial.pair) == ("injection", 1)
-        with pytest.raises(ResultMismatch):  # of a fault that has no such replays
+        with pytest.raises(ResultMismatch):  # the other fault has no such replays
             again.tell(dataclasses.replace(told[-1], pair=1))
