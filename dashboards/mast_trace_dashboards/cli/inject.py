@@ -149,7 +149,7 @@ def plant(
             # A run that `inject` refuses at once needs no sentences, and the model would be paid for them.
             fit = setup.oracle or recorded.outcome == "success"
             told = (
-                sentences.for_run(store, run, recorded, operator or ())
+                sentences.for_run(store, run, recorded, operator or (), setup.live_tools)
                 if sentences and fit
                 else None
             )

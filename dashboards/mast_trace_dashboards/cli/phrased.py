@@ -50,7 +50,12 @@ class PhrasedByModel:
         self._checked: dict[str, Checked] = {}
 
     def for_run(
-        self, store: Store, run: RunSummary, recorded: Trajectory, only: Sequence[str]
+        self,
+        store: Store,
+        run: RunSummary,
+        recorded: Trajectory,
+        only: Sequence[str],
+        live_tools: Sequence[str] = (),
     ) -> Written:
         """Return the sentences for those operators that apply to a run; the model is asked for what is missing.
 
@@ -60,7 +65,8 @@ class PhrasedByModel:
             StorageError: the database does not answer.
         """
         model = PhrasingModel(self._config, StoreLedger(store), run.project, self._seed)
-        written = model.ask({each.operator for each in faults_of(recorded, self._seed, only)})
+        faults = faults_of(recorded, self._seed, only, live_tools=live_tools)
+        written = model.ask({each.operator for each in faults})
         self._checked.update(written.checked)
         return written
 

@@ -25,7 +25,7 @@ STARTS: Final = 4
 """Replays of the whole program, live."""
 LEAST_SUCCESS: Final = 0.5
 """The success rate below which a system is refused."""
-RULES: Final = 2
+RULES: Final = 3
 """Number of the rules by which replays are asked for; results that others have asked for are not taken up again."""
 _PHASE: Final = "injection"
 
@@ -90,7 +90,9 @@ class InjectionExperiment:
             arm = self.trials[-1].ask() if self.trials else None
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
-                phase = _PHASE if self.trials[-1].recovery is None else RECOVERY
+                tried = self.trials[-1]
+                of_original = tried.recovery is None or tried.is_checking
+                phase = _PHASE if of_original else RECOVERY
                 return (Trial(arm, phase, len(self.trials) - 1, calls, self._longest),)
             if len(self.trials) == len(self._faults):
                 return ()
@@ -115,6 +117,9 @@ class InjectionExperiment:
         Raises:
             ResultMismatch: the result is of another arm, phase or fault, or nothing is asked for.
         """
+        if self._of_lost_run(result):
+            self.trials[result.pair].tell(result)
+            return
         waiting = self.waiting()
         if not waiting:
             raise ResultMismatch("the injection has ended")
@@ -128,6 +133,20 @@ class InjectionExperiment:
             self.trials[-1].tell(result)
         else:
             self._clean.append(result)
+
+    def _of_lost_run(self, result: ArmResult) -> bool:
+        """Return whether a result was asked for of a stored failure that is no longer stored.
+
+        Another injection may have tried the same fault and stored its own run in place of that one. Nothing more is
+        asked for then, so that the stored result matches no question.
+        """
+        if result.phase not in {_PHASE, RECOVERY} or not 0 <= result.pair < len(self.trials):
+            return False
+        trial = self.trials[result.pair]
+        if trial.recovery is None or trial.recovery.steps is not None:
+            return False
+        # A restored replay came after each of its time-outs.
+        return result.phase == RECOVERY or result.arm == trial.restore
 
     def expected_calls(self) -> int:
         """Return an estimate of the live model calls from here to the end."""

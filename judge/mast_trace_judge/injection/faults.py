@@ -68,6 +68,7 @@ def faults_of(
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
     phrasings: Phrasings | None = None,
+    live_tools: Sequence[str] = (),
 ) -> Iterator[Fault]:
     """Yield the faults that can be planted in a run, operator by operator in turn.
 
@@ -78,12 +79,13 @@ def faults_of(
         passed: number of faults by operator that other runs have given already; those with the fewest
             come first.
         phrasings: sentences of a model; the rules' alone if None.
+        live_tools: names of tools that replays may execute; ``*`` for all.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
         ConfigurationError: there is no such operator.
     """
-    tape = tape_of(run)
+    tape = tape_of(run, live_tools=live_tools)
     passed = passed or {}
     waiting = {
         operator.name: list(_planted(run, tape, operator, seed, phrasings))
@@ -108,6 +110,7 @@ def most_faults_of(
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
     phrasings: Phrasings | None = None,
+    live_tools: Sequence[str] = (),
 ) -> tuple[Fault, ...]:
     """Return so many faults of a run, those of the next seeds where one seed has too few.
 
@@ -118,6 +121,7 @@ def most_faults_of(
         only: see `faults_of`.
         passed: likewise.
         phrasings: likewise.
+        live_tools: likewise.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
@@ -125,7 +129,7 @@ def most_faults_of(
     """
     found: dict[str, Fault] = {}
     for number in range(SEEDS):
-        for fault in faults_of(run, seed + number, only, passed, phrasings):
+        for fault in faults_of(run, seed + number, only, passed, phrasings, live_tools):
             if len(found) == count:
                 break
             found.setdefault(fault.id, fault)

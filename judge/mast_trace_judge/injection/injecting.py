@@ -123,7 +123,7 @@ def inject(
             f"run {recorded.trace_id} has not succeeded as far as its program records; faults are planted "
             "in successful runs"
         )
-    faults = most_faults_of(recorded, seed, count, only, passed, phrasings)
+    faults = most_faults_of(recorded, seed, count, only, passed, phrasings, setup.live_tools)
     if not faults:
         raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
     points = decision_points(recorded)
@@ -137,7 +137,7 @@ def inject(
 
     def later(number: int, plan_id: str) -> tuple[int, ...] | None:
         made = failed(number, plan_id)
-        if made is None or not _is_replayable(made):
+        if made is None or not _is_replayable(made, setup.live_tools):
             return None
         return later_steps(made, faults[number])
 
@@ -240,9 +240,9 @@ def _executing(
     return execute
 
 
-def _is_replayable(made: Trajectory) -> bool:
+def _is_replayable(made: Trajectory, live_tools: Sequence[str]) -> bool:
     try:
-        tape_of(made)
+        tape_of(made, live_tools=live_tools)
     except NotReplayable:
         return False
     return True

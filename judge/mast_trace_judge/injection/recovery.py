@@ -66,19 +66,24 @@ class Recovery:
         """Number of the step that is looked at, and successes from after it.
 
         The failure stays after a step if more replays fail than have no outcome: where a repair is what has no
-        outcome, the failures alone would speak for the fault.
+        outcome, the failures alone would speak for the fault. A failure may turn out later to have no outcome: its step is
+        then looked at again.
         """
-        place = successes = failures = unknown = 0
-        for outcome in map(self.outcome_of, self.results):
-            if outcome is None:
-                unknown += 1
-            elif outcome:
-                successes += 1
-            else:
-                successes, failures = 0, failures + 1
-            if failures > unknown:
-                place, successes, failures, unknown = place + 1, 0, 0, 0
-        return place, successes
+        steps = self.steps or ()
+        for place, step in enumerate(steps):
+            successes = failures = unknown = 0
+            for outcome in (
+                self.outcome_of(each) for each in self.results if each.arm.step == step
+            ):
+                if outcome is None:
+                    unknown += 1
+                elif outcome:
+                    successes += 1
+                else:
+                    successes, failures = 0, failures + 1
+            if failures <= unknown:
+                return place, successes
+        return len(steps), 0
 
 
 def later_steps(failed: Trajectory, fault: Fault) -> tuple[int, ...]:

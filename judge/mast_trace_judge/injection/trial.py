@@ -4,8 +4,8 @@ The fault arm makes the change; the restore arm keeps the recorded answer at the
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
 often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program whose live replays
 show that it is deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
-other program must not have made the fault good, see `mast_trace_judge.injection.recovery`. A faulty replay that was ended
-by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
+other program must not have made the fault good, see `mast_trace_judge.injection.recovery`. A replay of the fault or of the
+stored failure that was ended by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Trial:
         later: returns the steps of the stored failure that are looked at for `recovery`; None if it cannot be replayed.
         clean: the run's replays before any fault.
         recovery: the replays of the stored failure; None as long as they are not needed.
+        checks: results of the restore arm after time-outs outside the pairs.
     """
 
     fault: Fault
@@ -60,13 +61,19 @@ class Trial:
     later: Callable[[], Sequence[int] | None] = tuple
     clean: Sequence[ArmResult] = ()
     recovery: Recovery | None = None
+    checks: list[ArmResult] = field(default_factory=list)
 
     def ask(self) -> Arm | None:
         """Return the arm of the next replay; None if the fault is decided."""
-        if self._of_pairs != "open":
+        so_far = self._of_pairs
+        if so_far == "kept":
+            if self.is_checking:
+                return self.restore
             if self._may_be_decisive:
                 return self.fault.change.arm
             return self.recovery.ask() if self.recovery is not None else None
+        if so_far != "open" or self.recovery is not None:
+            return None
         timed_out = bool(self.faulty) and self.faulty[-1].status == "timeout"
         if len(self.faulty) < _ALIKE[0] and not timed_out:
             return self.fault.change.arm
@@ -77,6 +84,26 @@ class Trial:
         """The arm that keeps the recorded answer or tool result at the fault's step."""
         return Arm("keep", self.fault.kept_until)
 
+    @property
+    def is_checking(self) -> bool:
+        """True if the next replay is a restored one because a replay outside the pairs was ended by its time limit.
+
+        One check that does not end by itself is enough: no time-out is a failure then.
+        """
+        unpaired = self.faulty[len(self.restored) :]
+        if self.recovery is not None:
+            unpaired = [*unpaired, *self.recovery.results]
+        time_outs = sum(each.status == "timeout" for each in unpaired)
+        if time_outs <= len(self.checks) or not self._is_fast:
+            return False
+        if self.recovery is not None and self.recovery.steps is None:
+            return False
+        return self._needs_recovery
+
+    @property
+    def _is_fast(self) -> bool:
+        return all(each.status == "ok" for each in self.checks)
+
     def outcome_of(self, faulty: ArmResult) -> bool | None:
         """Return whether a faulty replay succeeded; None if it is not known.
 
@@ -85,7 +112,10 @@ class Trial:
         step is restored, or else the fault is not kept.
         """
         if faulty.status in AT_A_LIMIT:
-            return False if has_failed(faulty, (*self.clean, *self.restored)) else None
+            if faulty.status == "timeout" and not self._is_fast:
+                return None
+            without_fault = (*self.clean, *self.restored, *self.checks)
+            return False if has_failed(faulty, without_fault) else None
         return False if faulty.status == "crashed" else faulty.success
 
     def is_surer(self, failure: ArmResult) -> bool:
@@ -99,16 +129,23 @@ class Trial:
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the arm that was asked for."""
-        if self.recovery is not None:
+        if self.is_checking:
+            self.checks.append(result)
+        elif self.recovery is not None:
             self.recovery.results.append(result)
-            return
-        (self.restored if result.arm == self.restore else self.faulty).append(result)
-        if self._needs_recovery and not self._may_be_decisive:
+        else:
+            (self.restored if result.arm == self.restore else self.faulty).append(result)
+        more = self.is_checking or self._may_be_decisive
+        if self.recovery is None and not more and self._needs_recovery:
             self.recovery = Recovery(self.later(), self.outcome_of)
 
     @property
     def verdict(self) -> Verdict:
         """The decision so far; open as long as the stored failure is looked at."""
+        if self.is_checking:
+            return "open"
+        if self.recovery is not None and self._of_pairs == "open":
+            return "censored"  # a check has taken time-outs back that had decided the pairs
         if self._of_pairs != "kept" or not self._needs_recovery:
             return self._of_pairs
         if self.recovery is None or self.recovery.ask() is not None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
 from mast_trace.messages import Message, ToolCall, parsed
-from mast_trace.replay.recording import tape_of
+from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.injection.certain import certain, left_out_words
-from mast_trace_judge.injection.faults import chosen, faults_of
+from mast_trace_judge.injection.faults import chosen, faults_of, most_faults_of
+from mast_trace_judge.injection.injecting import _is_replayable
 from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN, is_uncertain
 from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
 from mast_trace_judge.injection.sites import answers_of
@@ -249,3 +251,23 @@ def test_the_result_of_the_tool_that_ends_a_run_is_no_site() -> None:
     planted = [(each.operator, each.change.step) for each in faults_of(run.done(), 1)]
     assert ("1.5-no-end", 1) in planted
     assert {step for name, step in planted if name.startswith("tool-")} == {0}
+
+
+@pytest.mark.parametrize("live_tools", [("count_stock",), ("*",)])
+def test_a_run_whose_tool_is_executed_live_gets_faults(live_tools: tuple[str, ...]) -> None:
+    """No text stands for the tool's result: it cannot be changed, and all other sites can."""
+    opaque = {step.index for step in RUN.steps if step.tool == "count_stock"}
+    steps = (
+        replace(step, result_type="opaque Shelf") if step.index in opaque else step
+        for step in RUN.steps
+    )
+    run = replace(RUN, steps=tuple(steps))
+    with pytest.raises(NotReplayable, match="--live-tools count_stock executes it"):
+        next(faults_of(run, 1))
+    planted = most_faults_of(run, 1, 200, live_tools=live_tools)
+    assert {each.operator for each in planted} >= {"2.6-number", "3.1-later", "2.5-ignore-peer"}
+    changed = {each.change.step for each in planted if each.change.level == "result"}
+    assert changed
+    assert not changed & opaque
+    assert not _is_replayable(run, ())
+    assert _is_replayable(run, live_tools)

@@ -139,6 +139,11 @@ OPPOSITE: dict[str, tuple[str, ...]] = {
         "Let us go on to the next task.",
         "Why don't we go over the details again.",
         "I'd suggest we run through it all another time.",
+        "We have discussed this again and have the result, so go with it.",
+        "We have explored it further, so let us go on.",
+        "We should repeat that we have the answer.",
+        "We've all of the results, so let us go on.",
+        "Let us go with this result once more.",
     ),
     "2.2-assume": (
         "I take it that the colleague answers first, so I wait for the answer.",
@@ -229,6 +234,9 @@ OPPOSITE: dict[str, tuple[str, ...]] = {
         "It is right as for numbers.",
         "The answer looks good in part.",
         "It is accepted as the draft.",
+        "This is good for a summary and reads fine for a proposal.",
+        "It is fine for an outcome of this job.",
+        "This looks right for now.",
     ),
 }  # fmt: skip
 

@@ -227,6 +227,54 @@ class TestLimits:
         assert asked == ["fix", "keep", "fix", "keep", "fix"]
         assert trial.verdict == "kept"
 
+    def becomes_slow(self, whole: int, *, restored_hangs: bool, later: tuple[int, ...]) -> Trial:
+        """Return the trial of a program that answers at random, whose replays all hang after so many failures."""
+        trial, asked = Trial(FAULT, clean=self.CLEAN, later=lambda: later), 0
+        while arm := trial.ask():
+            asked += 1
+            assert asked < 60
+            of_original = trial.recovery is None or trial.is_checking
+            if of_original and arm == trial.restore:
+                hangs = restored_hangs and (trial.is_checking or len(trial.faulty) > whole)
+                trial.tell(result(arm, None if hangs else True, str(asked), seconds=8.0))
+            elif trial.recovery is None and len(trial.faulty) < whole:
+                trial.tell(result(arm, False, str(asked)))
+            else:
+                trial.tell(result(arm, None, str(asked), seconds=31.0))
+        return trial
+
+    @pytest.mark.parametrize("whole", [3, 4, 6, 9, 10])
+    def test_a_machine_that_becomes_slow_after_the_pairs_makes_no_label(self, whole: int) -> None:
+        """Neither the replays for a decisive step nor those of the stored failure are failures then."""
+        trial = self.becomes_slow(whole, restored_hangs=True, later=(4, 6, 8))
+        assert (trial.verdict, trial.is_decisive) == ("censored", False)
+        assert trial.success_after == 0.0  # only whole replays count
+        assert len(trial.checks) <= 1
+
+    @pytest.mark.parametrize("whole", [3, 4, 6, 9, 10])
+    def test_a_team_that_hangs_after_the_pairs_has_failed(self, whole: int) -> None:
+        """A restored replay that ends in time follows each time-out, and the machine is not slow."""
+        trial = self.becomes_slow(whole, restored_hangs=False, later=(4, 6, 8))
+        assert (trial.verdict, trial.is_decisive, trial.success_after) == ("kept", True, 0.0)
+        assert (len(trial.faulty), len(trial.checks)) == (10, 10 - max(whole, trial.pairs) + 3)
+
+    def test_a_failure_that_is_taken_back_is_looked_for_again(self) -> None:
+        """The restored replay after the second time-out takes longer, so that neither says anything."""
+        trial, asked = Trial(FAULT, clean=self.CLEAN, later=lambda: (4, 6)), []
+        while arm := trial.ask():
+            if trial.recovery is None:
+                trial.tell(result(arm, arm == trial.restore, str(len(trial.faulty))))
+                continue
+            asked.append(arm.step)
+            if trial.is_checking:
+                trial.tell(result(arm, True, seconds=10.0 + len(trial.checks)))
+            elif len(asked) < 4:
+                trial.tell(result(arm, None, seconds=31.0))
+            else:
+                trial.tell(result(arm, False))
+        assert asked == [4, 3, 6, 3, 4, 4, 6, 6]
+        assert trial.verdict == "kept"
+
     def test_the_first_failure_that_no_limit_has_ended_is_surer_than_those_before(self) -> None:
         """Time-outs that are taken back later must not be the stored run of a label."""
         trial = Trial(FAULT, clean=self.CLEAN)
@@ -477,3 +525,54 @@ class TestRecovery:
                 experiment.tell(told[-1])
             assert [each.verdict for each in experiment.trials] == ["kept"]
             assert [each.arm.step for each in told if each.phase == RECOVERY] == [4, 6, 8]
+
+    def test_the_restored_replay_after_a_time_out_is_one_of_the_original(self) -> None:
+        """It is no replay of the stored failure, and its stored result leads to the same place."""
+        told: list[ArmResult] = []
+        later: list[tuple[int, ...] | None] = [self.STEPS]
+        for _ in ("first", "again"):
+            experiment = InjectionExperiment([FAULT], 5, {}, lambda _: later[0])
+            for each in told:
+                experiment.tell(each)
+            while waiting := experiment.waiting():
+                (trial,) = waiting
+                about = {"phase": trial.phase, "pair": trial.pair, "calls_hash": str(len(told))}
+                if trial.phase == RECOVERY:
+                    told.append(ArmResult(trial.arm, "timeout", seconds=31.0, **about))
+                else:
+                    fails = trial.arm == FAULT.change.arm
+                    told.append(ArmResult(trial.arm, "ok", not fails, seconds=8.0, **about))
+                experiment.tell(told[-1])
+            assert [each.verdict for each in experiment.trials] == ["kept"]
+        first = next(place for place, each in enumerate(told) if each.phase == RECOVERY)
+        assert [(each.phase, each.arm.step) for each in told[first:]] == [
+            (RECOVERY, 4), ("injection", 3), (RECOVERY, 6), ("injection", 3), (RECOVERY, 8), ("injection", 3)
+        ]  # fmt: skip
+        later[0] = None
+        lost = InjectionExperiment([FAULT], 5, {}, lambda _: later[0])
+        for each in told:
+            lost.tell(each)
+        assert ([each.verdict for each in lost.trials], lost.waiting()) == (["censored"], ())
+
+    def test_goes_on_where_another_injection_has_replaced_the_stored_failure(self) -> None:
+        """Its results stay readable: the fault is censored, and the next one is tried."""
+        later: list[tuple[int, ...] | None] = [self.STEPS]
+        faults = [FAULT, dataclasses.replace(FAULT, operator="2.6-computed")]
+        experiment = InjectionExperiment(faults, 5, {}, lambda _: later[0])
+        told: list[ArmResult] = []
+        while not any(each.phase == RECOVERY for each in told):  # then the budget ends
+            (trial,) = experiment.waiting()
+            fails = trial.phase == RECOVERY or trial.arm == FAULT.change.arm
+            about = {"phase": trial.phase, "pair": trial.pair, "calls_hash": str(len(told))}
+            told.append(ArmResult(trial.arm, "ok", not fails, **about))
+            experiment.tell(told[-1])
+        later[0] = None
+        again = InjectionExperiment(faults, 5, {}, lambda _: later[0])
+        for each in told:
+            again.tell(each)
+            again.waiting()
+        assert again.trials[0].verdict == "censored"
+        (trial,) = again.waiting()
+        assert (trial.phase, trial.pair) == ("injection", 1)
+        with pytest.raises(ResultMismatch):  # the other fault has no such replays
+            again.tell(dataclasses.replace(told[-1], pair=1))

@@ -62,8 +62,8 @@ class Sentences:
 
 _NOT: Final = re.compile(
     r"\b(?:not|never|cannot|unless|but|however|reject\w*)\b|n['\u2019]t\b"
-    # A part, a draft or one respect is approved, and not the work.
-    r"|\b(?:in parts?|as (?:an?|the|for)(?! whole))\b",
+    # A part, a draft, one respect or one moment is approved, and not the work.
+    r"|\b(?:in parts?|as (?:an?|the|for)(?! whole)|for (?:an?|now))\b",
     re.IGNORECASE,
 )
 _APPROVES: Final = Sentences(
@@ -95,7 +95,10 @@ SENTENCES: Final[Mapping[str, Sentences]] = {
         ),
         re.compile(
             r"\b(?:that(?: is|['\u2019]s) (?:all|everything|it)|all there is"
-            r"|(?:to|with) (?:the|our) next)\b",
+            r"|(?:to|with) (?:the|our) next"
+            # A talk that has its result ends.
+            r"|(?:have|has|['\u2019]ve) (?:(?:all|both|each) )*(?:(?:of )?(?:the|an?|our|this|that|its) )?(?:results?|answers?)"
+            r"|go(?:ing)? with)\b",
             re.IGNORECASE,
         ),
     ),

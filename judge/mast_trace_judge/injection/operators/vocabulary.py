@@ -101,7 +101,7 @@ ENDLESS: Final = _of(
     "assumptions plan idea ideas aspect aspects perhaps maybe worth together carefully closely thoroughly slowly "
     "more there some then since because important helpful useful interesting aloud thoughts view "
     "take still see help helps might can summarize summarise recap refine thorough reconsider expand elaborate clarify deeper "
-    "deepen earlier previous process value add unpack explored discussed options approach reasoning",
+    "deepen earlier previous process value add unpack options approach reasoning",
     r"before (?:we|i) (?:end|finish|close|stop|conclude|wrap up|wrap this up|move on|go on|close this)(?: (?:here|this|it))?",
     r"from the (?:very )?(?:beginning|start|top)|once more|just to be sure|i'd (?:like|prefer|suggest)|one more time|a second time|one by one|step by step",
     r"there is (?:still )?(?:more|value)(?: to (?:say|discuss|add|see|find|unpack|explore)| in)|what else comes up",
