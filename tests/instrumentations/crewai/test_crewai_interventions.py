@@ -13,7 +13,7 @@ if not installed("crewai"):
 import crewai
 import crewai_programs
 import stock
-from confirmed_planted import check_confirmed
+from confirmed_planted import ALL, check_confirmed
 from crewai import Agent, Crew, Task
 from crewai.tools import tool
 from interventions import Stage, check_operators, check_planted, check_tools
@@ -63,7 +63,7 @@ def test_a_planted_error_is_the_earliest_that_flips(stage: Stage, error: stock.E
     check_planted(stage, error)
 
 
-@pytest.mark.parametrize("error", stock.ERRORS, ids=lambda error: error.name)
+@pytest.mark.parametrize("error", ALL, ids=lambda error: error.name)
 def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
     """The experiment of `mast-trace confirm` proves the planted step, and no earlier one."""
     check_confirmed(stage, error)
