@@ -15,7 +15,7 @@ RESULTS: Final = HERE / "results.json"
 PAGE: Final = HERE / "README.md"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 _LABELLED: Final = ("kept", "survived")
-_VERDICTS: Final = ("kept", "survived", "unproved", "censored")
+_VERDICTS: Final = ("kept", "repaired", "survived", "unproved", "censored")
 
 
 def write(found: Sequence[dict[str, Any]]) -> None:
@@ -31,8 +31,8 @@ def tables(found: Sequence[dict[str, Any]]) -> str:
 
 
 def _by_framework(found: Sequence[dict[str, Any]]) -> Iterable[str]:
-    yield "| program | faults | kept | survived | unproved | censored | replays | live calls | seconds | forked |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| program | faults | kept | repaired | survived | unproved | censored | replays | live calls | seconds | forked |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     programs: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for each in found:
         programs[each["program"]].append(each)

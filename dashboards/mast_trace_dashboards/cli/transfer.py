@@ -17,7 +17,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.run_names import parse_time, resolve_run
-from mast_trace_judge.study.datasets.injected import is_set
+from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
     count_runs,
     export_runs,
@@ -114,13 +114,13 @@ def _without_sets(
     Raises:
         ConfigurationError: a set cannot be read, or there are both, and one JSON document is wanted.
     """
-    folders = [path for path in files if path.is_dir() and is_set(path)]
+    folders = [folder for path in files if (folder := set_at(path)) is not None]
     if not folders:
         return files
     if as_json and len(files) > 1:
         raise ConfigurationError("with --json, import a labelled set alone")
     with open_store(url, data_dir, config) as store:
-        for folder in folders:
+        for folder in dict.fromkeys(folders):
             taken = take_set(store, folder)
             if as_json:
                 print_json({"file": str(folder), "format": "labelled set", **vars(taken)})
@@ -134,7 +134,7 @@ def _without_sets(
                     f"shown: `judge fit --dataset {folder}` reads it"
                 )
             console().print(plain(f"{told}."), soft_wrap=True)
-    return [path for path in files if path not in folders]
+    return [path for path in files if set_at(path) is None]
 
 
 def export(

@@ -12,8 +12,9 @@ from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.confirmation import Confirmation, Contrast
 from mast_trace_judge.injection.dataset import build
-from mast_trace_judge.injection.set_files import PARQUET, RUNS, shapes_of
+from mast_trace_judge.injection.set_files import CARD, PARQUET, RUNS, shapes_of
 from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.study.fitting.sources import stored
 from mast_trace_judge.transfer.formats.kinds import StoredRun
 from mast_trace_judge.transfer.formats.own_export import EXPORT
@@ -118,6 +119,19 @@ def test_a_proved_failure_comes_with_its_proof(store: Store, made_set: Path, fil
     # Twice is once, and what was found here stays.
     assert take_set(store, made_set) == TakenSet(0, 0, 1, 0, 0)
     assert store.query("SELECT count() AS n FROM mast_confirmations FINAL") == [{"n": 1}]
+
+
+def test_a_set_is_told_by_what_it_holds(made_set: Path, tmp_path: Path) -> None:
+    """A folder or a file of it; other runs may have the same name."""
+    assert set_at(made_set) == set_at(made_set / RUNS) == made_set
+    (made_set / CARD).unlink()
+    assert set_at(made_set) == set_at(made_set / RUNS) == made_set
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / RUNS).write_text('{"messages": []}\n')
+    assert set_at(other) is None
+    assert set_at(other / RUNS) is None
+    assert set_at(made_set / "more.jsonl") is None
 
 
 def test_a_set_of_before_has_its_confirmed_steps(store: Store, made_set: Path) -> None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
-from mast_trace_judge.injection.set_files import FORMAT, PARQUET, RUNS, shapes_of
+from mast_trace_judge.injection.set_files import CARD, FORMAT, PARQUET, RUNS, shapes_of
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+_FIRST = 1000
+"""Characters of a file's first line, whose first keys tell of a set."""
 
 
 def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
@@ -42,9 +45,26 @@ def operator_of(run: LabelledRun) -> str:
     return str(run.extra.get("operator", ""))
 
 
+def set_at(path: Path) -> Path | None:
+    """Return the folder of the set that a path names, itself or one of its files; None if it names no set.
+
+    Runs that somebody else calls ``runs.jsonl`` are no set.
+    """
+    folder = path if path.is_dir() else path.parent
+    is_named = path.is_dir() or path.name in {RUNS, PARQUET}
+    return folder if is_named and is_set(folder) else None
+
+
 def is_set(folder: Path) -> bool:
     """Return whether a folder holds a set that `mast-trace dataset build` has written."""
-    return (folder / RUNS).is_file() or (folder / PARQUET).is_file()
+    lines = folder / RUNS
+    if (folder / CARD).is_file():
+        return lines.is_file() or (folder / PARQUET).is_file()
+    if not lines.is_file():
+        return False
+    with lines.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline(_FIRST)
+    return all(f'"{key}": ' in first for key in ("format", "source", "group", "operator"))
 
 
 def read_injected(
