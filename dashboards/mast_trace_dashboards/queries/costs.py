@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY, RUNS_OF_COST, usd
+from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY, RUNS_OF_COST, SPANS_OF_COST, usd
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, IS_SHOWN, OWNERS, RANGE, SHOWN
 
@@ -80,8 +80,7 @@ _TOOLS: Final = f"""SELECT c.*, t.Tool AS Tool, t.Share AS Share
       FROM (
         SELECT Project, TraceId, Timestamp, toString(AgentName) AS Agent, toString(ToolName) AS Tool
         FROM otel_traces
-        WHERE Operation = 'execute_tool'
-          AND (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))
+        WHERE Operation = 'execute_tool' AND {SPANS_OF_COST}
         LIMIT 1 BY Project, TraceId, SpanId
       ) AS t
       ASOF INNER JOIN (SELECT Project, TraceId, SpanId, Agent, Timestamp FROM ({CALLS})) AS c

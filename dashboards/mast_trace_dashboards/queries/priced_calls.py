@@ -27,6 +27,10 @@ RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start
 runs are merged.
 """
 _OF_RUNS = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))"
+# No span of a run is older than its start; ids as they are given let the index of ids be asked.
+SPANS_OF_COST: Final = f"""{_OF_RUNS} AND Timestamp >= {{since:DateTime64(3)}}
+    AND (empty({{only:Array(String)}}) OR TraceId IN {{only:Array(String)}})"""
+"""The condition on spans of these runs."""
 _REQUEST = f"""sipHash64(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}])"""
 _NUMBER = "least(toUInt64OrZero({}), 0xFFFFFFFF)"
 _STORED = f"""SELECT Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration, Model,
@@ -38,7 +42,7 @@ _STORED = f"""SELECT Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration
     if(SpanAttributes[{literal(semconv.FRAMEWORK)}] != '' OR startsWith(ScopeName, 'mast_trace'), 0,
       1 + cityHash64(ScopeName) % 255) AS Source
   FROM otel_traces
-  WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {_OF_RUNS}
+  WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {SPANS_OF_COST}
   ORDER BY Sent DESC, Output DESC
   LIMIT 1 BY Project, TraceId, SpanId"""
 _COUNTED = f"""SELECT * FROM (
@@ -49,7 +53,7 @@ _COUNTED = f"""SELECT * FROM (
   ORDER BY Source
   LIMIT 1 BY Project, TraceId, Sent, Output, Nth"""
 _AGENTS = f"""SELECT Project, TraceId, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
-    WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
+    WHERE Operation = 'invoke_agent' AND AgentName != '' AND {SPANS_OF_COST}
     LIMIT 1 BY Project, TraceId, SpanId"""
 # As `mast_trace_judge.proof.as_shown`: a step that replays have proved takes the place of the judge's, and one that
 # they have refuted counts no more.
@@ -71,7 +75,7 @@ _DECIDED = f"""SELECT v.Project AS Project, v.TraceId AS TraceId,
     ) AS c ON c.Project = v.Project AND c.TraceId = v.TraceId AND c.Fingerprint = v.Fingerprint
     WHERE v.Outcome != 'success' AND SpanId != ''"""
 DECIDED: Final = f"""SELECT Project, TraceId, min(Timestamp) AS DecidedAt FROM otel_traces
-  WHERE {_OF_RUNS} AND (Project, TraceId, SpanId) GLOBAL IN (SELECT Project, TraceId, SpanId FROM ({_DECIDED}))
+  WHERE {SPANS_OF_COST} AND (Project, TraceId, SpanId) GLOBAL IN (SELECT Project, TraceId, SpanId FROM ({_DECIDED}))
   GROUP BY Project, TraceId"""
 """The time of the decisive step of each run that has one."""
 # Bands as a whole: readers of our own ClickHouse address may not write the name of its part Input. The parts are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.search_index import narrowed
@@ -20,6 +21,8 @@ PER_PAGE: Final = 50
 """Number of runs on a page."""
 MOST_OF_GROUP: Final = 10_000
 """Most runs of a user, a session or a version that are listed, the latest."""
+_AROUND: Final = timedelta(seconds=1)
+"""Times in questions are in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,13 @@ class RunList:
         """Return the cost of runs in US dollars and in words, by their id."""
         if not rows:
             return {}
+        starts = [row["Start"] for row in rows]
         found = QUERIES["cost_by_run"].run(
-            self._store, only=[row["TraceId"] for row in rows], limit=len(rows)
+            self._store,
+            since=min(starts) - _AROUND,
+            until=max(starts) + _AROUND,
+            only=[row["TraceId"] for row in rows],
+            limit=len(rows),
         )
         return {
             row["Key"]: (row["Cost"], cost_words(row["Cost"], row["UnpricedCalls"]))
