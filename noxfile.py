@@ -71,8 +71,9 @@ ELSEWHERE = {
     "crewai-1.15": ("3.10", "3.11", "3.12", "3.13"),
     "metagpt-0.8": ("3.10", "3.11"),
 }
-# Processes of the main tests; each holds an embedded engine.
-WORKERS = min(4, max(2, os.cpu_count() or 2))
+# Processes of the main tests, one more than cores, because they wait for other processes half of the time;
+# each holds an embedded engine.
+WORKERS = min(4, (os.cpu_count() or 2) + 1)
 # Seconds that one framework's environment may take, its installation included; a few minutes are usual.
 SESSION_LIMIT = 600
 # Those of an engine's tests.
