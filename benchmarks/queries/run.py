@@ -38,7 +38,7 @@ _CHUNK = 5_000 * SPANS_PER_RUN
 _FINISHED = "(the judge scans all runs)"
 _FINISHED_OF_LATE = "(the judge scans recent ones)"
 _OF_LATE = 25 * 60
-_OF_SHOWN_RUNS = frozenset({"cost_by_run"})
+_OF_SHOWN_RUNS = frozenset({"cost_of_runs"})
 
 
 def filled(folder: Path, spans: int, end: datetime) -> Store:

@@ -170,6 +170,16 @@ def test_agents_models_runs_tools_and_modes_have_costs(store: Store) -> None:
     assert cost_by("tool") == {"look": (600 + 40 + 200) / 1e6}
 
 
+def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
+    """A list asks for nothing but the cost, of calls that count as they do everywhere."""
+    only = [RUN, OTHER, "d" * 32]
+    rows = QUERIES["cost_by_run"].run(store, only=only)
+    wanted = {row["Key"]: (row["Cost"], row["UnpricedCalls"]) for row in rows}
+    listed = QUERIES["cost_of_runs"].run(store, only=only)
+    assert {row["TraceId"]: (row["Cost"], row["UnpricedCalls"]) for row in listed} == wanted
+    assert set(wanted) == {RUN, OTHER}
+
+
 def test_an_unknown_price_is_never_zero(store: Store) -> None:
     rows = QUERIES["cost_by_agent"].run(store, only=[RUN])
     (critic,) = [row for row in rows if row["Key"] == "critic"]

@@ -28,7 +28,9 @@ ARRIVALS: Final = frozenset({"arrival", "spans_over_time", "table_sizes"})
 NAMED: Final = frozenset({"run", "run_spans", "run_tree", "runs_of_group"})
 """Queries on one run that is named, and ids with which a list is narrowed."""
 TEXTS: Final = frozenset({"search", "search_count", "search_hits"})
-"""Queries on texts, which replays have too."""
+"""Queries on texts, which replays have once more."""
+OF_IDS: Final = frozenset({"cost_of_runs"})
+"""Queries on runs that are named by their ids."""
 OF_VERDICTS: Final = frozenset({"mode_counts", "failure_spike", "label_queue"})
 """A query for each way in which others select verdicts alone."""
 ALIKE: Final = frozenset(
@@ -129,11 +131,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def numbers(store: Store) -> dict[str, Any]:
     """The rows of the queries that count runs or read their spans; waiting times run on."""
-    given = {"judge_behind": {"until": T0 + timedelta(hours=2)}}
+    given: dict[str, dict[str, Any]] = {
+        "judge_behind": {"until": T0 + timedelta(hours=2)},
+        **{name: {"text": "write"} for name in TEXTS},
+    }
     reading = {
         name for name, query in QUERIES.items() if any(each in query.template for each in TABLES)
     }
-    counting = (reading | OF_VERDICTS) - ARRIVALS - NAMED - TEXTS - ALIKE
+    counting = (reading | OF_VERDICTS) - ARRIVALS - NAMED - OF_IDS - ALIKE
     found = {name: QUERIES[name].run(store, **given.get(name, {})) for name in sorted(counting)}
     found["judge_lag"] = [{**row, "OldestWaitSeconds": 0} for row in found["judge_lag"]]
     return found
@@ -144,6 +149,7 @@ def test_replays_change_no_number(store: Store) -> None:
     store.insert("otel_traces", spans(OWN))
     store.insert("mast_verdicts", [verdict(store, OWN)])
     before = numbers(store)
+    assert [name for name in TEXTS if not before[name]] == []
     for trace, kind in ((WHOLLY, "resource"), (AT_ITS_ROOT, "root")):
         store.insert("otel_traces", spans(trace, kind))
     store.insert("otel_traces", spans(KILLED, "resource")[1:])

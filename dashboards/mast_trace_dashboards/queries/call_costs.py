@@ -1,12 +1,13 @@
-"""The named query on the cost of single model calls."""
+"""Named queries on the cost of single model calls, and of the few runs that a page lists."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY
+from mast_trace_dashboards.queries.counted_calls import ONLY, counted
+from mast_trace_dashboards.queries.priced_calls import CALLS, PRICED, WITH_PRICES, usd
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OWNERS, RANGE
+from mast_trace_dashboards.queries.sql import BEGINNING, OWNERS, RANGE
 
 COST_OF_CALLS: Final = Query(
     name="cost_of_calls",
@@ -37,5 +38,33 @@ LIMIT {{limit:UInt32}}""",
         "Cost": Column("Nullable(Float64)", "US dollars; NULL if the price is unknown"),
         "After": Column("UInt8", "1 for a call that began after the decisive step"),
         "Retry": Column("UInt8", "1 for a call with the same input as the agent's previous call"),
+    },
+)
+
+_OF_LISTED: Final = """TraceId IN {only:Array(String)}
+    AND Timestamp >= {since:DateTime64(3)}"""
+
+COST_OF_RUNS: Final = Query(
+    name="cost_of_runs",
+    meaning="The cost of runs named by their ids, and nothing else of them, for lists that wait for it.",
+    template=f"""
+SELECT TraceId, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls
+FROM (
+  SELECT c.TraceId AS TraceId, {PRICED}
+  FROM ({counted(_OF_LISTED)}) AS c
+  {WITH_PRICES}
+)
+GROUP BY TraceId
+ORDER BY TraceId""",
+    params={
+        "since": Param("DateTime64(3)", BEGINNING, "the start of the first of them, or before"),
+        "only": Param("Array(String)", [], "ids of runs"),
+    },
+    columns={
+        "TraceId": Column("String", "the id of a run with model calls"),
+        "Cost": Column(
+            "Nullable(Float64)", "US dollars of the calls with a known price; NULL if none has one"
+        ),
+        "UnpricedCalls": Column("UInt64", "calls whose price is unknown; Cost is without them"),
     },
 )

@@ -1,57 +1,16 @@
 """Model calls with their cost: the SQL that queries on cost share.
 
-Calls count as in the totals of a run (`storage/schema/runs.v2.part`): a call that is stored twice counts
-once, and where several tools have recorded calls, of those with the same tokens there were as many as the
-tool saw that saw most. Costs are sums of decimals, without rounding between.
+Costs are sums of decimals, without rounding between.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from mast_trace import semconv
-from mast_trace_collector.storage.span_sql import field, literal
-from mast_trace_dashboards.queries.query import Param
-from mast_trace_dashboards.queries.sql import OF_PROGRAMS, OWNED
-from mast_trace_judge.pricing.stored_prices import PROVIDER
+from mast_trace_collector.storage.span_sql import literal
+from mast_trace_dashboards.queries.counted_calls import OF_RUNS, SPANS_OF_COST, counted
 from mast_trace_judge.proof import WITHOUT_A_STEP
 
-ONLY: Final = {"only": Param("Array(String)", [], "ids of runs; none means all")}
-RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start FROM mast_runs
-  WHERE RunKey IN (SELECT RunKey FROM mast_run_states
-      WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-        AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId)))
-    AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    AND ({OF_PROGRAMS} OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
-"""The runs whose calls are priced; a replay's only where it is named. Candidates are found first, so that no other
-runs are merged.
-"""
-_OF_RUNS = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))"
-# No span of a run is older than its start; ids as they are given let the index of ids be asked.
-SPANS_OF_COST: Final = f"""{_OF_RUNS} AND Timestamp >= {{since:DateTime64(3)}}
-    AND (empty({{only:Array(String)}}) OR TraceId IN {{only:Array(String)}})"""
-"""The condition on spans of these runs."""
-_REQUEST = f"""sipHash64(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}])"""
-_NUMBER = "least(toUInt64OrZero({}), 0xFFFFFFFF)"
-_STORED = f"""SELECT Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration, Model,
-    toString(AgentName) AS OwnAgent, {PROVIDER} AS Provider,
-    toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
-    {_NUMBER.format(field("cache_read_tokens"))} AS CacheRead,
-    {_NUMBER.format(field("cache_write_tokens"))} AS CacheWrite,
-    if(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}] = '', 0, {_REQUEST}) AS Request,
-    if(SpanAttributes[{literal(semconv.FRAMEWORK)}] != '' OR startsWith(ScopeName, 'mast_trace'), 0,
-      1 + cityHash64(ScopeName) % 255) AS Source
-  FROM otel_traces
-  WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {SPANS_OF_COST}
-  ORDER BY Sent DESC, Output DESC
-  LIMIT 1 BY Project, TraceId, SpanId"""
-_COUNTED = f"""SELECT * FROM (
-    SELECT *, row_number() OVER (
-        PARTITION BY Project, TraceId, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
-    FROM ({_STORED})
-  )
-  ORDER BY Source
-  LIMIT 1 BY Project, TraceId, Sent, Output, Nth"""
 _AGENTS = f"""SELECT Project, TraceId, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
     WHERE Operation = 'invoke_agent' AND AgentName != '' AND {SPANS_OF_COST}
     LIMIT 1 BY Project, TraceId, SpanId"""
@@ -66,12 +25,12 @@ _DECIDED = f"""SELECT v.Project AS Project, v.TraceId AS TraceId,
     FROM (
       SELECT Project, TraceId, Fingerprint, Outcome, DecisiveStep, DecisiveSpanId
       FROM mast_latest_verdicts
-      WHERE {_OF_RUNS}
+      WHERE {OF_RUNS}
     ) AS v
     LEFT JOIN (
       SELECT Project, TraceId, Fingerprint, toString(Status) AS Conclusion, OriginStep, OriginSpanId, Refuted
       FROM mast_confirmations FINAL
-      WHERE {_OF_RUNS}
+      WHERE {OF_RUNS}
     ) AS c ON c.Project = v.Project AND c.TraceId = v.TraceId AND c.Fingerprint = v.Fingerprint
     WHERE v.Outcome != 'success' AND SpanId != ''"""
 DECIDED: Final = f"""SELECT Project, TraceId, min(Timestamp) AS DecidedAt FROM otel_traces
@@ -90,28 +49,32 @@ _BAND = f"""arrayFilter(b -> toDate(c.Timestamp, 'UTC') >= b.1
 _FRESH = "toUInt64(greatest(toInt64(c.Sent) - toInt64(c.CacheRead) - toInt64(c.CacheWrite), 0))"
 _COST = f"""if(empty(applying), NULL,
       {_FRESH} * band.5 + c.CacheRead * band.6 + c.CacheWrite * band.7 + c.Output * band.8 + band.9)"""
+PRICED: Final = f"""{_BAND} AS applying, applying[-1] AS band, {_COST} AS MicroUsd"""
+"""The columns that give a call `c` with prices `p` its cost in millionths of a US dollar; NULL if they are unknown."""
+WITH_PRICES: Final = f"""LEFT JOIN ({_PRICES}) AS p
+    ON p.Project = c.Project AND p.Model = c.Model AND p.Provider = c.Provider"""
+"""The join that finds the prices of a call `c`."""
 CALLS: Final = f"""SELECT c.Project AS Project, c.TraceId AS TraceId, c.SpanId AS SpanId,
     c.Timestamp AS Timestamp, toString(c.Model) AS Model, c.Provider AS Provider, c.Agent AS Agent,
     c.Sent AS Sent, c.CacheRead AS CacheRead, c.CacheWrite AS CacheWrite, c.Output AS Output,
     c.Again AS Again, c.Resent AS Resent,
-    {_BAND} AS applying, applying[-1] AS band, {_COST} AS MicroUsd,
+    {PRICED},
     d.TraceId != '' AS Decided, Decided AND c.Timestamp > d.DecidedAt AS After
   FROM (
     SELECT *, Request != 0 AND Request = lagInFrame(Request) OVER same AS Again,
       least(Sent, lagInFrame(Sent + Output) OVER same) AS Resent
     FROM (
       SELECT s.*, if(s.OwnAgent != '', s.OwnAgent, a.TurnOf) AS Agent
-      FROM ({_COUNTED}) AS s
+      FROM ({counted(SPANS_OF_COST)}) AS s
       LEFT JOIN ({_AGENTS}) AS a
         ON a.Project = s.Project AND a.TraceId = s.TraceId AND a.SpanId = s.ParentSpanId
     )
     WINDOW same AS (PARTITION BY Project, TraceId, Agent ORDER BY Timestamp, SpanId
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
   ) AS c
-  LEFT JOIN ({_PRICES}) AS p
-    ON p.Project = c.Project AND p.Model = c.Model AND p.Provider = c.Provider
+  {WITH_PRICES}
   LEFT JOIN ({DECIDED}) AS d ON d.Project = c.Project AND d.TraceId = c.TraceId"""
-"""The model calls of runs, each with its cost in millionths of a US dollar; NULL if its price is unknown.
+"""The model calls of runs, each with its cost.
 
 ``Again``: the agent's previous call had the same input, so it is a retry. ``Resent``: tokens of the input that
 the agent's previous call had read or written already, at most. ``After``: the call began after the decisive step.

@@ -83,7 +83,7 @@ _MATCHES: Final = """(empty({outcomes:Array(String)}) OR has({outcomes:Array(Str
   AND (empty({states:Array(String)}) OR has({states:Array(String)}, State))
   AND (empty({modes:Array(String)}) OR hasAny({modes:Array(String)}, Modes))
   AND (empty({agents:Array(String)}) OR hasAny({agents:Array(String)}, Agents))
-  AND (empty({only:Array(String)}) OR has({only:Array(String)}, TraceId))
+  AND (empty({only:Array(String)}) OR TraceId IN {only:Array(String)})
   AND (empty({decisive_agents:Array(String)}) OR has({decisive_agents:Array(String)}, DecisiveAgent))"""
 
 # Without a filter, a page is limited to the latest runs by their beginning, so that older ones are

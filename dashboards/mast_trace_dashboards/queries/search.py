@@ -6,7 +6,7 @@ from typing import Final
 
 from mast_trace_collector.storage.search_index import NARROWED, SETTINGS, TEXTS
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import RANGE
+from mast_trace_dashboards.queries.sql import OF_PROGRAMS, RANGE
 
 _SHARE: Final = {
     "first": Param("String", "", "only runs with this id or a greater one"),
@@ -21,6 +21,10 @@ _NARROWING: Final = {
     "phrase": Param("String", "", "a second one"),
 }
 
+# Replays of a run have its texts once more; their states say what they are.
+_OF_PROGRAMS: Final = f"""TraceId GLOBAL NOT IN (SELECT TraceId FROM mast_run_states
+      WHERE NOT ({OF_PROGRAMS}) AND LastSeen >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}})"""
+
 SEARCH: Final = Query(
     name="search",
     meaning="Runs in whose messages, tool calls or model answers a text occurs, newest first.",
@@ -28,7 +32,7 @@ SEARCH: Final = Query(
 SELECT TraceId, count() AS Hits
 FROM otel_traces
 WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
-  AND {{text:String}} != '' AND {NARROWED}
+  AND {{text:String}} != '' AND {NARROWED} AND {_OF_PROGRAMS}
   AND (positionCaseInsensitiveUTF8(SpanAttributes['mast.message.content'], {{text:String}}) > 0
     OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.result'], {{text:String}}) > 0
     OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.arguments'], {{text:String}}) > 0
@@ -70,7 +74,7 @@ SELECT * FROM (
     AND {{text:String}} != '' AND Operation IN ('send_message', 'execute_tool', 'chat', 'invoke_agent')
     AND (empty({{services:Array(String)}}) OR has({{services:Array(String)}}, ServiceName))
     AND TraceId >= {{first:String}} AND ({{last:String}} = '' OR TraceId < {{last:String}})
-    AND {NARROWED}
+    AND {NARROWED} AND {_OF_PROGRAMS}
     AND Place > 0
   LIMIT {{limit:UInt32}}
 )
@@ -110,7 +114,7 @@ WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)
   AND TraceId >= {{first:String}} AND ({{last:String}} = '' OR TraceId < {{last:String}})
   AND {{text:String}} != '' AND Operation IN ('send_message', 'execute_tool', 'chat', 'invoke_agent')
   AND (empty({{services:Array(String)}}) OR has({{services:Array(String)}}, ServiceName))
-  AND {NARROWED}
+  AND {NARROWED} AND {_OF_PROGRAMS}
   AND positionCaseInsensitiveUTF8({TEXTS}, {{text:String}}) > 0""",
     params={
         **RANGE,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 PER_PAGE: Final = 50
 """Number of runs on a page."""
-MOST_OF_GROUP: Final = 10_000
-"""Most runs of a user, a session or a version that are listed, the latest."""
+MOST_CHOSEN: Final = 10_000
+"""Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
 _AROUND: Final = timedelta(seconds=1)
 """Times in questions are in milliseconds."""
 
@@ -79,9 +79,7 @@ class RunList:
             rows, {run: words for run, (_, words) in self._costs(rows).items()}, more, note
         )
 
-    def selected(
-        self, filters: Filters, chosen: Sequence[str], most: int = MOST_OF_GROUP
-    ) -> Listed:
+    def selected(self, filters: Filters, chosen: Sequence[str], most: int = MOST_CHOSEN) -> Listed:
         """Return the runs that were chosen by their ids, else all that match, at most ``most``.
 
         Raises:
@@ -98,17 +96,23 @@ class RunList:
         only: set[str] | None = None
         note = ""
         if filters.text:
+            # No span is older than its run's start; it may be newer than the range.
+            within = {"since": given["since"]} if "since" in given else {}
             narrowing = narrowed(self._store, filters.text)
-            rows = QUERIES["search"].run(self._store, text=filters.text, **narrowing)
-            only = {row["TraceId"] for row in rows}
+            rows = QUERIES["search"].run(
+                self._store, text=filters.text, **narrowing, **within, limit=MOST_CHOSEN + 1
+            )
+            if len(rows) > MOST_CHOSEN:
+                note = f"Among the latest {MOST_CHOSEN:,} runs with this text."
+            only = {row["TraceId"] for row in rows[:MOST_CHOSEN]}
         if filters.group:
             within = {name: given[name] for name in ("since", "until") if name in given}
             members = QUERIES["runs_of_group"].run(
-                self._store, **filters.group, **within, limit=MOST_OF_GROUP + 1
+                self._store, **filters.group, **within, limit=MOST_CHOSEN + 1
             )
-            if len(members) > MOST_OF_GROUP:
-                note = f"Among the latest {MOST_OF_GROUP:,} runs of the group."
-            found = {row["TraceId"] for row in members[:MOST_OF_GROUP]}
+            if len(members) > MOST_CHOSEN:
+                note = f"{note} Among the latest {MOST_CHOSEN:,} runs of the group.".strip()
+            found = {row["TraceId"] for row in members[:MOST_CHOSEN]}
             only = found if only is None else only & found
         if only is not None:
             if not only:
@@ -133,15 +137,12 @@ class RunList:
         """Return the cost of runs in US dollars and in words, by their id."""
         if not rows:
             return {}
-        starts = [row["Start"] for row in rows]
-        found = QUERIES["cost_by_run"].run(
+        found = QUERIES["cost_of_runs"].run(
             self._store,
-            since=min(starts) - _AROUND,
-            until=max(starts) + _AROUND,
+            since=min(row["Start"] for row in rows) - _AROUND,
             only=[row["TraceId"] for row in rows],
-            limit=len(rows),
         )
         return {
-            row["Key"]: (row["Cost"], cost_words(row["Cost"], row["UnpricedCalls"]))
+            row["TraceId"]: (row["Cost"], cost_words(row["Cost"], row["UnpricedCalls"]))
             for row in found
         }
