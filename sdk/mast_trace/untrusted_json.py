@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -13,11 +14,20 @@ _TOO_DEEP = "it nests too deeply"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
+def _finite(number: str) -> float | str:
+    value = float(number)
+    return value if math.isfinite(value) else number
+
+
+_DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
+
+
 def read_json(text: str | bytes) -> Any:
     r"""Read JSON text.
 
     JSON can spell half a character (``\ud83d``, where a tool cut a text), which UTF-8 cannot
-    encode: it becomes ``?``.
+    encode: it becomes ``?``. ``NaN``, ``Infinity`` and numbers beyond all doubles, which strict
+    readers refuse, become texts.
 
     Raises:
         ValueError: it is no JSON, or nests deeper than is supported.
@@ -25,7 +35,7 @@ def read_json(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text))
     try:
-        value = json.loads(text)
+        value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if _SURROGATE.search(text) or text.count("[") + text.count("{") > _DEEPEST:

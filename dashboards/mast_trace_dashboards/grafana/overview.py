@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
@@ -17,6 +17,9 @@ from mast_trace_dashboards.grafana.panels import (
     stat,
     table,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _FAILING = Thresholds(warn=0.2, bad=0.5)
 _VIOLATING = Thresholds(warn=0.15, bad=0.3)
@@ -53,6 +56,19 @@ _DOLLARS: Final = (
     field_override("Cost", unit="currencyUSD", decimals=4, noValue="unknown"),
     field_override("After", unit="currencyUSD", decimals=4),
 )
+_COSTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Cost": {"unit": "currencyUSD", "noValue": "no price known"},
+    "UnpricedCalls": {"displayName": "Calls of unknown price"},
+    "CostAfter": {
+        "displayName": "Cost after the decisive step",
+        "unit": "currencyUSD",
+        "noValue": "none",
+    },
+    "TokensAfter": {"displayName": "Tokens after the decisive step"},
+    "RetryCost": {"displayName": "Cost of retries", "unit": "currencyUSD", "noValue": "none"},
+    "ResentTokens": {"displayName": "Context sent again"},
+}
+"""Numbers of one query, which takes seconds where many runs are in the range: one panel shows them all."""
 
 OVERVIEW: Final = Dashboard(
     uid="mast-overview",
@@ -158,39 +174,13 @@ OVERVIEW: Final = Dashboard(
             stat(
                 "Cost",
                 "Model calls of the runs in the range, in US dollars, without those whose price is "
-                "unknown: the number beside it.",
-                sql("cost_totals", "Cost"),
-                unit="currencyUSD",
-                empty="no price known",
-            ),
-            stat(
-                "Calls of unknown price",
-                "Model calls of models without a known price. The setting own_prices gives one.",
-                sql("cost_totals", "UnpricedCalls"),
-            ),
-            stat(
-                "Cost after the decisive step",
-                "Model calls that began after the step that decided the failure.",
-                sql("cost_totals", "CostAfter"),
-                unit="currencyUSD",
-                empty="none",
-            ),
-            stat(
-                "Tokens after the decisive step",
-                "Read and written by these calls, whatever their price.",
-                sql("cost_totals", "TokensAfter"),
-            ),
-            stat(
-                "Cost of retries",
-                "Calls with the same input as the agent's previous call.",
-                sql("cost_totals", "RetryCost"),
-                unit="currencyUSD",
-                empty="none",
-            ),
-            stat(
-                "Context sent again",
-                "Tokens of inputs that the agent's previous call had read or written already, at most.",
-                sql("cost_totals", "ResentTokens"),
+                "unknown: the number beside it; the setting own_prices gives one. After the decisive "
+                "step: calls that began after the step that decided the failure. Retries: calls with the "
+                "same input as the agent's previous call. Sent again: tokens of inputs that the agent's "
+                "previous call had read or written already, at most.",
+                sql("cost_totals", ", ".join(_COSTS)),
+                width=24,
+                overrides=tuple(field_override(name, **shown) for name, shown in _COSTS.items()),
             ),
         ),
         (

@@ -139,8 +139,9 @@ def stat(
     thresholds: Thresholds | None = None,
     empty: str = "no runs",
     width: int = 4,
+    overrides: Sequence[Json] = (),
 ) -> Panel:
-    """Return a panel with one number, or ``empty`` where there is none."""
+    """Return a panel with one number, or one for each column, or ``empty`` where there is none."""
     defaults: Json = {"unit": unit, "noValue": empty}
     defaults["color"] = {"mode": "thresholds" if thresholds else "fixed", "fixedColor": "text"}
     if thresholds:
@@ -154,7 +155,10 @@ def stat(
         "orientation": "auto",
     }
     return Panel(
-        "stat", title, description, [target(text)], width, 4, options=options, defaults=defaults
+        *("stat", title, description, [target(text)], width, 4),
+        options=options,
+        defaults=defaults,
+        overrides=overrides,
     )
 
 

@@ -72,23 +72,20 @@ COST_BY_MODEL: Final = _by("model", "Model", "model")
 COST_BY_RUN: Final = _by("run", "TraceId", "run")
 
 # A call belongs to the tools that its agent runs after it, before its next call; several share it.
-_TOOLS: Final = f"""SELECT c.*, t.Tool AS Tool, t.Share AS Share
-  FROM ({CALLS}) AS c
-  INNER JOIN (
-    SELECT Project, TraceId, SpanId, Tool, 1 / count() OVER (PARTITION BY Project, TraceId, SpanId) AS Share
+_TOOLS: Final = f"""SELECT *, 1 / count() OVER (PARTITION BY Project, TraceId, SpanId) AS Share
+  FROM (
+    SELECT c.Project AS Project, c.TraceId AS TraceId, c.SpanId AS SpanId, c.Sent AS Sent,
+      c.Output AS Output, c.MicroUsd AS MicroUsd, t.Tool AS Tool
     FROM (
-      SELECT t.Project AS Project, t.TraceId AS TraceId, c.SpanId AS SpanId, t.Tool AS Tool
-      FROM (
-        SELECT Project, TraceId, Timestamp, toString(AgentName) AS Agent, toString(ToolName) AS Tool
-        FROM otel_traces
-        WHERE Operation = 'execute_tool' AND {SPANS_OF_COST}
-        LIMIT 1 BY Project, TraceId, SpanId
-      ) AS t
-      ASOF INNER JOIN (SELECT Project, TraceId, SpanId, Agent, Timestamp FROM ({CALLS})) AS c
-        ON c.Project = t.Project AND c.TraceId = t.TraceId AND c.Agent = t.Agent
-        AND t.Timestamp >= c.Timestamp
-    )
-  ) AS t ON t.Project = c.Project AND t.TraceId = c.TraceId AND t.SpanId = c.SpanId"""
+      SELECT Project, TraceId, Timestamp, toString(AgentName) AS Agent, toString(ToolName) AS Tool
+      FROM otel_traces
+      WHERE Operation = 'execute_tool' AND {SPANS_OF_COST}
+      LIMIT 1 BY Project, TraceId, SpanId
+    ) AS t
+    ASOF INNER JOIN ({CALLS}) AS c
+      ON c.Project = t.Project AND c.TraceId = t.TraceId AND c.Agent = t.Agent
+      AND t.Timestamp >= c.Timestamp
+  )"""
 
 COST_BY_TOOL: Final = Query(
     name="cost_by_tool",

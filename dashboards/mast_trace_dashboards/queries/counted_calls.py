@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace import semconv
-from mast_trace_collector.storage.span_sql import field, literal
 from mast_trace_dashboards.queries.query import Param
 from mast_trace_dashboards.queries.sql import OF_PROGRAMS, OWNED
-from mast_trace_judge.pricing.stored_prices import PROVIDER
 
 ONLY: Final = {"only": Param("Array(String)", [], "ids of runs; none means all")}
 RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start FROM mast_runs
@@ -31,28 +28,25 @@ OF_RUNS = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF
 SPANS_OF_COST: Final = f"""{OF_RUNS} AND Timestamp >= {{since:DateTime64(3)}}
     AND (empty({{only:Array(String)}}) OR TraceId IN {{only:Array(String)}})"""
 """The condition on spans of these runs."""
-_REQUEST = f"""sipHash64(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}])"""
-_NUMBER = "least(toUInt64OrZero({}), 0xFFFFFFFF)"
+RUN_OF_CALL: Final = "sipHash128(Project, TraceId)"
+"""The key of a run by which its calls are grouped and joined: half as long as its id."""
 
 
 def counted(spans: str) -> str:
     """Return the SQL of the model calls among the spans that meet a condition."""
-    stored = f"""SELECT Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration, Model,
-    toString(AgentName) AS OwnAgent, {PROVIDER} AS Provider,
+    stored = f"""SELECT {RUN_OF_CALL} AS Run, Project, TraceId, SpanId, Timestamp, Model, Provider,
+    toString(AgentName) AS OwnAgent, if(AgentName = '', ParentSpanId, '') AS Turn,
     toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
-    {_NUMBER.format(field("cache_read_tokens"))} AS CacheRead,
-    {_NUMBER.format(field("cache_write_tokens"))} AS CacheWrite,
-    if(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}] = '', 0, {_REQUEST}) AS Request,
-    if(SpanAttributes[{literal(semconv.FRAMEWORK)}] != '' OR startsWith(ScopeName, 'mast_trace'), 0,
-      1 + cityHash64(ScopeName) % 255) AS Source
+    toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
+    InputHash AS Request, Recorder AS Source
   FROM otel_traces
   WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {spans}
   ORDER BY Sent DESC, Output DESC
-  LIMIT 1 BY Project, TraceId, SpanId"""
+  LIMIT 1 BY Run, SpanId"""
     return f"""SELECT * FROM (
     SELECT *, row_number() OVER (
-        PARTITION BY Project, TraceId, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
+        PARTITION BY Run, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
     FROM ({stored})
   )
   ORDER BY Source
-  LIMIT 1 BY Project, TraceId, Sent, Output, Nth"""
+  LIMIT 1 BY Run, Sent, Output, Nth"""

@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_collector.storage.span_sql import literal
-from mast_trace_dashboards.queries.counted_calls import OF_RUNS, SPANS_OF_COST, counted
+from mast_trace_dashboards.queries.counted_calls import OF_RUNS, RUN_OF_CALL, SPANS_OF_COST, counted
 from mast_trace_judge.proof import WITHOUT_A_STEP
 
-_AGENTS = f"""SELECT Project, TraceId, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
+# The turns of calls that do not name their agent; most do.
+_AGENTS = f"""SELECT {RUN_OF_CALL} AS Run, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
     WHERE Operation = 'invoke_agent' AND AgentName != '' AND {SPANS_OF_COST}
-    LIMIT 1 BY Project, TraceId, SpanId"""
+      AND SpanId GLOBAL IN (SELECT ParentSpanId FROM otel_traces
+        WHERE Operation = 'chat' AND AgentName = '' AND {SPANS_OF_COST})
+    LIMIT 1 BY Run, SpanId"""
 # As `mast_trace_judge.proof.as_shown`: a step that replays have proved takes the place of the judge's, and one that
 # they have refuted counts no more.
 _WITHOUT = ", ".join(literal(status) for status in WITHOUT_A_STEP)
@@ -67,9 +70,9 @@ CALLS: Final = f"""SELECT c.Project AS Project, c.TraceId AS TraceId, c.SpanId A
       SELECT s.*, if(s.OwnAgent != '', s.OwnAgent, a.TurnOf) AS Agent
       FROM ({counted(SPANS_OF_COST)}) AS s
       LEFT JOIN ({_AGENTS}) AS a
-        ON a.Project = s.Project AND a.TraceId = s.TraceId AND a.SpanId = s.ParentSpanId
+        ON a.Run = s.Run AND a.SpanId = s.Turn
     )
-    WINDOW same AS (PARTITION BY Project, TraceId, Agent ORDER BY Timestamp, SpanId
+    WINDOW same AS (PARTITION BY Run, Agent ORDER BY Timestamp, SpanId
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
   ) AS c
   {WITH_PRICES}

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.pricing.bands import OwnPrice
 
 TABLE: Final = "mast_prices"
-PROVIDER: Final = (
-    "multiIf(SpanAttributes['gen_ai.provider.name'] != '', SpanAttributes['gen_ai.provider.name'],"
-    " SpanAttributes['gen_ai.system'] != '', SpanAttributes['gen_ai.system'],"
-    " SpanAttributes['llm.provider'])"
-)
-"""The provider of a model call, in SQL."""
 COLUMNS: Final[Mapping[str, str]] = {
     "since": "Bands.Since",
     "begin": "Bands.Begin",
@@ -36,7 +30,7 @@ COLUMNS: Final[Mapping[str, str]] = {
 """The columns of a band's fields."""
 _MOST: Final = 100_000
 _SEEN = f"""
-SELECT Project, Model, {PROVIDER} AS Provider
+SELECT Project, Model, Provider
 FROM otel_traces
 WHERE Operation = 'chat' AND Timestamp >= fromUnixTimestamp64Nano({{since:Int64}})
   AND Timestamp < fromUnixTimestamp64Nano({{until:Int64}}) AND {field("input_tokens")} != ''

@@ -1517,3 +1517,31 @@ ALTER TABLE traces.mast_injections ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (27, 'injected_point', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Provider LowCardinality(String) MATERIALIZED multiIf(
+        SpanAttributes['gen_ai.provider.name'] != '', SpanAttributes['gen_ai.provider.name'],
+        SpanAttributes['gen_ai.system'] != '', SpanAttributes['gen_ai.system'], SpanAttributes['llm.provider']),
+    ADD COLUMN IF NOT EXISTS CacheReadTokens UInt32 MATERIALIZED
+        toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_read.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_read.input_tokens'], SpanAttributes['gen_ai.usage.cache_read_input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_read_input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_read'])), 4294967295)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS CacheWriteTokens UInt32 MATERIALIZED
+        toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_write.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_write.input_tokens'], SpanAttributes['gen_ai.usage.cache_creation.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_creation.input_tokens'], SpanAttributes['gen_ai.usage.cache_creation_input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_creation_input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_write'])), 4294967295)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS InputHash UInt64 MATERIALIZED if(SpanAttributes['mast.input.message_ids'] = '', 0,
+        sipHash64(SpanAttributes['mast.input.message_ids'])) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Recorder UInt8 MATERIALIZED if(SpanAttributes['mast.framework'] != ''
+        OR startsWith(ScopeName, 'mast_trace'), 0, 1 + cityHash64(ScopeName) % 255) CODEC(ZSTD(1));
+
+ALTER TABLE traces.otel_traces ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Provider LowCardinality(String) MATERIALIZED multiIf(
+        SpanAttributes['gen_ai.provider.name'] != '', SpanAttributes['gen_ai.provider.name'],
+        SpanAttributes['gen_ai.system'] != '', SpanAttributes['gen_ai.system'], SpanAttributes['llm.provider']),
+    ADD COLUMN IF NOT EXISTS CacheReadTokens UInt32 MATERIALIZED
+        toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_read.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_read.input_tokens'], SpanAttributes['gen_ai.usage.cache_read_input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_read_input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_read'])), 4294967295)),
+    ADD COLUMN IF NOT EXISTS CacheWriteTokens UInt32 MATERIALIZED
+        toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_write.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_write.input_tokens'], SpanAttributes['gen_ai.usage.cache_creation.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_creation.input_tokens'], SpanAttributes['gen_ai.usage.cache_creation_input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_creation_input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_write'])), 4294967295)),
+    ADD COLUMN IF NOT EXISTS InputHash UInt64 MATERIALIZED if(SpanAttributes['mast.input.message_ids'] = '', 0,
+        sipHash64(SpanAttributes['mast.input.message_ids'])),
+    ADD COLUMN IF NOT EXISTS Recorder UInt8 MATERIALIZED if(SpanAttributes['mast.framework'] != ''
+        OR startsWith(ScopeName, 'mast_trace'), 0, 1 + cityHash64(ScopeName) % 255);
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (28, 'priced_calls', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

@@ -68,8 +68,11 @@ def team(state: Any, says: Callable[[Any, str], Any], *, parallel: bool) -> Any:
     return graph.compile(name="approvals")
 
 
-def check(recorded: RecordedSpans, *, parallel: bool) -> None:
-    """The four texts have four ids, and who answers answers what it was shown."""
+def check(recorded: RecordedSpans, *, parallel: bool, whose: bool = True) -> None:
+    """The four texts have four ids, and who answers answers what it was shown.
+
+    Without ``whose``, the order of equal texts that came at once is not known.
+    """
     run = recorded.trajectory()
     answers = [step for step in run.steps if step.text == APPROVED]
     assert sorted(step.agent for step in answers) == sorted(AGENTS)
@@ -79,7 +82,11 @@ def check(recorded: RecordedSpans, *, parallel: bool) -> None:
     assert len({task, *(step.message_id for step in answers)}) == 4
     shown = {turn.agent: turn.input_ids for turn in run.invocations}
     in_order = [task, *(of_agent[agent].message_id for agent in AGENTS)]
-    assert shown["clerk"] == tuple(in_order)
+    if whose:
+        assert shown["clerk"] == tuple(in_order)
+    else:
+        assert shown["clerk"][0] == task
+        assert sorted(shown["clerk"]) == sorted(in_order)
     for place, agent in enumerate(AGENTS):
         seen = in_order[:1] if parallel else in_order[: place + 1]
         assert shown[agent] == tuple(seen)
@@ -106,7 +113,8 @@ def test_that_approve_what_the_user_approved(
     if isinstance(given, HumanMessage):
         given = given.model_copy()
     team(MessagesState, WAYS[way], parallel=parallel).invoke({"messages": [given]})
-    check(recorded, parallel=parallel)
+    # The reducer makes another object of a dictionary, in the order of nodes and not of their ends.
+    check(recorded, parallel=parallel, whose=not (parallel and way == "as dict"))
 
 
 @pytest.mark.parametrize("parallel", [False, True], ids=["in turn", "at once"])
