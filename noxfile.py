@@ -32,6 +32,7 @@ STORED = (
     "tests/judge/worker",
     "tests/dashboards/grafana",
     "tests/dashboards/alerts/test_alert_rules.py",
+    "tests/dashboards/test_costs.py",
     "tests/dashboards/test_queries.py",
     "tests/dashboards/test_trend_queries.py",
 )

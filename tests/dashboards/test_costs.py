@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from stores import new_store
 
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.confirmation import Confirmation
@@ -20,6 +20,8 @@ from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
 
 RUN, OTHER, THEIRS = "a" * 32, "b" * 32, "c" * 32
 T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
@@ -84,8 +86,7 @@ def judged(store: Store, run: str, number: int) -> Verdict:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Two runs; the first one's decisive step is the third second, and its calls are of three models."""
-    with Store.open(f"chdb://{tmp_path_factory.mktemp('costs')}") as opened:
-        migrate(opened)
+    with new_store(tmp_path_factory.mktemp("costs")) as opened:
         rows = [
             span(RUN, 0, "invoke_workflow", parent=""),
             call(RUN, 1, "writer", "small-1", 1000, 100, cached=400, request='["m1"]'),
