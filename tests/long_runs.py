@@ -239,6 +239,8 @@ def operations(act: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 looks for it when tracing begins, and otherwise counts none the first time.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         act()

@@ -145,7 +145,8 @@ MODES: Final = Dashboard(
         (
             table(
                 "Teams by version",
-                "How multi-agent a service is, as far as no texts are needed; shares from 20 runs on. "
+                "How multi-agent a service is, as far as no texts are needed, of the newest 500 runs of each version at "
+                "most; shares from 20 runs on. "
                 "`mast-trace profile` has the rest, with intervals. Left out: runs of that version whose spans "
                 "retention removed, which no measure counts.",
                 sql(

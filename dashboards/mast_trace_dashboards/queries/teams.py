@@ -9,15 +9,44 @@ from mast_trace_collector.storage.span_sql import literal
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, RUNS, STARTED
 
+
+def _versions(which: str) -> str:
+    """Return the SQL of the versions of runs: that of the service at the root, which every finished run has."""
+    return f"""SELECT Project, TraceId, max(toString(ServiceVersion)) AS Version FROM otel_traces
+    WHERE (ParentSpanId = '' OR Operation = 'invoke_workflow') AND Timestamp >= {{since:DateTime64(3)}} AND {which}
+    GROUP BY Project, TraceId"""
+
+
 _LEAST: Final = 20
-_VERSION: Final = "ResourceAttributes['service.version']"
 _VERSIONS: Final = Param("Array(String)", [], "versions of the service; none means all")
-_OF_RUNS: Final = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS}))"
 _SELECTED: Final = f"SpanAttributes[{literal(semconv.SELECTED_BY)}]"
 _ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
 _ASKS_FOR_TOOL: Final = (
     f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
 )
+_KEPT: Final = "RunKey NOT IN (SELECT RunKey FROM mast_left_out)"
+# Found by their states before anything is put together or read. Some more are taken, because a run whose first state
+# lies before the range seems to begin later.
+_NEWEST: Final = f"""SELECT RunKey FROM (
+    SELECT RunKey, Project, TraceId, max(ServiceName) AS ServiceName, max(Framework) AS Framework,
+      min(Start) AS Begun
+    FROM mast_run_states
+    WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}} AND {_KEPT}
+    GROUP BY RunKey, Project, TraceId
+    HAVING max(Root) > 0 AND max(Kind) = ''
+  )
+  WHERE {OWNED} AND (empty({{versions:Array(String)}}) OR (Project, TraceId) GLOBAL IN (
+    SELECT Project, TraceId FROM ({_versions("notEmpty({versions:Array(String)})")})
+    WHERE Version IN {{versions:Array(String)}}))
+  ORDER BY Begun DESC
+  LIMIT {{limit:UInt32}} + 200"""
+_FINISHED: Final = f"""SELECT * FROM mast_runs
+    WHERE RunKey IN ({_NEWEST}) AND RootSeen = 1
+      AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
+    ORDER BY Start DESC, TraceId
+    LIMIT {{limit:UInt32}}"""
+# An id alone lets the index of the spans be asked.
+_IS_FINISHED: Final = f"TraceId GLOBAL IN (SELECT TraceId FROM ({_FINISHED}))"
 
 TEAM_RUNS: Final = Query(
     name="team_runs",
@@ -25,16 +54,11 @@ TEAM_RUNS: Final = Query(
     template=f"""
 SELECT r.Project AS Project, r.TraceId AS TraceId, r.ServiceName AS ServiceName, v.Version AS Version,
     r.Start AS Start, r.Spans AS Spans, r.Outcome AS Outcome
-FROM ({RUNS}) AS r
+FROM ({_FINISHED}) AS r
 LEFT JOIN (
-  SELECT Project, TraceId, max({_VERSION}) AS Version FROM otel_traces
-  WHERE {_OF_RUNS}
-  GROUP BY Project, TraceId
+  {_versions(_IS_FINISHED)}
 ) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
-WHERE r.RootSeen = 1 AND r.RunKey NOT IN (SELECT RunKey FROM mast_left_out)
-  AND (empty({{versions:Array(String)}}) OR has({{versions:Array(String)}}, Version))
-ORDER BY Start DESC, TraceId
-LIMIT {{limit:UInt32}}""",
+ORDER BY Start DESC, TraceId""",
     params={
         **RANGE,
         **OWNERS,
@@ -67,6 +91,21 @@ _ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(ar
 # Nobody works after the last event, so its time is of no account.
 _TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
       arrayResize(arraySlice(Events, 2), length(Events)))"""
+# The newest runs of each version: a trend needs no more, and all spans of these are read. As one value they are
+# looked for once.
+_MOST: Final = 500
+_MOST_IN_ALL: Final = 25_000
+_SAMPLED: Final = f"""SELECT groupArray((Project, TraceId, Service, Version, Begun)) FROM (
+    SELECT toString(r.Project) AS Project, r.TraceId AS TraceId, toString(r.ServiceName) AS Service,
+      v.Version AS Version, r.Start AS Begun
+    FROM ({RUNS}) AS r
+    LEFT JOIN ({_versions("TRUE")}) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
+    WHERE r.RootSeen = 1 AND r.{_KEPT}
+    ORDER BY Begun DESC, TraceId
+    LIMIT {_MOST} BY Service, Version
+    LIMIT {_MOST_IN_ALL}
+  )"""
+_OF_RUNS: Final = "TraceId IN (SELECT arrayJoin(sampled).2)"
 # Each level reads the columns of the one inside: names within one level are replaced by their definitions
 # wherever they occur, which took engines of 25.8 two seconds before they read a row.
 _PER_RUN: Final = f"""SELECT *,
@@ -74,8 +113,7 @@ _PER_RUN: Final = f"""SELECT *,
     arraySum((time, open) -> if(open > 0, time, 0), Times, Open) AS Active
   FROM (SELECT *, arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times FROM (
   SELECT *, {_ALL_EVENTS} AS Events FROM (SELECT *, {_WORK} AS Work FROM (
-    SELECT s.Project AS Project, s.TraceId AS TraceId, any(s.ServiceName) AS Service,
-      max({_VERSION}) AS Version,
+    SELECT s.Project AS Project, s.TraceId AS TraceId,
       uniqExactIf(s.Actor, s.Actor != '') AS Agents,
       countIf(Operation = 'send_message') AS Messages,
       countIf(Operation = 'send_message' AND {_ACT} != '') AS Acts,
@@ -92,7 +130,7 @@ _PER_RUN: Final = f"""SELECT *,
         toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
         Operation = 'execute_tool' AND s.Actor != '' AND Duration > 0) AS Tools
     FROM (
-      SELECT t.*, ResourceAttributes, SpanAttributes,
+      SELECT t.*, SpanAttributes,
         if(t.AgentName != '', toString(t.AgentName), a.TurnOf) AS Actor
       FROM (SELECT *, Project, Operation, AgentName, InputTokens, OutputTokens FROM otel_traces
         WHERE {_OF_RUNS} LIMIT 1 BY Project, TraceId, SpanId) AS t
@@ -109,6 +147,7 @@ TEAMS_BY_VERSION: Final = Query(
     name="teams_by_version",
     meaning="Measures of teams that need no texts, by service and version, newest version first.",
     template=f"""
+WITH ({_SAMPLED}) AS sampled
 SELECT t.Service AS Service, t.Version AS Version, t.Runs AS Runs, t.Newest AS Newest,
     t.AgentsPerRun AS AgentsPerRun, t.MessagesPerRun AS MessagesPerRun, t.Talk AS Talk,
     t.ReadForEach AS ReadForEach, t.Concurrency AS Concurrency, t.ChosenByAgents AS ChosenByAgents,
@@ -123,10 +162,9 @@ SELECT Service, Version, count() AS Runs, max(Begun) AS Newest,
     if(Runs < {_LEAST} OR sum(Messages) = 0, NULL, sum(Acts) / sum(Messages)) AS Acts
 FROM ({_PER_RUN}) AS p
 INNER JOIN (
-  SELECT Project, TraceId, Start AS Begun FROM ({RUNS})
-  WHERE RootSeen = 1 AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
-) AS r
-  ON r.Project = p.Project AND r.TraceId = p.TraceId
+  SELECT run.1 AS Project, run.2 AS TraceId, run.3 AS Service, run.4 AS Version, run.5 AS Begun
+  FROM (SELECT arrayJoin(sampled) AS run)
+) AS r ON r.Project = p.Project AND r.TraceId = p.TraceId
 WHERE Agents > 1
 GROUP BY Service, Version
 ) AS t
@@ -142,7 +180,7 @@ LIMIT {{limit:UInt32}}""",
     columns={
         "Service": Column("String"),
         "Version": Column("String", "empty if unknown"),
-        "Runs": Column("UInt64", "finished runs of several agents"),
+        "Runs": Column("UInt64", f"finished runs of several agents, among the newest {_MOST}"),
         "Newest": Column("DateTime64(9)", "start of the newest of them"),
         "AgentsPerRun": Column("Float64", "mean"),
         "MessagesPerRun": Column("Float64", "mean"),
