@@ -106,8 +106,9 @@ def test_a_session_whose_python_is_missing_fails(tmp_path: Path) -> None:
     assert "interpreter 3.99 not found" in ended.stderr
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize(
+    "version", [PYTHONS[0], *(pytest.param(each, marks=pytest.mark.long) for each in PYTHONS[1:])]
+)
 def test_everything_has_a_wheel(version: str, tmp_path: Path) -> None:
     """Extras and tests install on each Python without a compiler, also where it is not at hand."""
     if not (uv := shutil.which("uv")):
