@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -31,13 +32,15 @@ def test_branches_that_end_after_the_change_go_live(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Branches that had ended by the changed one are served; it alone has the new answer."""
-    with ScriptedLLM(parallel_branches.script()) as server, asyncio.Runner() as runner:
+    loop = asyncio.new_event_loop()
+    with ScriptedLLM(parallel_branches.script()) as server, contextlib.closing(loop):
 
         def program() -> None:
             if way == "threads":
                 parallel_branches.main(way)
             else:  # LangChain's clients keep their connections, which belong to one loop
-                runner.run(parallel_branches.build(asynchronous=True).ainvoke({"estimates": []}))
+                graph = parallel_branches.build(asynchronous=True)
+                loop.run_until_complete(graph.ainvoke({"estimates": []}))
 
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "scripted")
