@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.injection.operators import OPERATORS
@@ -80,9 +81,7 @@ def find_pattern(
     row = _row(store, name.strip().lower(), project, given)
     owners = {"projects": [row["Project"]]}
     runs = QUERIES["pattern_runs"].run(store, pattern=row["PatternId"], limit=_RUNS, **owners)
-    newest = QUERIES["runs"].run(
-        store, outcomes=["success"], services=row["Services"], limit=1, **owners
-    )
+    newest = newest_runs(store, outcomes=["success"], services=row["Services"], limit=1, **owners)
     return FoundPattern(row, runs, newest[0]["TraceId"] if newest else "")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import find_run
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.newest_runs import newest_runs
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -29,10 +29,10 @@ def resolve_run(store: Store, name: str, project: str | None = None) -> str:
         ConfigurationError: several ids begin with it.
     """
     if name == "last":
-        newest = QUERIES["runs"].one(store, limit=1, projects=[project] if project else [])
-        if newest is None:
+        newest = newest_runs(store, limit=1, projects=[project] if project else [])
+        if not newest:
             raise NotFound("there are no runs yet")
-        return str(newest["TraceId"])
+        return str(newest[0]["TraceId"])
     found = find_run(store, name, project=project) if name else []
     if not found:
         raise NotFound(f"no run's id begins with {name!r}; `mast-trace runs` lists them")

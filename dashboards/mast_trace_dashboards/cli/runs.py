@@ -26,7 +26,7 @@ from mast_trace_dashboards.cli.options import (
 )
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def runs(
         given["since"] = parse_time(since)
     with open_store(url, data_dir, config) as store:
         if not watch:
-            _list(QUERIES["runs"].run(store, **given), as_json=as_json)
+            _list(newest_runs(store, **given), as_json=as_json)
         elif as_json:
             _follow(store, given, every)
         else:
@@ -116,7 +116,7 @@ def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
 def _watch(store: Store, given: dict[str, Any], every: float) -> None:
     with Live(console=console(), screen=False, auto_refresh=False) as live:
         while True:
-            rows = QUERIES["runs"].run(store, **given)
+            rows = newest_runs(store, **given)
             live.update(runs_table(rows) if rows else plain("Waiting for runs ..."), refresh=True)
             time.sleep(every)
 
@@ -124,7 +124,7 @@ def _watch(store: Store, given: dict[str, Any], every: float) -> None:
 def _follow(store: Store, given: dict[str, Any], every: float) -> None:
     shown: dict[str, dict[str, Any]] = {}
     while True:
-        for row in reversed(QUERIES["runs"].run(store, **given)):
+        for row in reversed(newest_runs(store, **given)):
             if shown.get(row["TraceId"]) != row:
                 print_json_line(row)
                 shown[row["TraceId"]] = row

@@ -10,6 +10,7 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
@@ -57,7 +58,7 @@ class Reading:
             if not begun.isdigit() or int(begun) >= 2**63:
                 raise NotFound(f"there is no page {after!r}; use the `next` of the page before")
             given.update(before=int(begun), before_run=run)
-        rows = QUERIES["runs"].run(self._store, limit=limit + 1, idle=self._idle, **given)
+        rows = newest_runs(self._store, limit=limit + 1, idle=self._idle, **given)
         taken, more = page([_run_row(row) for row in rows], limit)
         last = rows[len(taken) - 1] if taken else None
         cursor = f"{last['StartNs']}-{last['TraceId']}" if more is not None and last else None

@@ -125,6 +125,18 @@ LIMIT {{limit:UInt32}}""",
     columns=_RUN_COLUMNS,
 )
 
+FIRST_START: Final = Query(
+    name="first_start",
+    meaning="The starts of the earliest and of the newest run: one row, or none without runs.",
+    template="""
+SELECT min(Start) AS First, max(Start) AS Last FROM mast_run_states HAVING count() > 0""",
+    params={},
+    columns={
+        "First": Column("DateTime64(9)", "of the earliest run"),
+        "Last": Column("DateTime64(9)", "of the newest run, or of later spans of it"),
+    },
+)
+
 _SORTS: Final = {
     "started": "toUnixTimestamp64Milli(Start)",
     "took": "DurationMs",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import COST, NEWEST
 
@@ -67,7 +68,7 @@ class RunList:
             return self._by_cost(filters, given, size, note)
         sorting = filters.sorting
         if sorting is None:
-            rows = QUERIES["runs"].run(self._store, **given, limit=size + 1)
+            rows = newest_runs(self._store, **given, limit=size + 1)
             more = filters.after(rows[size - 1]) if len(rows) > size else None
         else:
             within = {key: value for key, value in given.items() if not key.startswith("before")}
@@ -122,7 +123,7 @@ class RunList:
 
     def _by_cost(self, filters: Filters, given: Mapping[str, Any], size: int, note: str) -> Listed:
         within = {key: value for key, value in given.items() if not key.startswith("before")}
-        rows = QUERIES["runs"].run(self._store, **within, limit=NEWEST + 1)
+        rows = newest_runs(self._store, **within, limit=NEWEST + 1)
         if len(rows) > NEWEST:
             note = f"{note} The most expensive of the latest {NEWEST:,} runs that match.".strip()
             rows = rows[:NEWEST]
