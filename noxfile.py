@@ -34,6 +34,7 @@ STORED = (
     "tests/dashboards/alerts/test_alert_rules.py",
     "tests/dashboards/test_costs.py",
     "tests/dashboards/test_queries.py",
+    "tests/dashboards/test_team_queries.py",
     "tests/dashboards/test_trend_queries.py",
 )
 # The sweep of the endpoint as a reader, on the oldest engine that the extra `embedded` allows and

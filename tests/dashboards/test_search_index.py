@@ -23,7 +23,7 @@ from mast_trace_collector.storage.search_index import (
 from mast_trace_dashboards.mcp_server.reading import Reading
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
-from mast_trace_dashboards.web.finding import text_search
+from mast_trace_dashboards.web.finding import run_list, text_search
 from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.finding.text_search import TextSearch
 
@@ -185,6 +185,24 @@ def test_every_search_asks_the_index(indexed: Store, monkeypatch: pytest.MonkeyP
     with_index = ("%refund%", "%refund%", SETTINGS)
     assert len(asked) == 18
     assert set(map(str, asked)) == {str(with_index if has_search_index(indexed) else ("", "", {}))}
+
+
+def test_a_list_with_a_text_ends_where_it_is_asked_to(
+    indexed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newer runs with the text do not use up the number of runs that are looked at."""
+    dice = random.Random(8)
+    indexed.insert("otel_traces", spans(dice, range(60)))
+    every = RunList(indexed, idle=60.0).page(Filters.of({"text": "refund"}), 1000).rows
+    middle = every[len(every) // 2]["Start"]
+    older = [row["TraceId"] for row in every if row["Start"] < middle]
+    monkeypatch.setattr(run_list, "MOST_CHOSEN", len(older))
+    found = RunList(indexed, idle=60.0).page(
+        Filters.of({"text": "refund", "until": middle.isoformat()}), 1000
+    )
+    assert [row["TraceId"] for row in found.rows] == older
+    assert not found.note
+    assert older
 
 
 @pytest.mark.parametrize(

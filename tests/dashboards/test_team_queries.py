@@ -119,6 +119,27 @@ def test_versions_and_limits_select_runs(store: Store) -> None:
     assert (few.profile.runs, few.more) == (25, True)
 
 
+def test_a_version_that_a_gateway_at_the_root_does_not_name(store: Store) -> None:
+    """A program behind a gateway names it at its agents; runs are counted by it elsewhere, too."""
+    run, begin = "f" * 32, T0 - timedelta(days=2)
+    gateway, agents = (
+        span(run, 1, "", 0, 9),
+        [
+            span(run, number, "invoke_agent", 1, 5, gen_ai__agent__name=AGENTS[number - 2])
+            for number in (2, 3)
+        ],
+    )
+    gateway |= {"ParentSpanId": "", "ServiceName": "a gateway", "ResourceAttributes": {}}
+    rows = [{**row, "Timestamp": begin} for row in (gateway, *agents)]
+    rows[1:] = [{**row, "ServiceName": "behind it"} for row in rows[1:]]
+    store.insert("otel_traces", rows)
+    [row] = QUERIES["teams_by_version"].run(store, services=["behind it"])
+    assert (row["Version"], row["Runs"], row["AgentsPerRun"]) == ("2.0", 1, 2)
+    [found] = QUERIES["team_runs"].run(store, services=["behind it"], versions=["2.0"])
+    assert (found["TraceId"], found["Version"]) == (run, "2.0")
+    assert QUERIES["team_runs"].run(store, services=["behind it"], versions=["1.0"]) == []
+
+
 def test_runs_that_retention_left_out_are_counted_by_version(store: Store) -> None:
     gone = {"ServiceName": "shop", "LeftOutAt": T0, "RunStart": T0, "RunEnd": T0}
     versions = {"a": "2.0", "b": "2.0", "c": "1.0", "d": "2.0"}

@@ -168,3 +168,12 @@ def test_replays_change_no_number(store: Store) -> None:
     [named] = QUERIES["run"].run(store, run=WHOLLY)
     assert (named["Kind"], named["Spans"]) == ("replay", 4)
     assert QUERIES["cost_of_calls"].run(store, only=[WHOLLY])
+
+
+def test_a_search_finds_a_run_whose_id_a_replay_of_another_project_has(store: Store) -> None:
+    before = {name: QUERIES[name].run(store, text="write") for name in TEXTS}
+    theirs = spans(OWN, "resource")
+    for row in theirs:
+        row["ResourceAttributes"] = {**KIND, "mast.project": "theirs"}
+    store.insert("otel_traces", theirs)
+    assert {name: QUERIES[name].run(store, text="write") for name in TEXTS} == before

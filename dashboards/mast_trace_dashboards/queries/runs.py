@@ -11,6 +11,7 @@ from mast_trace_dashboards.queries.sql import (
     IDLE,
     JUDGED_RUN,
     JUDGED_RUNS,
+    OF_PROGRAMS,
     OWNERS,
     RANGE,
     SHOWN,
@@ -128,8 +129,9 @@ LIMIT {{limit:UInt32}}""",
 FIRST_START: Final = Query(
     name="first_start",
     meaning="The starts of the earliest and of the newest run: one row, or none without runs.",
-    template="""
-SELECT min(Start) AS First, max(Start) AS Last FROM mast_run_states HAVING count() > 0""",
+    template=f"""
+SELECT min(Start) AS First, max(Start) AS Last FROM mast_run_states WHERE {OF_PROGRAMS}
+HAVING count() > 0""",
     params={},
     columns={
         "First": Column("DateTime64(9)", "of the earliest run"),

@@ -6,12 +6,13 @@ from typing import Final
 
 from mast_trace_collector.storage.search_index import NARROWED, SETTINGS, TEXTS
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OF_PROGRAMS, RANGE
+from mast_trace_dashboards.queries.sql import END, OF_PROGRAMS, RANGE
 
 _SHARE: Final = {
     "first": Param("String", "", "only runs with this id or a greater one"),
     "last": Param("String", "", "only runs with a lesser id; empty for all"),
 }
+_END: Final = f"toDateTime64('{END:%Y-%m-%d %H:%M:%S}', 3, 'UTC')"
 _NARROWING: Final = {
     "word": Param(
         "String",
@@ -22,8 +23,9 @@ _NARROWING: Final = {
 }
 
 # Replays of a run have its texts once more; their states say what they are.
-_OF_PROGRAMS: Final = f"""TraceId GLOBAL NOT IN (SELECT TraceId FROM mast_run_states
-      WHERE NOT ({OF_PROGRAMS}) AND LastSeen >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}})"""
+_OF_PROGRAMS: Final = f"""(Project, TraceId) GLOBAL NOT IN (
+      SELECT Project, TraceId FROM mast_run_states
+      WHERE NOT ({OF_PROGRAMS}) AND Start < {{until:DateTime64(3)}})"""
 
 SEARCH: Final = Query(
     name="search",
@@ -33,6 +35,8 @@ SELECT TraceId, count() AS Hits
 FROM otel_traces
 WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
   AND {{text:String}} != '' AND {NARROWED} AND {_OF_PROGRAMS}
+  AND ({{begun:DateTime64(3)}} >= {_END} OR TraceId GLOBAL IN (
+    SELECT TraceId FROM mast_run_states WHERE Start < {{begun:DateTime64(3)}}))
   AND (positionCaseInsensitiveUTF8(SpanAttributes['mast.message.content'], {{text:String}}) > 0
     OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.result'], {{text:String}}) > 0
     OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.arguments'], {{text:String}}) > 0
@@ -42,6 +46,7 @@ ORDER BY max(Timestamp) DESC, TraceId
 LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,
+        "begun": Param("DateTime64(3)", END, "only runs that started before this time"),
         "text": Param("String", "", "the text to find; case does not matter"),
         **_NARROWING,
         "limit": Param("UInt32", 500, "most runs to return"),

@@ -71,7 +71,7 @@ FROM (
         arrayStringConcat(any(mast_selftests.Operators), ', ') AS planted, any(Originals) AS originals,{_COUNTS}
     FROM mast_selftests FINAL
     WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
-      AND (Project, ServiceName, MeasuredAt) IN (
+      AND (Project, ServiceName, MeasuredAt) GLOBAL IN (
         SELECT Project, ServiceName, max(MeasuredAt) FROM mast_selftests
         WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
         GROUP BY Project, ServiceName)

@@ -9,11 +9,19 @@ from mast_trace_collector.storage.span_sql import literal
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, RUNS, STARTED
 
+# A small service reads no other service's spans. A run's service is that of one of its states.
+_ASKED: Final = """(empty({services:Array(String)}) AND empty({projects:Array(String)}) OR TraceId GLOBAL IN (
+      SELECT TraceId FROM mast_run_states
+      WHERE Start >= {since:DateTime64(3)} AND Start < {until:DateTime64(3)}
+        AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
+        AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))))"""
+
 
 def _versions(which: str) -> str:
-    """Return the SQL of the versions of runs: that of the service at the root, which every finished run has."""
+    """Return the SQL of the versions of runs, from the same spans as `thinning.VERSIONS` reads them."""
     return f"""SELECT Project, TraceId, max(toString(ServiceVersion)) AS Version FROM otel_traces
-    WHERE (ParentSpanId = '' OR Operation = 'invoke_workflow') AND Timestamp >= {{since:DateTime64(3)}} AND {which}
+    WHERE (ParentSpanId = '' OR Operation IN ('invoke_workflow', 'invoke_agent'))
+      AND Timestamp >= {{since:DateTime64(3)}} AND {which}
     GROUP BY Project, TraceId"""
 
 
@@ -24,7 +32,7 @@ _ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
 _ASKS_FOR_TOOL: Final = (
     f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
 )
-_KEPT: Final = "RunKey NOT IN (SELECT RunKey FROM mast_left_out)"
+_KEPT: Final = "RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)"
 # Found by their states before anything is put together or read. Some more are taken, because a run whose first state
 # lies before the range seems to begin later.
 _NEWEST: Final = f"""SELECT RunKey FROM (
@@ -36,7 +44,7 @@ _NEWEST: Final = f"""SELECT RunKey FROM (
     HAVING max(Root) > 0 AND max(Kind) = ''
   )
   WHERE {OWNED} AND (empty({{versions:Array(String)}}) OR (Project, TraceId) GLOBAL IN (
-    SELECT Project, TraceId FROM ({_versions("notEmpty({versions:Array(String)})")})
+    SELECT Project, TraceId FROM ({_versions("notEmpty({versions:Array(String)}) AND " + _ASKED)})
     WHERE Version IN {{versions:Array(String)}}))
   ORDER BY Begun DESC
   LIMIT {{limit:UInt32}} + 200"""
@@ -99,7 +107,7 @@ _SAMPLED: Final = f"""SELECT groupArray((Project, TraceId, Service, Version, Beg
     SELECT toString(r.Project) AS Project, r.TraceId AS TraceId, toString(r.ServiceName) AS Service,
       v.Version AS Version, r.Start AS Begun
     FROM ({RUNS}) AS r
-    LEFT JOIN ({_versions("TRUE")}) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
+    LEFT JOIN ({_versions(_ASKED)}) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
     WHERE r.RootSeen = 1 AND r.{_KEPT}
     ORDER BY Begun DESC, TraceId
     LIMIT {_MOST} BY Service, Version

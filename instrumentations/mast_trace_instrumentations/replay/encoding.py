@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.messages import parsed
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,8 +35,14 @@ class Encoded:
 
 
 def extra_of(exchange: Exchange) -> dict[str, Any]:
-    """Return the parts of a recorded answer beside its text and its calls; empty if none can be read."""
-    found = parsed(exchange.extra) if exchange.extra else None
+    """Return the parts of a recorded answer beside its text and its calls; empty if none can be read.
+
+    ``NaN`` and ``Infinity`` stay numbers, as the program had them.
+    """
+    try:
+        found = json.loads(exchange.extra) if exchange.extra else None
+    except (ValueError, RecursionError):
+        return {}
     return found if isinstance(found, dict) else {}
 
 

@@ -98,7 +98,8 @@ class RunList:
         note = ""
         if filters.text:
             # No span is older than its run's start; it may be newer than the range.
-            within = {"since": given["since"]} if "since" in given else {}
+            names = {"since": "since", "until": "begun"}
+            within = {of: given[name] for name, of in names.items() if name in given}
             narrowing = narrowed(self._store, filters.text)
             rows = QUERIES["search"].run(
                 self._store, text=filters.text, **narrowing, **within, limit=MOST_CHOSEN + 1
