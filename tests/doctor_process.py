@@ -8,10 +8,8 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 class _Receiver(BaseHTTPRequestHandler):
@@ -36,7 +34,8 @@ def diagnosed(framework: str, home: Path) -> dict[str, Any]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "mast_trace", "doctor", "--json"],
+            # As it is documented: here packages may be older than the command line wants them.
+            [Path(sys.executable).with_name("mast-trace"), "doctor", "--json"],
             env={
                 **os.environ,
                 "HOME": str(home),

@@ -171,7 +171,7 @@ def _text(step: Step, *, whole: bool, wraps: bool) -> Text:
 def _shown_text(step: Step, *, everyone: bool) -> str:
     content = step.error or step.text
     if step.handoff_to:
-        return f"to {step.handoff_to}"
+        return f"to {step.handoff_to}: {content}" if content else f"to {step.handoff_to}"
     if step.kind is StepKind.TOOL:
         return f"{step.tool}({_arguments(step.arguments)}) \N{RIGHTWARDS ARROW} {content}"
     if step.recipients:

@@ -31,14 +31,14 @@ EXPLORER: Final = Dashboard(
                     "Start, TraceId AS Run, Name, Framework, Outcome, "
                     "arrayStringConcat(Modes, ', ') AS Modes, DecisiveAgent AS Agent, "
                     "DecisiveStep AS Step, Confirmation AS Replays, Steps, DurationMs AS Duration, "
-                    "InputTokens + OutputTokens AS Tokens, Totals AS Counted, CostUsd AS Cost, State",
+                    "InputTokens + OutputTokens AS Tokens, Totals AS Counted, JudgeCostUsd AS Judging, State",
                     limit="500",
                 ),
                 height=24,
                 overrides=(
                     run_link(),
                     field_override("Duration", unit="ms"),
-                    field_override("Cost", unit="currencyUSD", decimals=4),
+                    field_override("Judging", unit="currencyUSD", decimals=4),
                     field_override("Agent", displayName="Decisive agent"),
                     field_override("Step", displayName="Decisive step"),
                 ),

@@ -65,7 +65,7 @@ _RUN_COLUMNS: Final = {
         "String", "what replays have shown; empty where the run was not replayed"
     ),
     "Method": Column("String", "local, llm or fused"),
-    "CostUsd": Column("Float64", "of judging it"),
+    "JudgeCostUsd": Column("Float64", "of judging it"),
 }
 
 _FILTERS: Final = {

@@ -237,7 +237,7 @@ _JUDGED = f"""SELECT
     {_effect("DecisiveAgent")} AS DecisiveAgent, {_effect("DecisiveStep")} AS DecisiveStep,
     if({_effect("Calibrated")}, v.DecisiveProbability, NULL) AS DecisiveProbability,
     {_effect("DecisiveReason")} AS DecisiveReason, c.Confirmation AS Confirmation,
-    v.Method AS Method, v.CostUsd AS CostUsd
+    v.Method AS Method, v.CostUsd AS JudgeCostUsd
   FROM ({{runs}}) AS r
   LEFT JOIN ({{verdicts}}) AS v ON v.RunKey = r.RunKey
   LEFT JOIN ({_REPLAYED}) AS c ON {_ON_REPLAYED}"""

@@ -98,6 +98,8 @@ def web_app(
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
             Route("/sign-out", sign_in.leave, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
+            # The path itself, too: a redirect to the one with a slash would name http behind a proxy for TLS.
+            *(Route(path, other) for path, other in (mounted or {}).items()),
             *(Mount(path, other) for path, other in (mounted or {}).items()),
         ],
         exception_handlers={HTTPException: failed, StorageError: failed},

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mast_trace
+from mast_trace.trajectory import Step, StepKind
 from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.render_run import _shown_text
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.cli.show import as_dict, follow, json_pieces
 from mast_trace_dashboards.printable import json_text, safe
@@ -45,6 +47,15 @@ def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
     assert "exact" in out
     assert "“R-1: 50 EUR”" in out
     assert "Not examined: 1.1, 1.2, 2.3." in out
+
+
+def test_a_message_that_hands_over_is_shown_with_its_text() -> None:
+    """LangGraph's `Command(goto=..., update=...)` says and hands over at once."""
+    said = Step(
+        0, StepKind.MESSAGE, "clerk", text="approved", recipients=("writer",), handoff_to="writer"
+    )
+    assert _shown_text(said, everyone=True) == "to writer: approved"
+    assert _shown_text(dataclasses.replace(said, text=""), everyone=True) == "to writer"
 
 
 def test_text_of_agents_is_harmless(cli: CLI) -> None:

@@ -323,6 +323,21 @@ def view(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vie
 class TestHTTP:
     """The endpoint of the web view, with its keys."""
 
+    @pytest.mark.parametrize("end", ["", "/"])
+    def test_answers_at_the_printed_address(self, view: View, end: str) -> None:
+        """It redirects nobody: behind a proxy for TLS the other address would be one without it."""
+        answer = httpx2.post(
+            f"{view.address}{end}",
+            headers={
+                "authorization": f"Bearer {view.keys['reader']}",
+                "accept": "application/json, text/event-stream",
+                "x-forwarded-proto": "https",
+            },
+            json={"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        )
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["result"] == {}
+
     @pytest.mark.parametrize("name", sorted(READS))
     def test_shows_a_key_its_project_alone(self, view: View, name: str) -> None:
         """No answer to our key holds a word of the other project."""

@@ -33,7 +33,7 @@ _HIDDEN: Final[Mapping[str, Any]] = {
     "DecisiveReason": "",
     "Confirmation": "",
     "Method": "",
-    "CostUsd": 0.0,
+    "JudgeCostUsd": 0.0,
 }
 """The columns of a run's row that come from its verdict alone, each with the value of a run without one."""
 _RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
