@@ -63,7 +63,7 @@ FLOORS = {
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations experiment_words fit_words replay_words totals printable queries
-        gate newest_runs stored_run whole_files team_profile
+        gate listed_costs newest_runs stored_run whole_files team_profile
         profile_words selftest_words
         found_run run_names run_outcome step_input alerts
         team_gaps found_pattern pattern_words

@@ -10,6 +10,7 @@ import pytest
 from stores import new_store
 
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.listed_costs import listed_costs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.pricing import OwnPrice, store_prices
@@ -179,6 +180,9 @@ def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
     listed = QUERIES["cost_of_runs"].run(store, only=only)
     assert {row["TraceId"]: (row["Cost"], row["UnpricedCalls"]) for row in listed} == wanted
     assert set(wanted) == {RUN, OTHER}
+    costs = listed_costs(store, QUERIES["runs"].run(store, only=only))
+    assert {run: (cost.usd, cost.unpriced) for run, cost in costs.items()} == wanted
+    assert "unknown" in costs[RUN].words
 
 
 def test_an_unknown_price_is_never_zero(store: Store) -> None:

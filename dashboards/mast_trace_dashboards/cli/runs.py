@@ -26,6 +26,7 @@ from mast_trace_dashboards.cli.options import (
 )
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
+from mast_trace_dashboards.listed_costs import ListedCost, listed_costs
 from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 
@@ -97,11 +98,22 @@ def runs(
         given["since"] = parse_time(since)
     with open_store(url, data_dir, config) as store:
         if not watch:
-            _list(newest_runs(store, **given), as_json=as_json)
+            rows = newest_runs(store, **given)
+            _list(_with_costs(store, rows) if as_json else rows, as_json=as_json)
         elif as_json:
             _follow(store, given, every)
         else:
             _watch(store, given, every)
+
+
+def _with_costs(store: Store, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the runs with what their own model calls cost, beside the judge's."""
+    costs = listed_costs(store, rows)
+    priced = [costs.get(row["TraceId"], ListedCost()) for row in rows]
+    return [
+        {**row, "CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
+        for row, cost in zip(rows, priced, strict=True)
+    ]
 
 
 def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -124,7 +136,7 @@ def _watch(store: Store, given: dict[str, Any], every: float) -> None:
 def _follow(store: Store, given: dict[str, Any], every: float) -> None:
     shown: dict[str, dict[str, Any]] = {}
     while True:
-        for row in reversed(newest_runs(store, **given)):
+        for row in reversed(_with_costs(store, newest_runs(store, **given))):
             if shown.get(row["TraceId"]) != row:
                 print_json_line(row)
                 shown[row["TraceId"]] = row

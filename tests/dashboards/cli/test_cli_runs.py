@@ -34,6 +34,7 @@ def test_runs_as_json_have_full_ids(cli: CLI) -> None:
     assert rows["invoices"]["Outcome"] == "failure"
     assert "1.3" in rows["invoices"]["Modes"]
     assert rows["invoices"]["Start"].endswith("Z")
+    assert {"CostUsd", "UnpricedCalls", "JudgeCostUsd"} <= rows["invoices"].keys()
 
 
 @pytest.mark.parametrize(

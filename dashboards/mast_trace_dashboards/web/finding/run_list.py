@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.search_index import narrowed
-from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.listed_costs import ListedCost, listed_costs
 from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import COST, NEWEST
@@ -22,8 +21,6 @@ PER_PAGE: Final = 50
 """Number of runs on a page."""
 MOST_CHOSEN: Final = 10_000
 """Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
-_AROUND: Final = timedelta(seconds=1)
-"""Times in questions are in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,7 @@ class RunList:
             rows = QUERIES["runs_sorted"].run(self._store, **within, **sorting, **place)
             more = filters.later() if len(rows) > size else None
         rows = rows[:size]
-        return Listed(
-            rows, {run: words for run, (_, words) in self._costs(rows).items()}, more, note
-        )
+        return Listed(rows, _words(listed_costs(self._store, rows)), more, note)
 
     def selected(self, filters: Filters, chosen: Sequence[str], most: int = MOST_CHOSEN) -> Listed:
         """Return the runs that were chosen by their ids, else all that match, at most ``most``.
@@ -89,7 +84,7 @@ class RunList:
         if not chosen:
             return self.page(filters, most)
         rows = QUERIES["runs"].run(self._store, only=list(chosen), idle=self._idle, limit=most)
-        return Listed(rows, {run: words for run, (_, words) in self._costs(rows).items()}, None)
+        return Listed(rows, _words(listed_costs(self._store, rows)), None)
 
     def _given(self, filters: Filters) -> tuple[dict[str, Any] | None, str]:
         """Return the parameters of the query; None if no run can match."""
@@ -128,23 +123,13 @@ class RunList:
         if len(rows) > NEWEST:
             note = f"{note} The most expensive of the latest {NEWEST:,} runs that match.".strip()
             rows = rows[:NEWEST]
-        costs = self._costs(rows)
-        rows.sort(key=lambda row: -(costs.get(row["TraceId"], (None, ""))[0] or 0.0))
+        costs = listed_costs(self._store, rows)
+        rows.sort(key=lambda row: -(costs.get(row["TraceId"], ListedCost()).usd or 0.0))
         begin = filters.number * size
         more = filters.later() if len(rows) > begin + size else None
         shown = rows[begin : begin + size]
-        return Listed(shown, {run: words for run, (_, words) in costs.items()}, more, note)
+        return Listed(shown, _words(costs), more, note)
 
-    def _costs(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float | None, str]]:
-        """Return the cost of runs in US dollars and in words, by their id."""
-        if not rows:
-            return {}
-        found = QUERIES["cost_of_runs"].run(
-            self._store,
-            since=min(row["Start"] for row in rows) - _AROUND,
-            only=[row["TraceId"] for row in rows],
-        )
-        return {
-            row["TraceId"]: (row["Cost"], cost_words(row["Cost"], row["UnpricedCalls"]))
-            for row in found
-        }
+
+def _words(costs: Mapping[str, ListedCost]) -> dict[str, str]:
+    return {run: cost.words for run, cost in costs.items()}
