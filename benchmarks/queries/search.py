@@ -134,12 +134,12 @@ def measured(store: Store, repeat: int) -> Iterator[Mapping[str, object]]:
         for _ in range(repeat + 1):
             used, began = _processor(), time.perf_counter()
             search = TextSearch(store, Filters.of({"text": text, "since": "2d"}), of_project=False)
-            hits, whole = search.hits()
+            found = search.hits()
             elapsed.append(time.perf_counter() - began)
             processor.append(_processor() - used)
         yield {
             "what": what,
-            "hits": f"{len(hits)}{'' if whole else ' of more'}",
+            "hits": f"{len(found.hits)}{' of more' if found.more else ''}",
             "elapsed": statistics.median(elapsed[1:]),
             "processor": statistics.median(processor[1:]),
         }

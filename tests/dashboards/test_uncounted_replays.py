@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T0 = datetime.now(timezone.utc).replace(microsecond=0) - timedelta(hours=1)
 OWN, WHOLLY, AT_ITS_ROOT, KILLED = (letter * 32 for letter in "abcd")
 KIND: Final = {"mast.run.kind": "replay"}
-ARRIVALS: Final = frozenset({"arrival", "spans_over_time", "table_sizes"})
+ARRIVALS: Final = frozenset({"arrival", "searched", "spans_over_time", "table_sizes"})
 """Queries on spans as they arrive and are stored, whatever run they belong to."""
 NAMED: Final = frozenset({"run", "run_spans", "run_tree", "runs_of_group"})
 """Queries on one run that is named, and ids with which a list is narrowed."""

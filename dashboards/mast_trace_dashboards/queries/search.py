@@ -81,16 +81,23 @@ SELECT * FROM (
     AND TraceId >= {{first:String}} AND ({{last:String}} = '' OR TraceId < {{last:String}})
     AND {NARROWED} AND {_OF_PROGRAMS}
     AND Place > 0
-  LIMIT {{limit:UInt32}}
+  LIMIT greatest({{found:UInt32}}, {{limit:UInt32}})
 )
-ORDER BY Timestamp DESC, TraceId, SpanId""",
+ORDER BY Timestamp DESC, TraceId, SpanId
+LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
     params={
         **RANGE,
         "text": Param("String", "", "the text to find; case does not matter"),
         "services": Param("Array(String)", [], "service names; none means all"),
         **_SHARE,
         **_NARROWING,
-        "limit": Param("UInt32", 50, "most rows to return; the engine stops at them"),
+        "found": Param(
+            "UInt32", 0, "hits at which the engine stops, of which the newest are returned"
+        ),
+        "limit": Param(
+            "UInt32", 50, "most rows to return; the engine stops at them unless `found` is more"
+        ),
+        "offset": Param("UInt32", 0, "rows to leave out before"),
     },
     columns={
         "Project": Column("String"),
@@ -107,6 +114,16 @@ ORDER BY Timestamp DESC, TraceId, SpanId""",
     },
     wishes=SETTINGS,
     wishes_with="word",
+)
+
+SEARCHED: Final = Query(
+    name="searched",
+    meaning="The number of spans of a time: what a search has to read without an index.",
+    template="""
+SELECT count() AS Spans FROM otel_traces
+WHERE Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}""",
+    params={**RANGE},
+    columns={"Spans": Column("UInt64")},
 )
 
 SEARCH_COUNT: Final = Query(

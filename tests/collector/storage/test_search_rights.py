@@ -51,7 +51,7 @@ def found(store: Store) -> list[int]:
         len(QUERIES["search"].run(store, text=TEXT)),
         len(QUERIES["search"].run(store, text=TEXT, **narrowing(TEXT))),
         len(Reading(store, idle=60.0).search(TEXT, "", 10)["runs"]),
-        len(search.hits()[0]),
+        len(search.hits().hits),
         search.count().runs,
         len(RunList(store, idle=60.0).page(filters).rows),
     ]

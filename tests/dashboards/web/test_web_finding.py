@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -282,6 +283,30 @@ class TestSearch:
         assert "12 spans of 3 runs have the text." in page
         monkeypatch.setattr(text_search, "COUNTED_SECONDS", -1.0)
         assert "At least 0 spans of 0 runs" in client.get("/search?text=said&since=3d").text
+
+    def test_older_hits_have_pages(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of few spans the newest hits are shown first, and every hit on one page."""
+        monkeypatch.setattr(text_search, "MOST_HITS", 5)
+        address, seen, moments = "/search?text=said&since=3d", [], []
+        for number in range(3):
+            page = client.get(address).text
+            assert "12 spans of 3 runs have the text." in page
+            listed = page.split('<ol class="hits">')[1].split("</ol>")[0]
+            seen += re.findall(r'href="([^"]+)"', listed)
+            moments += re.findall(r"[\d-]+ [\d:]+ UTC", listed)
+            older = re.search(r'href="([^"]+)" rel="next"', page)
+            assert (older is None) == (number == 2)
+            if older:
+                address = older[1].replace("&amp;", "&")
+        assert len(set(seen)) == len(seen) == 12
+        assert moments == sorted(moments, reverse=True)
+        assert "no further spans" in client.get("/search?text=said&since=3d&page=9").text
+        monkeypatch.setattr(text_search, "READ_WHOLE", 11)
+        page = client.get("/search?text=said&since=3d").text
+        assert "the first that were found are shown" in page
+        assert 'rel="next"' not in page
 
     def test_the_last_day_is_searched_without_a_time(self, client: TestClient) -> None:
         assert "12 spans have the text" in client.get("/search?text=said").text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
@@ -19,7 +19,7 @@ from mast_trace_dashboards.web.finding.groups import groups, without_groups
 from mast_trace_dashboards.web.finding.queue_view import agreement_as_it_grows, queue
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
-from mast_trace_dashboards.web.finding.text_search import TextSearch
+from mast_trace_dashboards.web.finding.text_search import Found, TextSearch
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.finding.run_list import RunList
     from mast_trace_dashboards.web.loaded_run import LoadedRun
     from mast_trace_judge.study.fit_gain import FitOffer
+
+_NOTHING: Final = Found([], more=False, newest=True)
 
 
 class FindingPages(StoredPages):
@@ -94,16 +96,18 @@ class FindingPages(StoredPages):
         filters = Filters.of(request.query_params)
         of_project = visitor_of(request).project is not None
         asked = TextSearch(self._store, filters, of_project=of_project)
-        hits, whole_count = await asyncio.to_thread(asked.hits) if filters.text else ([], True)
+        found = await asyncio.to_thread(asked.hits) if filters.text else _NOTHING
+        whole = not found.more and not filters.number
         values = {
             "filters": filters,
-            "hits": hits,
-            "whole": whole_count,
+            "found": found,
+            "hits": found.hits,
+            "whole": whole,
             "count": asked.count,
             "ages": AGES,
             "strange": [each for each in filters.strange({}) if each.filter in ("since", "until")],
         }
-        if whole_count:
+        if whole:
             return self._html(request, "search.html", **values)
         return streamed(self._templates, request, "search.html", values)
 

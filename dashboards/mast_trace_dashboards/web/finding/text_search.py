@@ -16,13 +16,15 @@ from mast_trace_dashboards.queries.search import PASSAGE
 from mast_trace_dashboards.web.rows import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.filters import Filters
 
 MOST_HITS: Final = 50
 """Most hits that are shown."""
+READ_WHOLE: Final = 100_000
+"""Most spans of a time of which all hits are looked at, so that the newest are shown, and pages of older ones."""
 COUNTED_SECONDS: Final = 8.0
 """Seconds after which counting ends before all runs are counted."""
 _DIGITS: Final = "0123456789abcdef"
@@ -61,6 +63,22 @@ class Hit:
 
 
 @dataclass(frozen=True)
+class Found:
+    """Hits of a search.
+
+    Attributes:
+        hits: newest first.
+        more: whether there are further ones.
+        newest: whether no other hit is newer, but for those of the pages before. Otherwise they are the first that
+            were found.
+    """
+
+    hits: list[Hit]
+    more: bool
+    newest: bool
+
+
+@dataclass(frozen=True)
 class Counted:
     """The number of spans and runs with the text; at least these, if it is not ``done``."""
 
@@ -82,6 +100,7 @@ class TextSearch:
         self._store = store
         self._text = filters.text
         self._of_project = of_project
+        self._page = filters.number
         given = filters.parameters()
         self._given: dict[str, Any] = {
             "text": filters.text,
@@ -95,13 +114,19 @@ class TextSearch:
         """The patterns that the index is asked for; none without an index, or where it cannot help."""
         return narrowed(self._store, self._text)
 
-    def hits(self) -> tuple[list[Hit], bool]:
-        """Return the hits that were found first, newest first, and whether there are no more.
+    def hits(self) -> Found:
+        """Return the newest hits of a page in a time of few spans; of more spans those that were found first.
 
         Raises:
             StorageError: the database does not answer.
         """
         asked = QUERIES["search_hits"]
+        times = {name: self._given[name] for name in ("since", "until") if name in self._given}
+        size = QUERIES["searched"].one(self._store, **times)
+        if size is not None and size["Spans"] <= READ_WHOLE:
+            place = {"limit": MOST_HITS + 1, "offset": self._page * MOST_HITS}
+            given = {**self._given, **self._narrowing, **place}
+            return self._found(asked.run(self._store, **given, found=READ_WHOLE), newest=True)
         rows: list[dict[str, Any]] = []
         if self._narrowing:
             # Words of a frequent text are in too many places for an index, but a small share has enough of them.
@@ -109,7 +134,11 @@ class TextSearch:
         if len(rows) <= MOST_HITS:
             given = {**self._given, **self._narrowing}
             rows = asked.run(self._store, **given, limit=MOST_HITS + 1)
-        return [self._hit(row) for row in rows[:MOST_HITS]], len(rows) <= MOST_HITS
+        return self._found(rows, newest=len(rows) <= MOST_HITS)
+
+    def _found(self, rows: Sequence[Mapping[str, Any]], *, newest: bool) -> Found:
+        shown = [self._hit(row) for row in rows[:MOST_HITS]]
+        return Found(shown, more=len(rows) > MOST_HITS, newest=newest)
 
     def count(self) -> Counted:
         """Return the number of hits, counted run by run until `COUNTED_SECONDS` have passed.
