@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 READS = {
     *("list_runs", "search_runs", "get_run", "list_steps", "get_step", "get_step_input"),
-    *("list_patterns", "get_pattern"),
+    *("list_patterns", "get_pattern", "get_profile"),
     *("compare_runs", "list_queries", "run_query", "list_failure_modes"),
 }
 WRITES = {"label_run", "record_outcome", "acknowledge_pattern"}
@@ -333,6 +333,8 @@ class TestHTTP:
             calls = [{"run": run, "step": 0} for run in (RUN, THEIR_RUN)]
         elif name == "compare_runs":
             calls = [{"run": RUN, "other": THEIR_RUN}, {"run": RUN, "other": SECOND}]
+        elif name == "get_profile":
+            calls = [{"service": f"{word}-service"} for word in ("plain", CANARY, "no")]
         elif name == "search_runs":
             calls = [{"text": CANARY}, {"text": "shared text"}]
         elif name == "run_query":
