@@ -113,7 +113,7 @@ def show(
 
     Example: `mast-trace patterns show 4f2a`
     """
-    given = {"since": parse_time(since)} if since else {}
+    given: dict[str, Any] = {"since": parse_time(since)} if since else {}
     with open_store(url, data_dir, config) as store:
         found = find_pattern(store, pattern, project=project, **given)
         cost = QUERIES["cost_totals"].one(
