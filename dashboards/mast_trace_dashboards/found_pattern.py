@@ -93,6 +93,14 @@ def find_pattern(
     return FoundPattern(row, runs, newest[0]["TraceId"] if newest else "")
 
 
+def cost_of(store: Store, found: FoundPattern) -> Mapping[str, Any]:
+    """Return the row of `cost_totals` on a pattern's newest runs; empty if there are none."""
+    only = [run["TraceId"] for run in found.runs]
+    if not only:  # The query takes no ids for all runs.
+        return {}
+    return QUERIES["cost_totals"].one(store, only=only, projects=[found.row["Project"]]) or {}
+
+
 def set_state(
     store: Store,
     name: str,
