@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PROGRAM: Final = "YOUR COMMAND"
 """Stands for the program that made the runs."""
+LISTER: Final = "mast-trace patterns list"
+"""The command that lists patterns."""
 _RUNS: Final = 20
 _MOST: Final = 10_000
 
@@ -64,7 +66,12 @@ class FoundPattern:
 
 
 def find_pattern(
-    store: Store, name: str, *, project: str | None = None, **given: Any
+    store: Store,
+    name: str,
+    *,
+    project: str | None = None,
+    lister: str = LISTER,
+    **given: Any,
 ) -> FoundPattern:
     """Return a pattern by its id or the beginning of it.
 
@@ -72,17 +79,26 @@ def find_pattern(
         store: the database; one project's, if only that may be seen.
         name: the id, or its beginning.
         project: only this project's.
+        lister: the command or the tool by which the asker lists patterns, for the error.
         given: further parameters of the query `patterns`.
 
     Raises:
         NotFound: there is none.
         ConfigurationError: several ids begin so.
     """
-    row = _row(store, name.strip().lower(), project, given)
+    row = _row(store, name.strip().lower(), project, given, lister)
     owners = {"projects": [row["Project"]]}
     runs = QUERIES["pattern_runs"].run(store, pattern=row["PatternId"], limit=_RUNS, **owners)
     newest = newest_runs(store, outcomes=["success"], services=row["Services"], limit=1, **owners)
     return FoundPattern(row, runs, newest[0]["TraceId"] if newest else "")
+
+
+def cost_of(store: Store, found: FoundPattern) -> Mapping[str, Any]:
+    """Return the row of `cost_totals` on a pattern's newest runs; empty if there are none."""
+    only = [run["TraceId"] for run in found.runs]
+    if not only:  # The query takes no ids for all runs.
+        return {}
+    return QUERIES["cost_totals"].one(store, only=only, projects=[found.row["Project"]]) or {}
 
 
 def set_state(
@@ -94,31 +110,40 @@ def set_state(
     version: str = "",
     note: str = "",
     project: str | None = None,
+    lister: str = LISTER,
 ) -> PatternState:
     """Record that a pattern is open, acknowledged or resolved; return what was stored.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        name: the pattern's id, or its beginning.
+        state: ``open``, ``acknowledged`` or ``resolved``.
+        author: who says so.
+        version: in which it is resolved; empty if unknown.
+        note: for people.
+        project: only this project's.
+        lister: as in `find_pattern`.
 
     Raises:
         NotFound: there is no such pattern.
         ConfigurationError: several ids begin with ``name``, or the state cannot be given.
         StorageError: the database does not accept it.
     """
-    row = _row(store, name.strip().lower(), project, {})
+    row = _row(store, name.strip().lower(), project, {}, lister)
     made = PatternState(row["Project"], row["PatternId"], state, author, version.strip(), note)
     save_state(store, made)
     return made
 
 
 def _row(
-    store: Store, name: str, project: str | None, given: Mapping[str, Any]
+    store: Store, name: str, project: str | None, given: Mapping[str, Any], lister: str
 ) -> Mapping[str, Any]:
     projects = {"projects": [project]} if project is not None else {}
     asked: dict[str, Any] = {"min_runs": 1, "limit": _MOST, **projects, **given}
     rows = QUERIES["patterns"].run(store, **asked)
     found = [row for row in rows if name and row["PatternId"].startswith(name)]
     if not found:
-        raise NotFound(
-            f"no pattern's id begins with {name!r}; `mast-trace patterns list` shows them"
-        )
+        raise NotFound(f"no pattern's id begins with {name!r}; `{lister}` shows them")
     if len(found) > 1:
         shown = ", ".join(
             f"{row['PatternId']} of {row['Project'] or 'no project'}" for row in found[:5]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
@@ -113,6 +114,20 @@ def confirmed(row: Mapping[str, Any]) -> str:
     if not row["Replayed"]:
         return "no run was replayed"
     return f"{row['Confirmed']:,} of {row['Replayed']:,} replayed runs"
+
+
+def cost(row: Mapping[str, Any], found: Mapping[str, Any], priced: int) -> str:
+    """Return the cost of its newest runs.
+
+    Args:
+        row: of the query `patterns`.
+        found: the row of `cost_totals` on these runs; empty if unknown.
+        priced: number of these runs.
+    """
+    if not found.get("Calls"):
+        return "unknown: its newest runs record no tokens of model calls"
+    whose = f"the newest {priced:,} of its runs" if row["Runs"] > priced else "its runs"
+    return f"{cost_words(found['Cost'], found['UnpricedCalls'])} in {whose}"
 
 
 def text(row: Mapping[str, Any]) -> str:

@@ -21,8 +21,16 @@ class NotFound(MastTraceError):
     """The requested object does not exist."""
 
 
-def resolve_run(store: Store, name: str, project: str | None = None) -> str:
+def resolve_run(
+    store: Store, name: str, project: str | None = None, *, lister: str = "mast-trace runs"
+) -> str:
     """Return the id of the run that ``name`` refers to: an id, the beginning of one, or ``last``.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        name: of the run.
+        project: only this project's.
+        lister: the command or the tool by which the asker lists runs, for the error.
 
     Raises:
         NotFound: there is no such run.
@@ -35,7 +43,7 @@ def resolve_run(store: Store, name: str, project: str | None = None) -> str:
         return str(newest[0]["TraceId"])
     found = find_run(store, name, project=project) if name else []
     if not found:
-        raise NotFound(f"no run's id begins with {name!r}; `mast-trace runs` lists them")
+        raise NotFound(f"no run's id begins with {name!r}; `{lister}` lists them")
     exact = name.strip().lower()
     if len(found) > 1 and exact not in found:
         shown = ", ".join(found[:5])

@@ -82,6 +82,19 @@ def service_profile(
     return ServiceProfile(service, version, measured(runs), len(rows) - len(runs), more)
 
 
+def left_out(
+    store: Store, service: str, *, since: datetime | None = None, project: str | None = None
+) -> int:
+    """Return the number of a service's runs, of all versions, whose spans retention has left out."""
+    rows = QUERIES["left_out"].run(
+        store,
+        services=[service],
+        projects=[project] if project else [],
+        **({"since": since} if since else {}),
+    )
+    return sum(int(row["Runs"]) for row in rows)
+
+
 def service_names(store: Store, **given: Any) -> list[str]:
     """Return the services that have runs, the most frequent first."""
     rows = QUERIES["filter_values"].run(store, **given)

@@ -15,7 +15,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_patterns import details, listing
-from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
 from mast_trace_dashboards.pattern_words import naming_problems
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
@@ -113,18 +113,16 @@ def show(
 
     Example: `mast-trace patterns show 4f2a`
     """
-    given = {"since": parse_time(since)} if since else {}
+    given: dict[str, Any] = {"since": parse_time(since)} if since else {}
     with open_store(url, data_dir, config) as store:
         found = find_pattern(store, pattern, project=project, **given)
-        cost = QUERIES["cost_totals"].one(
-            store, only=[run["TraceId"] for run in found.runs], projects=[found.row["Project"]]
-        )
+        cost = cost_of(store, found)
     if as_json:
         commands = [{"effect": effect, "command": line} for effect, line in found.commands]
         told = {"pattern": found.row, "runs": found.runs, "cost": cost, "commands": commands}
         print_json(told)
     else:
-        for part in details(found, cost or {}):
+        for part in details(found, cost):
             console().print(part)
 
 

@@ -11,8 +11,10 @@ from rich.table import Table
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.separation_words import nothing_separates
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
+from mast_trace_dashboards.team_profile import service_names
 from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
@@ -48,14 +50,19 @@ def separate(
 
     Example: `mast-trace patterns separate --service shop --since 7d`
     """
-    rows = _ask("separating_actions", service, since, limit, project, (url, data_dir, config))
+    given = _given(service, since, project)
+    reasons: list[str] = []
+    with open_store(url, data_dir, config) as store:
+        rows = QUERIES["separating_actions"].run(store, limit=limit, **given)
+        if not rows and not as_json:
+            services = service_names(store, projects=given["projects"]) if service else []
+            counts = QUERIES["known_outcomes"].run(store, **given)
+            reasons = nothing_separates(service or (), services, counts)
     if as_json:
         print_json(rows)
     elif not rows:
-        warn(
-            "No service has failed and successful runs of recorded outcomes that differ in their actions. "
-            "Record outcomes by `mast_trace.record_outcome` or `mast-trace outcome`."
-        )
+        for reason in reasons:
+            warn(reason)
     else:
         table = _table(
             "SERVICE", "AGENT AND ACTION", "FAILED RUNS", "SUCCESSFUL RUNS", "OCHIAI", "P"
@@ -147,17 +154,16 @@ def _ask(
     project: str | None,
     where: tuple[Any, Any, Any],
 ) -> list[Mapping[str, Any]]:
-    given = {"since": parse_time(since)} if since else {}
     with open_store(*where) as store:
-        return list(
-            QUERIES[name].run(
-                store,
-                services=list(service or ()),
-                projects=[project] if project else [],
-                limit=limit,
-                **given,
-            )
-        )
+        return list(QUERIES[name].run(store, limit=limit, **_given(service, since, project)))
+
+
+def _given(service: Sequence[str] | None, since: str | None, project: str | None) -> dict[str, Any]:
+    return {
+        "services": list(service or ()),
+        "projects": [project] if project else [],
+        **({"since": parse_time(since)} if since else {}),
+    }
 
 
 def _table(*names: str) -> Table:

@@ -23,10 +23,9 @@ from mast_trace_dashboards.profile_words import (
     side_words,
     value_words,
 )
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.team_gaps import team_gaps
-from mast_trace_dashboards.team_profile import MOST_RUNS, service_names, service_profile
+from mast_trace_dashboards.team_profile import MOST_RUNS, left_out, service_names, service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +83,7 @@ def profile(
     gaps: list[Gap] = []
     with open_store(url, data_dir, config) as store:
         chosen = service or _only_service(store, project)
+        begun = parse_time(since) if since else None
         shown = console(stderr=True)
         with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
             reading = progress.add_task("Reading runs", total=None)
@@ -97,12 +97,12 @@ def profile(
                 store,
                 chosen,
                 version=version,
-                since=parse_time(since) if since else None,
+                since=begun,
                 project=project,
                 most=runs,
                 tell=tell,
             )
-        missing = _left_out(store, chosen, since, project)
+        missing = left_out(store, chosen, since=begun, project=project)
     if not found.profile.runs and not found.unread:
         raise NotFound(
             f"{chosen} has no such finished runs; `mast-trace runs` lists those that exist"
@@ -119,16 +119,6 @@ def profile(
             f"retention left out the spans of {missing:,} successful runs of this time, which are not "
             "measured: failures weigh more here than among all runs (`mast-trace retain --left-out`)"
         )
-
-
-def _left_out(store: Store, service: str, since: str | None, project: str | None) -> int:
-    rows = QUERIES["left_out"].run(
-        store,
-        services=[service],
-        projects=[project] if project else [],
-        **({"since": parse_time(since)} if since else {}),
-    )
-    return sum(int(row["Runs"]) for row in rows)
 
 
 def _only_service(store: Store, project: str | None) -> str:

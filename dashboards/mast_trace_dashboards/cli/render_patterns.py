@@ -8,7 +8,6 @@ from rich.table import Table
 
 from mast_trace_dashboards import pattern_words as words
 from mast_trace_dashboards.cli.output import plain
-from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
@@ -112,9 +111,5 @@ def _facts(
     yield "services", ", ".join(row["Services"])
     yield "versions", ", ".join(row["Versions"]) or "none stated"
     yield "tokens", f"{row['Tokens']:,} in its runs"
-    if cost.get("Calls"):
-        whose = f"the newest {priced:,} of its runs" if row["Runs"] > priced else "its runs"
-        yield "cost", f"{cost_words(cost['Cost'], cost['UnpricedCalls'])} in {whose}"
-    else:
-        yield "cost", "unknown: its newest runs record no tokens of model calls"
+    yield "cost", words.cost(row, cost, priced)
     yield "confirmed", words.confirmed(row)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 _PAGE: Final = 50
+_LISTER: Final = "list_patterns"
 
 
 def patterns_of(store: Store, since: str, state: str, service: str, first: int) -> Any:
@@ -38,7 +39,7 @@ def pattern_of(store: Store, name: str) -> Any:
         NotFound: there is none.
         ConfigurationError: several ids begin so.
     """
-    found = find_pattern(store, name)
+    found = find_pattern(store, name, lister=_LISTER)
     runs = [
         {
             "run": run["TraceId"],
@@ -59,7 +60,7 @@ def acknowledge(store: Store, name: str, author: str, note: str) -> Any:
         NotFound: there is no such pattern.
         ConfigurationError: several ids begin so, or the note is too long.
     """
-    made = set_state(store, name, "acknowledged", author, note=note)
+    made = set_state(store, name, "acknowledged", author, note=note, lister=_LISTER)
     return {"recorded": made.state, "pattern": made.pattern, "by": made.author}
 
 

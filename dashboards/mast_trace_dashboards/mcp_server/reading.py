@@ -167,7 +167,8 @@ class Reading:
         Raises:
             NotFound: there is none.
         """
-        found = find_run(self._store, resolve_run(self._store, name), idle=self._idle)
+        run = resolve_run(self._store, name, lister="list_runs")
+        found = find_run(self._store, run, idle=self._idle)
         if found is None:
             raise NotFound(f"there is no run {name}")
         return found

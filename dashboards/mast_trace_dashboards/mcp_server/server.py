@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from mcp.server.mcpserver import Context, MCPServer
-
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
+from mast_trace_dashboards.mcp_server.plain_server import PlainServer
 from mast_trace_dashboards.mcp_server.tools import ReadingTools, WritingTools, add_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from mcp.server.mcpserver import Context, MCPServer
 
     from mast_trace_collector.storage import Store
 
@@ -58,7 +59,7 @@ def server_for(
         idle: seconds after which a run without a root counts as finished.
     """
     with _logging_as_it_is():
-        server: MCPServer[Any] = MCPServer(
+        server = PlainServer(
             "mast-trace",
             title="mast-trace",
             instructions=_INSTRUCTIONS,

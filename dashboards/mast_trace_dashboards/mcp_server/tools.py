@@ -16,6 +16,7 @@ from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_dashboards.mcp_server import reading
 from mast_trace_dashboards.mcp_server.answers import fenced
 from mast_trace_dashboards.mcp_server.patterns import acknowledge, pattern_of, patterns_of
+from mast_trace_dashboards.mcp_server.profiles import profile_of
 from mast_trace_dashboards.mcp_server.reading import Reading
 from mast_trace_dashboards.mcp_server.writing import label_run as save_label
 from mast_trace_dashboards.mcp_server.writing import set_outcome
@@ -141,6 +142,20 @@ class ReadingTools:
     ) -> Any:
         """Return a pattern with its newest runs and the commands that confirm it or plant it."""
         return pattern_of(self._store_of(ctx), pattern)
+
+    def get_profile(
+        self,
+        ctx: Context[Any, Any],
+        service: Annotated[str, Field(description="Name of the service.")],
+        version: Annotated[str, Field(description="Only runs of this version.")] = "",
+        since: Since = "",
+    ) -> Any:
+        """Measure on the newest 100 runs how multi-agent a service is: who uses whose words, what talk costs.
+
+        `by_chance` is what a team without that trait reaches: compare it with the interval. Below 20 runs nothing
+        is measured, and there is no total score. It takes seconds.
+        """
+        return profile_of(self._store_of(ctx), service, version, since)
 
     def list_queries(self, ctx: Context[Any, Any]) -> Any:  # noqa: ARG002  # every tool has it
         """List the named queries: trends, shares of failure modes, costs, alerts, ingestion."""

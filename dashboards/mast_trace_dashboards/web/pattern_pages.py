@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards import pattern_words
-from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.web.counted import Counted, Counts
@@ -110,11 +110,13 @@ class PatternPages(StoredPages):
     async def pattern(self, request: Request) -> Response:
         """Answer with one pattern, its runs and the commands that go on from it."""
         found = await asyncio.to_thread(self._pattern, request.path_params["pattern"])
+        cost = await asyncio.to_thread(cost_of, self._store, found)
         return self._html(
             request,
             "pattern.html",
             found=found,
             row=found.row,
+            cost=pattern_words.cost(found.row, cost, len(found.runs)),
             modes=FAILURE_MODES,
             words=pattern_words,
         )

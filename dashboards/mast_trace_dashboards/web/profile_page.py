@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards import experiment_words, profile_words
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.team_profile import MOST_RUNS, ServiceProfile, service_profile
+from mast_trace_dashboards.team_profile import (
+    MOST_RUNS,
+    ServiceProfile,
+    left_out,
+    service_profile,
+)
 from mast_trace_dashboards.web.team_variants import COLUMNS, team_variants
 from mast_trace_judge.multi_agent.gap import LEAST
 
@@ -45,16 +50,15 @@ class ProfilePage:
         version = query.get("version", "")
         versions = QUERIES["teams_by_version"].run(self._store, services=[service], limit=_VERSIONS)
         if version:
-            gone = [row["LeftOut"] for row in versions if row["Version"] == version]
+            gone = sum(row["LeftOut"] for row in versions if row["Version"] == version)
         else:
-            left_out = QUERIES["left_out"].run(self._store, services=[service])
-            gone = [row["Runs"] for row in left_out]
+            gone = left_out(self._store, service)
         return {
             "services": services,
             "service": service,
             "version": version,
             "versions": versions if service else [],
-            "left_out": sum(gone),
+            "left_out": gone,
             "variants": lambda: team_variants(self._store, service),
             "variant_columns": COLUMNS,
             "experiment_words": experiment_words,

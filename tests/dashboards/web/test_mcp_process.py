@@ -40,6 +40,8 @@ class TestWriting:
             assert (
                 "no failure mode" in ask(server, "label_run", run=RUN, modes=["9"]).content[0].text
             )
+            wrong = ask(server, "label_run", run=RUN, modes="2.6").content[0].text
+            assert "`modes` must be a list, in which each item is a string (codes such" in wrong
             asked(server, "record_outcome", run=RUN, outcome="success", reason="checked")
             summary = run_summary(store, RUN)
             assert summary

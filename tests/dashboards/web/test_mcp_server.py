@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 READS = {
     *("list_runs", "search_runs", "get_run", "list_steps", "get_step", "get_step_input"),
-    *("list_patterns", "get_pattern"),
+    *("list_patterns", "get_pattern", "get_profile"),
     *("compare_runs", "list_queries", "run_query", "list_failure_modes"),
 }
 WRITES = {"label_run", "record_outcome", "acknowledge_pattern"}
@@ -224,7 +224,8 @@ class TestReading:
     @pytest.mark.parametrize(
         ("name", "arguments", "text"),
         [
-            ("get_run", {"run": "nonsense"}, "no run's id begins with"),
+            ("get_run", {"run": "nonsense"}, "`list_runs` lists them"),
+            ("get_pattern", {"pattern": "zz"}, "`list_patterns` shows them"),
             ("get_step", {"run": SECOND, "step": 99}, "its steps are 0 to 2"),
             ("list_steps", {"run": SECOND, "first": 99}, "its steps are 0 to 2"),
             ("get_step_input", {"run": SECOND, "step": 99}, "its steps are 0 to 2"),
@@ -253,11 +254,26 @@ class TestReading:
                 "since is of type DateTime",
             ),
             ("run_query", {"name": "run", "parameters": {"run": None}}, "run is of type String"),
-            ("list_steps", {"run": SECOND, "first": 10**30}, "less than or equal"),
+            ("list_steps", {"run": SECOND, "first": 10**30}, "from 0 to 1,000,000,000 (number of"),
             ("list_runs", {"since": "soon"}, "cannot read the time"),
             ("list_runs", {"after": "nonsense"}, "there is no page"),
             ("search_runs", {"text": "  "}, "empty"),
-            ("list_runs", {"limit": 0}, "limit"),
+            ("list_runs", {"limit": 0}, "`limit` must be a whole number from 1 to 100."),
+            ("list_runs", {"limit": "many"}, "`limit` must be a whole number from 1 to 100."),
+            ("list_runs", {"service": 5}, "`service` must be a string."),
+            (
+                "list_runs",
+                {"outcome": "bad"},
+                '`outcome` must be "", "success", "failure" or "unknown".',
+            ),
+            (
+                "compare_runs",
+                {},
+                "Wrong arguments of compare_runs: `run`, which is missing, must be a string (the run's id",
+            ),
+            ("compare_runs", {"run": RUN}, "of compare_runs: `other`, which is missing, must be a"),
+            ("get_step", {"run": RUN, "step": -1}, "`step` must be a whole number of at least 0 ("),
+            ("run_query", {"name": "runs", "parameters": 3}, "`parameters` must be an object ("),
             ("label_run", {"run": RUN}, "Unknown tool"),
         ],
     )
@@ -270,7 +286,10 @@ class TestReading:
 
         answer = asyncio.run(call())
         assert answer.is_error
-        assert text in answer.content[0].text
+        said = answer.content[0].text
+        assert text in said
+        assert "pydantic" not in said
+        assert "`mast-trace" not in said
 
 
 class View:
@@ -348,6 +367,8 @@ class TestHTTP:
             calls = [{"run": run, "step": 0} for run in (RUN, THEIR_RUN)]
         elif name == "compare_runs":
             calls = [{"run": RUN, "other": THEIR_RUN}, {"run": RUN, "other": SECOND}]
+        elif name == "get_profile":
+            calls = [{"service": f"{word}-service"} for word in ("plain", CANARY, "no")]
         elif name == "search_runs":
             calls = [{"text": CANARY}, {"text": "shared text"}]
         elif name == "run_query":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from datetime import timedelta
+from decimal import Decimal
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -13,13 +15,15 @@ from rich.console import Console
 from starlette.testclient import TestClient
 from stores import new_store
 
+from mast_trace_dashboards import pattern_words as words
 from mast_trace_dashboards.cli.render_patterns import details, listing
-from mast_trace_dashboards.found_pattern import find_pattern
+from mast_trace_dashboards.found_pattern import cost_of, find_pattern
 from mast_trace_dashboards.mcp_server.patterns import patterns_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.unnamed import STAGE
+from mast_trace_judge.pricing import OwnPrice, store_prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +114,48 @@ def test_a_pattern_shows_its_runs_and_takes_a_state(view: TestClient, store: Sto
     wrong = view.post(f"/patterns/{name}/state", data={**sent, "state": "done"}, headers=same_site)
     assert wrong.status_code == 400
     assert view.get("/patterns/ffffffffffffffff").status_code == 404
+
+
+def test_a_pattern_shows_the_cost_of_its_newest_runs(view: TestClient, store: Store) -> None:
+    """The page says what `mast-trace patterns show` says; a price that is unknown is no price of 0."""
+    found = find_pattern(store, QUERIES["patterns"].run(store)[0]["PatternId"])
+
+    def cost() -> str:
+        return words.cost(found.row, cost_of(store, found), 4)
+
+    assert cost() == "unknown: its newest runs record no tokens of model calls"
+    _add_call(store, 1, "nobody-knows")
+    assert cost() == "unknown in its runs"
+    _add_call(store, 2, "own")
+    _add_call(store, 9, "own")  # It does not show the pattern.
+    store_prices(store, {"own": OwnPrice(input=Decimal("1.5"), output=Decimal(6))})
+    told = "$1.50 and 1 call of unknown price in its runs"
+    page = view.get(f"/patterns/{found.row['PatternId']}").text
+    assert f"<dt>Cost</dt><dd>{told}</dd>" in page
+    assert "has the cost" not in page
+    table = Console(width=200, record=True, file=StringIO())
+    for part in details(found, cost_of(store, found)):
+        table.print(part)
+    assert told in table.export_text()
+    assert words.cost(found.row, cost_of(store, found), 3).endswith("in the newest 3 of its runs")
+    none = dataclasses.replace(found, runs=())
+    assert cost_of(store, none) == {}
+
+
+def _add_call(store: Store, run: int, model: str) -> None:
+    """Write a model call that reads a million tokens into a run."""
+    called = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
+    call = {
+        "TraceId": f"{run:032x}",
+        "SpanId": f"{run:08x}{9:08x}",
+        "ParentSpanId": f"{run:08x}{0:08x}",
+        "SpanName": "chat",
+        "Timestamp": NOW - timedelta(hours=run) + timedelta(milliseconds=5),
+        "Duration": 1000,
+        "ServiceName": "shop",
+        "SpanAttributes": {**called, "gen_ai.usage.input_tokens": "1000000"},
+    }
+    store.insert("otel_traces", [call])
 
 
 def test_a_name_stands_beside_the_title_with_its_model(view: TestClient, store: Store) -> None:
