@@ -80,7 +80,7 @@ def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
         (label,) = labels_of(store)
     assert (label.annotator, label.decisive_step, label.decisive_agent) == ("Who&When", 0, "Lead")
     assert (label.trace_id, label.outcome) == (found["runs"][0], "failure")
-    # What the store exports, and has, is not stored anew; what somebody has said since then is.
+    # A label that the store has is not stored anew; one that was changed since then is.
     out = tmp_path / "own.jsonl"
     assert empty.json("export", "--out", str(out))["runs"] == 1
     _, told, _ = empty("import", str(out))
