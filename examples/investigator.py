@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
@@ -61,5 +62,25 @@ def _as_tool(client: Client, tool: Tool) -> StructuredTool:
     )
 
 
+def main() -> None:
+    """Print the agent's answer about the run that the command line names."""
+    parser = argparse.ArgumentParser(
+        description="Ask a LangGraph agent, over mast-trace's MCP server, why a run failed.",
+        epilog="OPENAI_API_KEY is needed; OPENAI_BASE_URL and OPENAI_MODEL choose another model.",
+    )
+    parser.add_argument(
+        "run", nargs="?", default="last", help="the run's id, its beginning, or last (the default)"
+    )
+    run = parser.parse_args().run
+    if not os.environ.get("OPENAI_API_KEY"):
+        print(
+            "The agent asks a real model: set OPENAI_API_KEY (to any text, where OPENAI_BASE_URL is a "
+            "server of yours that wants no key).",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    print(asyncio.run(investigate(run)))
+
+
 if __name__ == "__main__":
-    print(asyncio.run(investigate(sys.argv[1] if len(sys.argv) > 1 else "last")))
+    main()

@@ -126,14 +126,22 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def demo() -> str:
-    """The output of `mast-trace demo`."""
+    """The output of `mast-trace demo`, which names each step on standard error when it is done."""
     pytest.importorskip("ag2", reason="the demo's programs need AG2 and LangGraph")
     pytest.importorskip("langgraph_supervisor", reason="the demo's programs need LangGraph")
     ended = subprocess.run(
         [*MAST_TRACE, "demo"], capture_output=True, text=True, check=False, timeout=300
     )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stderr == ""
+    begin, *ran, judged, replayed = ended.stderr.splitlines()
+    assert begin == "Receivers, database and judge have started."
+    assert len(ran) == len(EXPECTED)
+    assert all(
+        re.fullmatch(rf"\w+\.py [\w-]+ has run \({number} of 6\)\.", line)
+        for number, line in enumerate(ran, 1)
+    )
+    assert judged == "All 6 runs are judged."
+    assert replayed == "ag2_group_chat.py misread-price has been replayed."
     return ended.stdout
 
 

@@ -12,6 +12,7 @@ from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
 from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
 from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
+from mast_trace_collector.storage.unanswered import unanswered
 from mast_trace_collector.storage.unix_socket import SocketPoolManager
 
 if TYPE_CHECKING:
@@ -30,19 +31,7 @@ _ADVICE = {
     516: "user or password is wrong",
     497: "the user lacks a right that this needs",
 }
-
-_UNREACHABLE = {
-    "CERTIFICATE_VERIFY_FAILED": "the server's certificate is not trusted: name the file of its "
-    "authority by ?ca_cert=/absolute/path",
-    "CertificateError": "the server's certificate is for another name",
-    "WRONG_VERSION_NUMBER": "the server speaks no TLS there: ClickHouse's port for https is 8443, "
-    "and 8123 is without TLS",
-    "FileNotFoundError": "a file that the address names is not there",
-    "[X509": "a file that the address names is no certificate",
-    "PEM lib": "a file that the address names is no certificate",
-    "": "the server does not answer: is it running, and is this its HTTP address?",
-}
-"""The advice for each part of an error text."""
+"""The advice for each error code."""
 _PART = "while reading from part"
 _PART_ADVICE = (
     "a file of the database is damaged on disk: restore a backup, or stop what serves the database "
@@ -237,15 +226,9 @@ class Clients:
         advice = _ADVICE.get(getattr(error, "code", None) or 0, "")
         if not advice and _PART in text:
             advice = _PART_ADVICE
-        if not advice and not self._address.path and _unreachable(error):
-            advice = next(advice for part, advice in _UNREACHABLE.items() if part in text)
+        if not advice and not self._address.path and (told := unanswered(error, label)):
+            return conceal(told, self._address.url, self._address.dsn)
         return f"{label}: {text.strip()}" + (f" ({advice})" if advice else "")
-
-
-def _unreachable(error: Exception) -> bool:
-    from clickhouse_connect.driver.exceptions import OperationalError
-
-    return isinstance(error, OperationalError) and getattr(error, "code", None) is None
 
 
 def settable(settings: Mapping[str, Any], client: Client) -> dict[str, Any]:

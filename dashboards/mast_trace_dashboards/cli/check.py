@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.drafts import draft_of
+from mast_trace_dashboards.cli.check_reports import UNDECIDED, never_worse, write_report
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 WORSE: Final = 1
 """Exit status if a rate is higher than the baseline's."""
-UNDECIDED: Final = 3
-"""Exit status if nothing could have been found worse: nothing judged, no baseline, too few runs."""
 _AGE: Final = re.compile(r"\d+\s*[smhdw]")
 _VERSION: Final = "version:"
 _STYLES: Final = {"worse": "bold red", "undecided": "bold yellow", "not worse": "bold green"}
@@ -111,30 +109,32 @@ def check(
 
     The rates of failed runs and of each failure mode are compared by Fisher's exact test, corrected for
     their number. The exit status is 0 if none is higher, 1 if one is, and 3 if that could not have been
-    found: nothing was judged, there is no baseline, or so few runs could show nothing.
+    found: nothing was judged, there is no baseline, so few runs could show nothing, or the database
+    does not answer.
 
     Examples: `mast-trace check --baseline main --since 1h --junit check.xml` ·
     `mast-trace check --baseline 7d --since 1d --service shop --compare failures`
     """
-    wanted = _wanted(baseline, since, version, lookback, service or [], project)
-    unknown = sorted(set(mode or ()) - FAILURE_MODES.keys())
-    if unknown:
-        raise ConfigurationError(
-            f"MAST has no failure mode {', '.join(unknown)}: {', '.join(FAILURE_MODES)}"
+    with never_worse(junit_file, markdown_file):
+        wanted = _wanted(baseline, since, version, lookback, service or [], project)
+        unknown = sorted(set(mode or ()) - FAILURE_MODES.keys())
+        if unknown:
+            raise ConfigurationError(
+                f"MAST has no failure mode {', '.join(unknown)}: {', '.join(FAILURE_MODES)}"
+            )
+        with open_store(url, data_dir, config) as store:
+            sides = count_sides(store, wanted)
+        found = compare(
+            sides.old,
+            sides.new,
+            compared=rates.value,
+            modes=tuple(mode or ()),
+            level=level,
+            rise=rise,
         )
-    with open_store(url, data_dir, config) as store:
-        sides = count_sides(store, wanted)
-    found = compare(
-        sides.old,
-        sides.new,
-        compared=rates.value,
-        modes=tuple(mode or ()),
-        level=level,
-        rise=rise,
-    )
-    for path, write in ((junit_file, junit), (markdown_file, markdown)):
-        if path is not None:
-            _write(path, write(found, sides, wanted))
+        for path, write in ((junit_file, junit), (markdown_file, markdown)):
+            if path is not None:
+                write_report(path, write(found, sides, wanted))
     if as_json:
         print_json(_as_dict(found, sides, wanted))
     else:
@@ -167,14 +167,6 @@ def _wanted(
     if version == name:
         raise ConfigurationError(f"--version and --baseline are both {name}: nothing is compared")
     return Wanted(since=parse_time(lookback), version=name, **both)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        with draft_of(path) as draft:
-            draft.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _show(found: Comparison, sides: Sides, wanted: Wanted) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.table import Table
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mast_trace_collector.storage import Store
+
+
+_NONE: Final = {
+    "tool": "no agent has run a tool after a model call",
+    "mode": "no run shows a failure mode",
+}
+"""The reasons why a part has no rows, though there are model calls."""
 
 
 class Part(str, Enum):
@@ -122,7 +129,10 @@ def _show(total: dict[str, Any], rows: dict[str, list[dict[str, Any]]]) -> None:
     console().print(told)
     for part, found in rows.items():
         console().print()
-        console().print(_table(part, found))
+        if found:
+            console().print(_table(part, found))
+        else:
+            console().print(plain(f"{part}: {_NONE.get(part, 'no model calls')}."), soft_wrap=True)
     if total["UnpricedModels"]:
         names = ", ".join(total["UnpricedModels"])
         warn(f"no price is known of {names}; `own_prices` in [prices] gives one")

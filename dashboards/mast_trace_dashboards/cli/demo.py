@@ -6,6 +6,7 @@ import asyncio
 import logging
 import tempfile
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
-from mast_trace_dashboards.cli.output import console, print_json
+from mast_trace_dashboards.cli.output import console, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.show import as_dict
@@ -100,20 +101,36 @@ async def _play(
     starting = progress.add_task("Starting receivers, database and judge", total=1)
     running = await up.start()
     progress.update(starting, completed=1)
+    _tell(progress, "Receivers, database and judge have started.")
     playing = progress.add_task("Running agents", total=len(acts))
-    await script.play(running, acts, lambda _act: progress.advance(playing))
+    ended = count(1)
+
+    def has_run(act: script.Act) -> None:
+        progress.advance(playing)
+        _tell(progress, f"{act.program} {act.scenario} has run ({next(ended)} of {len(acts)}).")
+
+    await script.play(running, acts, has_run)
     judging = progress.add_task("Judging", total=len(acts))
     finished = await script.verdicts(
         up, acts, lambda judged: progress.update(judging, completed=judged)
     )
+    _tell(progress, f"All {len(acts)} runs are judged.")
     confirming = progress.add_task("Replaying one of them", total=last_act.REPLAYS)
+    replayed = script.featured(finished)
     await asyncio.to_thread(
         last_act.confirm,
         up.store,
-        script.featured(finished),
+        replayed,
         lambda state: progress.update(confirming, completed=state.replays),
     )
+    _tell(progress, f"{replayed.act.program} {replayed.act.scenario} has been replayed.")
     return running, finished
+
+
+def _tell(progress: Progress, done: str) -> None:
+    """Print a step that is done, where no bars move: silence would last until the end."""
+    if progress.disable:
+        warn(done)
 
 
 def _progress() -> Progress:

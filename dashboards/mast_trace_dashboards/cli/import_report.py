@@ -145,6 +145,9 @@ class ImportReport:
             f"{_number(len(done.runs), 'run')} read, {_number(done.spans, 'new span')} "
             f"and {_number(done.labels, 'label')} stored."
         )
+        if done.known_labels:
+            were = "was" if done.known_labels == 1 else "were"
+            line += f" {_number(done.known_labels, 'label')} {were} there already."
         if done.confirmations:
             line += f" {_number(done.confirmations, 'confirmation')} of replays taken over."
         console().print(plain(line))
@@ -156,6 +159,7 @@ class ImportReport:
             "runs": list(done.runs) if done else [],
             "spans": done.spans if done else 0,
             "labels": done.labels if done else 0,
+            "known_labels": done.known_labels if done else 0,
             "confirmations": done.confirmations if done else 0,
             "files": [
                 {

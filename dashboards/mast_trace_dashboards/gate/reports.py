@@ -18,6 +18,8 @@ from mast_trace_dashboards.gate.words import (
 from mast_trace_dashboards.printable import safe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace_dashboards.gate.counting import Sides, Wanted
     from mast_trace_judge.gate.comparison import Comparison
 
@@ -30,7 +32,7 @@ _MARKUP: Final = re.compile(r"[\\`*_{}\[\]()<>#+!|~@&\"':/=^$-]")
 
 def junit(found: Comparison, sides: Sides, wanted: Wanted) -> str:
     """Return the report as JUnit XML: one test case for the decision, one for each rate."""
-    cases = [_decision(found)]
+    cases = [_decision(headline(found) if found.status == "undecided" else "")]
     for measure in found.measures:
         case = ET.Element("testcase", classname=_SUITE, name=_xml(measure.name))
         counts = measure.counts
@@ -45,6 +47,15 @@ def junit(found: Comparison, sides: Sides, wanted: Wanted) -> str:
         else:
             ET.SubElement(case, "system-out").text = told
         cases.append(case)
+    return _suite(cases, "\n".join([headline(found), *facts(found, sides, wanted)]))
+
+
+def junit_without(reason: str) -> str:
+    """Return the report of a check that compared nothing: one test case, with an error."""
+    return _suite([_decision(reason)], reason)
+
+
+def _suite(cases: Sequence[ET.Element], told: str) -> str:
     suite = ET.Element(
         "testsuite",
         name=_SUITE,
@@ -55,7 +66,7 @@ def junit(found: Comparison, sides: Sides, wanted: Wanted) -> str:
     )
     suite.extend(cases)
     out = ET.SubElement(suite, "system-out")
-    out.text = _xml("\n".join([headline(found), *facts(found, sides, wanted)]))
+    out.text = _xml(told)
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
@@ -64,10 +75,10 @@ def junit(found: Comparison, sides: Sides, wanted: Wanted) -> str:
     )
 
 
-def _decision(found: Comparison) -> ET.Element:
+def _decision(problem: str) -> ET.Element:
     case = ET.Element("testcase", classname=_SUITE, name="decided")
-    if found.status == "undecided":
-        ET.SubElement(case, "error", type="undecided", message=_xml(headline(found)))
+    if problem:
+        ET.SubElement(case, "error", type="undecided", message=_xml(problem))
     return case
 
 
@@ -92,6 +103,11 @@ def markdown(found: Comparison, sides: Sides, wanted: Wanted) -> str:
         lines.append(f"| {' | '.join(map(_md, cells))} |")
     lines += ["", *(f"* {_md(each)}" for each in (*others, *facts(found, sides, wanted))), ""]
     return "\n".join(lines)
+
+
+def markdown_without(reason: str) -> str:
+    """Return the report of a check that compared nothing, in GitHub's Markdown."""
+    return f"### {_SUITE}: undecided\n\n{_md(f'Nothing was compared: {reason}')}\n"
 
 
 def _xml(text: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
+from mast_trace_dashboards.grafana.cost_rows import COST_ROWS
 from mast_trace_dashboards.grafana.panels import (
     NOT_EXAMINED,
     Panel,
@@ -17,9 +18,6 @@ from mast_trace_dashboards.grafana.panels import (
     stat,
     table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FAILING = Thresholds(warn=0.2, bad=0.5)
 _VIOLATING = Thresholds(warn=0.15, bad=0.3)
@@ -50,25 +48,6 @@ _ALERTS: Final = Panel(
         },
     },
 )
-
-_COST_COLUMNS: Final = "Key AS {}, Cost, CostAfter AS After, UnpricedCalls AS Unpriced"
-_DOLLARS: Final = (
-    field_override("Cost", unit="currencyUSD", decimals=4, noValue="unknown"),
-    field_override("After", unit="currencyUSD", decimals=4),
-)
-_COSTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Cost": {"unit": "currencyUSD", "noValue": "no price known"},
-    "UnpricedCalls": {"displayName": "Calls of unknown price"},
-    "CostAfter": {
-        "displayName": "Cost after the decisive step",
-        "unit": "currencyUSD",
-        "noValue": "none",
-    },
-    "TokensAfter": {"displayName": "Tokens after the decisive step"},
-    "RetryCost": {"displayName": "Cost of retries", "unit": "currencyUSD", "noValue": "none"},
-    "ResentTokens": {"displayName": "Context sent again"},
-}
-"""Numbers of one query, which takes seconds where many runs are in the range: one panel shows them all."""
 
 OVERVIEW: Final = Dashboard(
     uid="mast-overview",
@@ -170,42 +149,6 @@ OVERVIEW: Final = Dashboard(
                 ),
             ),
         ),
-        (
-            stat(
-                "Cost",
-                "Model calls of the runs in the range, in US dollars, without those whose price is "
-                "unknown: the number beside it; the setting own_prices gives one. After the decisive "
-                "step: calls that began after the step that decided the failure. Retries: calls with the "
-                "same input as the agent's previous call. Sent again: tokens of inputs that the agent's "
-                "previous call had read or written already, at most.",
-                sql("cost_totals", ", ".join(_COSTS)),
-                width=24,
-                overrides=tuple(field_override(name, **shown) for name, shown in _COSTS.items()),
-            ),
-        ),
-        (
-            table(
-                "Cost by agent",
-                "After: calls that began after the decisive step. Unpriced: calls of unknown price, "
-                "which the cost leaves out.",
-                sql("cost_by_agent", _COST_COLUMNS.format("Agent"), limit="50"),
-                width=8,
-                overrides=_DOLLARS,
-            ),
-            table(
-                "Cost by model",
-                "Likewise by model.",
-                sql("cost_by_model", _COST_COLUMNS.format("Model"), limit="50"),
-                width=8,
-                overrides=_DOLLARS,
-            ),
-            table(
-                "Cost by failure mode",
-                "Of the runs that show a mode; a run with several counts in each.",
-                sql("cost_by_mode", _COST_COLUMNS.format("Mode"), limit="50"),
-                width=8,
-                overrides=_DOLLARS,
-            ),
-        ),
+        *COST_ROWS,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,26 @@ def labels_of(store: Store, trace_id: str | None = None) -> list[HumanLabel]:
         {"trace": trace_id or ""},
     )
     return [label_of(row) for row in rows]
+
+
+def unstored(store: Store, labels: Sequence[HumanLabel]) -> list[HumanLabel]:
+    """Return those of some labels that are not the latest of their person in the store.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    if not labels:
+        return []
+    rows = store.query(
+        f"SELECT * FROM {TABLE} FINAL WHERE TraceId IN {{traces:Array(String)}}",  # noqa: S608  # a constant
+        {"traces": sorted({label.trace_id for label in labels})},
+    )
+    stored = {label_of(row) for row in rows}
+    return [label for label in labels if _as_stored(label) not in stored]
+
+
+def _as_stored(label: HumanLabel) -> HumanLabel:
+    return replace(label, annotator=label.annotator.strip(), modes=tuple(sorted(label.modes)))
 
 
 def label_of(row: Mapping[str, Any]) -> HumanLabel:

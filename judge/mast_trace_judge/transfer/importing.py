@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.store.confirmations import take_over
-from mast_trace_judge.store.labels import save_labels
+from mast_trace_judge.store.labels import save_labels, unstored
 from mast_trace_judge.transfer.export_spans import to_spans, trace_id_of_run
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
@@ -63,7 +63,8 @@ class Importer:
     Attributes:
         runs: ids of all runs that were given, in their order.
         spans: the number of newly stored spans.
-        labels: the number of stored labels.
+        labels: the number of newly stored labels.
+        known_labels: the number of labels that the store had already.
         confirmations: the number of stored conclusions of replays; a run that has one keeps it.
     """
 
@@ -78,6 +79,7 @@ class Importer:
         self.runs: dict[str, None] = {}
         self.spans = 0
         self.labels = 0
+        self.known_labels = 0
         self.confirmations = 0
 
     def take(self, piece: Piece, taken: Taken) -> None:
@@ -133,8 +135,10 @@ class Importer:
         if new.resource_spans:
             data = new.SerializeToString(deterministic=True)
             self.spans += self._writer.write([data], token=f"import-{time.time_ns()}")
-        save_labels(self._store, self._labels)
-        self.labels += len(self._labels)
+        labels = unstored(self._store, self._labels)
+        save_labels(self._store, labels)
+        self.labels += len(labels)
+        self.known_labels += len(self._labels) - len(labels)
         self._labels = []
         for (project, trace_id), confirmation in self._confirmations.items():
             run = run_summary(self._store, trace_id, project=project)

@@ -65,7 +65,7 @@ def values_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
             kind = "neither an object nor a list" if _is_scalar(line) else "no JSON"
             yield Broken(number, f"it is {kind}: {_start_of(line)!r}")
         elif _is_whole(line) or lines.are_values or lines.next_is_a_value(line):
-            for found in _decoded(number, line):
+            for found in _decoded([number], line):
                 if isinstance(found, Value) and not lines.are_spread:
                     lines.are_values = True
                 yield found
@@ -141,7 +141,7 @@ def _depth_after(line: str) -> tuple[int, bool]:
 
 def _spread(number: int, first: str, lines: _Lines) -> Iterator[Value | Broken]:
     """Yield the value that begins on a line and ends on a later one."""
-    held, size = [first], len(first)
+    held, numbers, size = [first], [number], len(first)
     depth, in_string = _depth_after(first)
     alone = first.rstrip() == "{"
     while depth > 0 and not in_string:
@@ -156,6 +156,7 @@ def _spread(number: int, first: str, lines: _Lines) -> Iterator[Value | Broken]:
             yield Broken(number, "the value that begins here has no end")
             return
         held.append(line)
+        numbers.append(at)
         size += len(line)
         if size > LARGEST:
             yield Broken(number, f"it is longer than {LARGEST >> 20} MiB: write each run on a line")
@@ -166,20 +167,22 @@ def _spread(number: int, first: str, lines: _Lines) -> Iterator[Value | Broken]:
         problem = f"a text in the value that begins here has no end: {_start_of(held[-1])!r}"
         yield Broken(number, problem)
         return
-    yield from _decoded(number, "".join(held))
+    yield from _decoded(numbers, "".join(held))
 
 
-def _decoded(number: int, text: str) -> Iterator[Value | Broken]:
-    """Yield the values in a text, or its fault."""
+def _decoded(numbers: list[int], text: str) -> Iterator[Value | Broken]:
+    """Yield the values in a text, whose lines have these numbers, or its fault."""
+    number = numbers[0]
     try:
         found = list(_each(text))
     except RecursionError:
         yield Broken(number, "it nests too deeply")
     except json.JSONDecodeError as error:
-        where = (
-            f"column {error.colno}" if error.lineno == 1 else f"line {number + error.lineno - 1}"
-        )
-        yield Broken(number, f"it is no JSON at {where}: {error.msg}")
+        # A value that is cut off is missing where the text ends, not on the empty line after it.
+        at = min(error.pos, len(text.rstrip(_SPACE)))
+        column = at - text.rfind("\n", 0, at)
+        found_on = numbers[text.count("\n", 0, at)]
+        yield Broken(found_on, f"it is no JSON at column {column}: {error.msg}")
     except ValueError as error:
         yield Broken(number, str(error))
     else:

@@ -196,6 +196,31 @@ class TestNothingToDecide:
     def test_misuse_is_neither(self, gate, address: str, arguments: list[str]) -> None:
         assert run(["check", "--baseline", "main", *arguments, "--url", address]) == 2
 
+    @pytest.mark.parametrize("place", ["away", "folder", "unmade"])
+    def test_no_store_is_told_from_a_worse_rate(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+    ) -> None:
+        """A database that does not answer, a folder without one, and one without tables: no comparison."""
+        given = {
+            "away": ["--url", "http://me:secret@127.0.0.1:1/x"],
+            "folder": ["--data-dir", str(tmp_path / "none")],
+            "unmade": ["--url", f"chdb://{tmp_path / 'unmade'}"],
+        }[place]
+        files = tmp_path / "report.xml", tmp_path / "report.md"
+        reports = ["--junit", str(files[0]), "--markdown", str(files[1])]
+        assert run(["check", "--baseline", "main", *reports, *given]) == 3
+        captured = capsys.readouterr()
+        assert captured.err.startswith("mast-trace: ")
+        texts = [file.read_text("utf-8") for file in files]
+        suite = ET.fromstring(texts[0]).find("testsuite")
+        assert suite is not None
+        assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+        error = suite.find("testcase/error")
+        assert error is not None
+        assert f"mast-trace: {error.get('message')}" == captured.err.strip()
+        assert "Nothing was compared" in texts[1]
+        assert "secret" not in captured.err + "".join(texts)
+
 
 class TestReports:
     """Reports for machines and for people."""

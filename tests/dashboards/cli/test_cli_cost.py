@@ -56,6 +56,14 @@ def test_costs_are_shown_and_the_unknown_is_named(
     assert "no price is known of nobody-knows" in " ".join(shown.err.split())
 
 
+def test_a_part_without_costs_is_a_sentence(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["cost", "--by", "tool", "--by", "mode", "--url", url]) == 0
+    out = capsys.readouterr().out
+    assert "tool: no agent has run a tool after a model call." in out
+    assert "mode: no run shows a failure mode." in out
+    assert "TOKENS" not in out
+
+
 def test_json_has_no_price_where_none_is_known(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

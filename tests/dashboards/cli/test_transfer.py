@@ -80,6 +80,14 @@ def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
         (label,) = labels_of(store)
     assert (label.annotator, label.decisive_step, label.decisive_agent) == ("Who&When", 0, "Lead")
     assert (label.trace_id, label.outcome) == (found["runs"][0], "failure")
+    # A label that the store has is not stored anew; one that was changed since then is.
+    out = tmp_path / "own.jsonl"
+    assert empty.json("export", "--out", str(out))["runs"] == 1
+    _, told, _ = empty("import", str(out))
+    assert "1 run read, 0 new spans and 0 labels stored. 1 label was there already." in told
+    empty("label", found["runs"][0], "--annotator", "Who&When", "--outcome", "success")
+    again = empty.json("import", str(out))
+    assert (again["labels"], again["known_labels"]) == (1, 0)
 
 
 def test_half_a_character_is_no_obstacle(empty: CLI, tmp_path: Path) -> None:

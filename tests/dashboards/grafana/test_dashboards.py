@@ -18,6 +18,8 @@ from stores import new_store
 import mast_trace_dashboards.grafana
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS, files
+from mast_trace_dashboards.grafana.overview import OVERVIEW
+from mast_trace_dashboards.grafana.panels import sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 JSON = Path(mast_trace_dashboards.grafana.__file__).parent / "json"
+ROOT = Path(__file__).parents[3]
 NOW = datetime.now(timezone.utc)
 OPTIONS = {"project": ["", "one"], "service": ["shop", "o'brien"], "framework": ["ag2"]}
 CHOICES = {
@@ -44,6 +47,7 @@ PANELS = [
     for panel in board["panels"]
     if panel["targets"]
 ]
+COSTS = re.findall(r"`(cost_\w+)`", (ROOT / "docs/how-to/cost.md").read_text("utf-8"))
 _WRAPPED = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)")
 
 
@@ -144,6 +148,16 @@ def test_panels_say_what_they_show_and_do_not_overlap(dashboard) -> None:
         assert place["x"] + place["w"] <= 24
         assert not cells & taken
         taken |= cells
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_the_overview_shows_every_part_of_the_cost(name: str) -> None:
+    """The page on cost says so, and names the queries."""
+    text, _, _ = sql(name).rpartition("\nLIMIT")
+    panels = OVERVIEW.to_json()["panels"]
+    assert any(
+        (text or sql(name)) in each["rawSql"] for panel in panels for each in panel["targets"]
+    )
 
 
 def test_links_lead_to_dashboards_that_exist() -> None:

@@ -100,3 +100,27 @@ class TestAgent:
             monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
             answer = asyncio.run(investigator.investigate(RUN))
         assert answer == "planner erred at step 0: plain misread"
+
+    @pytest.mark.parametrize(
+        ("arguments", "status", "words"),
+        [
+            ([], 2, "set OPENAI_API_KEY"),
+            (["--help"], 0, "OPENAI_API_KEY is needed"),
+            (["one", "two"], 2, "unrecognized arguments: two"),
+        ],
+    )
+    def test_says_what_it_needs(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        arguments: list[str],
+        status: int,
+        words: str,
+    ) -> None:
+        investigator = pytest.importorskip("investigator", reason="needs LangGraph")
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        monkeypatch.setattr(sys, "argv", ["investigator.py", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            investigator.main()
+        assert (ended.value.code or 0) == status
+        assert words in " ".join("".join(capsys.readouterr()).split())

@@ -136,7 +136,7 @@ def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        ('{"messages": [', "it is no JSON at line 3: Expecting value"),
+        ('{"messages": [', "it is no JSON at column 15: Expecting value"),
         ('{"messages": "cut', "it is no JSON"),
         ("plain text", "it is no JSON: 'plain text'"),
         ("42", "it is neither an object nor a list: '42'"),
@@ -169,9 +169,24 @@ def test_a_bad_line_is_named_and_the_others_are_read(
     assert len(pieces) == 2
     (problem_text,) = refused
     assert problem_text.startswith(":2: ")
-    assert problem in problem_text or (
-        problem.startswith("it is no JSON") and "it is no JSON" in problem_text
-    )
+    assert problem in problem_text
+
+
+@pytest.mark.parametrize("after", ["", "\n", "\r\n\n"])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (f'{LINE}\n{{"messages": [{{"role": "user" 7}}]}}', ":2: it is no JSON at column 31"),
+        (f'{LINE}\n{{"messages": [{{"role": "user"', ":2: it is no JSON at column 30"),
+        (f'{LINE}\n\n{{"messages": [', ":3: it is no JSON at column 15"),
+        ('{\n\n"messages": [\n7,\n\n"a" 8]}', ":6: it is no JSON at column 5"),
+    ],
+)
+def test_broken_json_has_one_place(tmp_path: Path, text: str, place: str, after: str) -> None:
+    """A line that the file has, also where empty lines stand in a value, and its column."""
+    (tmp_path / "runs.jsonl").write_text(text + after, encoding="utf-8", newline="")
+    _, refused = read(tmp_path / "runs.jsonl")
+    assert [each.rpartition(": ")[0] for each in refused] == [place]
 
 
 def test_a_line_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
