@@ -9,6 +9,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.found_run import FoundRun, find_run
+from mast_trace_dashboards.listed_costs import ListedCost, listed_costs
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
 from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.printable import json_text
@@ -83,7 +84,9 @@ class Reading:
             told["candidates"] = [each.model_dump(mode="json") for each in verdict.named_candidates]
             for finding in told["modes"]:
                 finding["name"] = FAILURE_MODES[finding["code"]].name
-        row = {**found.row, **outcome_words(found.row)._asdict()}
+        cost = listed_costs(self._store, [found.row]).get(found.row["TraceId"], ListedCost())
+        priced = {"CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
+        row = {**found.row, **priced, **outcome_words(found.row)._asdict()}
         return {"run": row, "task": part(found.stored.task(), 0), "verdict": told}
 
     def steps(self, name: str, first: int, limit: int) -> Any:

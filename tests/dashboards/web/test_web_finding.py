@@ -287,7 +287,7 @@ class TestSearch:
     def test_older_hits_have_pages(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Of few spans the newest hits are shown first, and every hit on one page."""
+        """The newest hits of few spans are shown first, and every hit on one page."""
         monkeypatch.setattr(text_search, "MOST_HITS", 5)
         address, seen, moments = "/search?text=said&since=3d", [], []
         for number in range(3):
