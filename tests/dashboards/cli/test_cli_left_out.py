@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DAY = 24 * 60
-OF_SPANS = {"spans_over_time", "arrival", "table_sizes", "team_runs"}
+OF_SPANS = {"spans_over_time", "arrival", "searched", "table_sizes", "team_runs"}
 """Queries on stored spans and tables."""
 
 
