@@ -11,16 +11,31 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
 import mast_trace
 from mast_trace.testing import capture_spans
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.trajectory import SpanRecord
+    from mast_trace_collector.storage import Store
 
 RUNS = 24
+
+
+def stored(store: Store, service: str, team: Callable[[random.Random], bool], runs: int) -> None:
+    """Play a team as a service, and store its runs with their outcomes."""
+    draw = random.Random(runs)
+    with capture_spans(frameworks=[], service_name=service) as captured:
+        for _ in range(runs):
+            with mast_trace.run("team", input="Find the code."):
+                mast_trace.record_outcome(team(draw))
+        request = encode_spans(captured.spans).SerializeToString()
+    SpanWriter(store).write([request], token=f"{service} {runs}")
 
 
 def played(team: Callable[[random.Random], bool], runs: int = RUNS) -> list[TeamRun]:

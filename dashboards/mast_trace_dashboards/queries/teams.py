@@ -1,4 +1,4 @@
-"""Named queries on teams: the runs that profiles read, and the measures that need no texts, by version."""
+"""The named query on measures of teams that need no texts, by version."""
 
 from __future__ import annotations
 
@@ -8,82 +8,14 @@ from mast_trace import semconv
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, RUNS, STARTED
-
-# A small service reads no other service's spans. A run's service is that of one of its states.
-_ASKED: Final = """(empty({services:Array(String)}) AND empty({projects:Array(String)}) OR TraceId GLOBAL IN (
-      SELECT TraceId FROM mast_run_states
-      WHERE Start >= {since:DateTime64(3)} AND Start < {until:DateTime64(3)}
-        AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
-        AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))))"""
-
-
-def _versions(which: str) -> str:
-    """Return the SQL of the versions of runs, from the same spans as `thinning.VERSIONS` reads them."""
-    return f"""SELECT Project, TraceId, max(toString(ServiceVersion)) AS Version FROM otel_traces
-    WHERE (ParentSpanId = '' OR Operation IN ('invoke_workflow', 'invoke_agent'))
-      AND Timestamp >= {{since:DateTime64(3)}} AND {which}
-    GROUP BY Project, TraceId"""
-
+from mast_trace_dashboards.queries.team_runs import ASKED, KEPT, versions
 
 _LEAST: Final = 20
-_VERSIONS: Final = Param("Array(String)", [], "versions of the service; none means all")
 _SELECTED: Final = f"SpanAttributes[{literal(semconv.SELECTED_BY)}]"
 _ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
 _ASKS_FOR_TOOL: Final = (
     f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
 )
-_KEPT: Final = "RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)"
-# Found by their states before anything is put together or read. Some more are taken, because a run whose first state
-# lies before the range seems to begin later.
-_NEWEST: Final = f"""SELECT RunKey FROM (
-    SELECT RunKey, Project, TraceId, max(ServiceName) AS ServiceName, max(Framework) AS Framework,
-      min(Start) AS Begun
-    FROM mast_run_states
-    WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}} AND {_KEPT}
-    GROUP BY RunKey, Project, TraceId
-    HAVING max(Root) > 0 AND max(Kind) = ''
-  )
-  WHERE {OWNED} AND (empty({{versions:Array(String)}}) OR (Project, TraceId) GLOBAL IN (
-    SELECT Project, TraceId FROM ({_versions("notEmpty({versions:Array(String)}) AND " + _ASKED)})
-    WHERE Version IN {{versions:Array(String)}}))
-  ORDER BY Begun DESC
-  LIMIT {{limit:UInt32}} + 200"""
-_FINISHED: Final = f"""SELECT * FROM mast_runs
-    WHERE RunKey IN ({_NEWEST}) AND RootSeen = 1
-      AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    ORDER BY Start DESC, TraceId
-    LIMIT {{limit:UInt32}}"""
-# An id alone lets the index of the spans be asked.
-_IS_FINISHED: Final = f"TraceId GLOBAL IN (SELECT TraceId FROM ({_FINISHED}))"
-
-TEAM_RUNS: Final = Query(
-    name="team_runs",
-    meaning="The newest finished runs that have spans, with their versions, for measures of teams.",
-    template=f"""
-SELECT r.Project AS Project, r.TraceId AS TraceId, r.ServiceName AS ServiceName, v.Version AS Version,
-    r.Start AS Start, r.Spans AS Spans, r.Outcome AS Outcome
-FROM ({_FINISHED}) AS r
-LEFT JOIN (
-  {_versions(_IS_FINISHED)}
-) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
-ORDER BY Start DESC, TraceId""",
-    params={
-        **RANGE,
-        **OWNERS,
-        "versions": _VERSIONS,
-        "limit": Param("UInt32", 300, "most rows to return"),
-    },
-    columns={
-        "Project": Column("String"),
-        "TraceId": Column("String"),
-        "ServiceName": Column("String"),
-        "Version": Column("String", "of the service; empty if unknown"),
-        "Start": Column("DateTime64(9)"),
-        "Spans": Column("UInt64"),
-        "Outcome": Column("String", "as the program or a person recorded it"),
-    },
-)
-
 # Stretches of work of each agent: (agent, begin, end). A tool inside which another agent's model works is
 # an agent that was called as a tool.
 _WORK: Final = """arrayConcat(Calls, arrayFilter(t -> NOT arrayExists(
@@ -107,8 +39,8 @@ _SAMPLED: Final = f"""SELECT groupArray((Project, TraceId, Service, Version, Beg
     SELECT toString(r.Project) AS Project, r.TraceId AS TraceId, toString(r.ServiceName) AS Service,
       v.Version AS Version, r.Start AS Begun
     FROM ({RUNS}) AS r
-    LEFT JOIN ({_versions(_ASKED)}) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
-    WHERE r.RootSeen = 1 AND r.{_KEPT}
+    LEFT JOIN ({versions(ASKED)}) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
+    WHERE r.RootSeen = 1 AND r.{KEPT}
     ORDER BY Begun DESC, TraceId
     LIMIT {_MOST} BY Service, Version
     LIMIT {_MOST_IN_ALL}

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
-from typing import TYPE_CHECKING
 
 import pytest
 import scripted_teams as teams
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-import mast_trace
-from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.cli.app import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def stored(store: Store, service: str, team: Callable[[random.Random], bool], runs: int) -> None:
-    draw = random.Random(6)
-    with capture_spans(frameworks=[], service_name=service) as captured:
-        for _ in range(runs):
-            with mast_trace.run("team", input="Find the code."):
-                mast_trace.record_outcome(team(draw))
-        request = encode_spans(captured.spans).SerializeToString()
-    SpanWriter(store).write([request], token=service)
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +16,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"chdb://{tmp_path_factory.mktemp('data')}"
     with Store.open(url) as store:
         migrate(store)
-        stored(store, "hidden", teams.hidden_profile, 24)
-        stored(store, "stamps", teams.rubber_stamp, 24)
-        stored(store, "young", teams.relay, 3)
+        teams.stored(store, "hidden", teams.hidden_profile, 24)
+        teams.stored(store, "stamps", teams.rubber_stamp, 24)
+        teams.stored(store, "young", teams.relay, 3)
         arms = {"hidden": "crew", "stamps": "one", "young": "two"}
         store.insert(
             "mast_experiment_runs",

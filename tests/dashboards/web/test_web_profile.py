@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import shutil
 from datetime import datetime, timezone
@@ -11,13 +10,10 @@ from urllib.parse import quote
 
 import pytest
 import scripted_teams as teams
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from starlette.testclient import TestClient
 
 import mast_trace
-from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web import profile_page
 from mast_trace_dashboards.web.app import web_app
@@ -25,20 +21,11 @@ from mast_trace_judge.feedback.experiment import look_at, make_plan
 from mast_trace_judge.feedback.statistics.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import random
+    from collections.abc import Iterator
 
 CHROMIUM = shutil.which("chromium")
 EVIL = "<b>shop</b>"
-
-
-def stored(store: Store, service: str, team: Callable[[random.Random], bool], runs: int) -> None:
-    draw = random.Random(runs)
-    with capture_spans(frameworks=[], service_name=service) as captured:
-        for _ in range(runs):
-            with mast_trace.run("team", input="Find the code."):
-                mast_trace.record_outcome(team(draw))
-        request = encode_spans(captured.spans).SerializeToString()
-    SpanWriter(store).write([request], token=f"{service} {runs}")
 
 
 def alone(_: random.Random) -> bool:
@@ -73,11 +60,11 @@ def test_an_empty_store_says_so(client: TestClient) -> None:
 def test_values_follow_new_runs_after_a_while(
     store: Store, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored(store, EVIL, teams.hidden_profile, 19)
+    teams.stored(store, EVIL, teams.hidden_profile, 19)
     before = text_of(client, "/profile")
     assert "19 runs read" in before
     assert "19 of at least 20 runs" in before
-    stored(store, EVIL, teams.hidden_profile, 5)
+    teams.stored(store, EVIL, teams.hidden_profile, 5)
     assert text_of(client, "/profile") == before
     monkeypatch.setattr(profile_page, "FRESH_SECONDS", 0.0)
     after = text_of(client, "/profile?service=%3Cb%3Eshop%3C/b%3E")
@@ -95,8 +82,8 @@ def test_without_variants_the_page_says_how_to_run_them(client: TestClient) -> N
 def test_variants_are_compared_and_no_look_is_counted(store: Store, client: TestClient) -> None:
     """The arms stand in the order of the plan, with the agents that they lack."""
     arms = {EVIL: "<i>team", "solo": "one agent", "pair": "cut"}
-    stored(store, "solo", alone, 22)
-    stored(store, "pair", teams.relay, 3)
+    teams.stored(store, "solo", alone, 22)
+    teams.stored(store, "pair", teams.relay, 3)
     for experiment in ("size", "late"):
         rows = store.query("SELECT TraceId, toString(ServiceName) AS Service, Start FROM mast_runs")
         if experiment == "size":
