@@ -114,10 +114,13 @@ class Collector:
         return self._grpc.address
 
     def readiness(self) -> dict[str, Any]:
-        """Return whether spans are accepted now, the reason if not, and the state of the database."""
+        """Return whether spans are accepted now, the reason if not, and the state of the database.
+
+        After a failed write it tries the disk, which may take long.
+        """
         reason = "" if self._running else "the collector is not running"
         try:
-            self._pipelines[0].spool.check()
+            self._pipelines[0].spool.check_again()
         except Refused as error:
             reason = str(error)
         trouble = [

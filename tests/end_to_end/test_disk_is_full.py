@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
@@ -68,9 +69,12 @@ def test_it_refuses_until_there_is_room_again(
                 acknowledged += ids
             else:
                 refused += 1
-        ready = f"http://127.0.0.1:{collector.port}/healthz"
-        assert urllib.request.urlopen(ready).status == 200
+        address = f"http://127.0.0.1:{collector.port}"
+        assert urllib.request.urlopen(f"{address}/healthz").status == 200
+        assert not is_ready(address)
         ballast.unlink()
+        while not is_ready(address):
+            time.sleep(0.05)
         body, ids = request_of(2, 1)
         while not post(collector.port, body):
             time.sleep(0.05)
@@ -82,6 +86,13 @@ def test_it_refuses_until_there_is_room_again(
         assert [row["SpanId"] for row in rows] == sorted(acknowledged)
     finally:
         collector.close()
+
+
+def is_ready(address: str) -> bool:
+    try:
+        return bool(urllib.request.urlopen(f"{address}/readyz").status == 200)
+    except urllib.error.HTTPError:
+        return False
 
 
 def test_a_write_that_the_disk_cuts_short_is_refused_and_leaves_no_trace(small_disk: Path) -> None:

@@ -57,7 +57,8 @@ class Operations:
         if path == "/healthz":
             await respond(send, 200, _TEXT, b"ok\n")
         elif path == "/readyz":
-            state = self._readiness()
+            # In a thread: it may wait for a disk that fails.
+            state = await asyncio.to_thread(self._readiness)
             await respond(send, 200 if state["ready"] else 503, JSON, orjson.dumps(state))
         elif path == "/metrics":
             await self._show_metrics(scope, send)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +38,10 @@ class Reading:
     lost: int = 0
 
 
+_PROBE_BYTES = 4096
+"""A block of a usual file system: a disk that does not take one takes no request."""
+
+
 class SegmentFolder:
     """The folder of a spool. Safe to use from any number of threads.
 
@@ -54,6 +60,16 @@ class SegmentFolder:
         self._gone: dict[str, frozenset[bytes]] = {}
         self._counted: dict[str, int] = {}
         self.damaged = DamagedFiles(directory, items)
+
+    def try_to_write(self) -> None:
+        """Write to the folder's disk, and leave nothing behind.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        with tempfile.TemporaryFile(dir=self._directory, buffering=0) as file:
+            file.write(bytes(_PROBE_BYTES))
+            os.fsync(file.fileno())
 
     def take_up(self) -> tuple[list[bytes], Recovered]:
         """Return digests of stored requests, and the segments that an earlier process left.

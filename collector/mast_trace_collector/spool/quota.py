@@ -55,7 +55,12 @@ class FolderLock:
 
 
 class DiskQuota:
-    """The disk usage of the spool, against its limits. Not thread-safe by itself."""
+    """The disk usage of the spool, against its limits. Not thread-safe by itself.
+
+    Attributes:
+        used: bytes that the spool holds.
+        failing: nothing has been written since a write failed.
+    """
 
     def __init__(self, directory: Path, max_bytes: int, min_free_bytes: int) -> None:
         self._directory = directory
@@ -64,6 +69,8 @@ class DiskQuota:
         self._free = 0
         self._checked = float("-inf")
         self._refuses = ""
+        self._wanted = 0
+        self.failing = False
         self.used = 0
 
     def take(self, size: int) -> None:
@@ -75,10 +82,25 @@ class DiskQuota:
         """Count bytes as no longer used."""
         self.used -= size
 
-    def ran_out(self) -> None:
-        """Treat the disk as full until it is checked again: a write has just failed."""
+    def ran_out(self, size: int) -> None:
+        """Treat the disk as full until it is checked again: a write of so many bytes has just failed."""
         self._free = 0
         self._checked = time.monotonic()
+        self._want(size)
+        self.failing = True
+
+    def wrote(self) -> None:
+        """Forget the refusals of before: a request is on the disk."""
+        self._wanted = 0
+        self.failing = False
+
+    def check_again(self) -> None:
+        """Ensure that the smallest request that was refused since the last write would fit now.
+
+        Raises:
+            Refused: it would not.
+        """
+        self._check(self._wanted)
 
     def check(self, size: int) -> None:
         """Ensure that a number of bytes still fits.
@@ -89,6 +111,7 @@ class DiskQuota:
         try:
             self._check(size)
         except Refused as refused:
+            self._want(size)
             if refused.reason != self._refuses:
                 logger.warning(
                     "requests are refused: %s (%s holds %d MiB of %d; %d MiB of the disk are free, %d "
@@ -105,6 +128,9 @@ class DiskQuota:
         if self._refuses and size:
             logger.warning("requests are taken again")
             self._refuses = ""
+
+    def _want(self, size: int) -> None:
+        self._wanted = min(filter(None, (size, self._wanted)), default=0)
 
     def _check(self, size: int) -> None:
         if self.used + size > self._max_bytes:

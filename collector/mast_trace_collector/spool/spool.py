@@ -188,6 +188,7 @@ class Spool:
             for record, _ in batch:
                 self._items += record.items
                 self._recent.remember(record.digest, self._settled)
+            self._quota.wrote()
             if self._due is None:
                 self._due = time.monotonic() + self._limits.segment_age
                 self._ready.notify()
@@ -196,11 +197,11 @@ class Spool:
 
     def _fail(self, group: deque[tuple[Record, Future[None]]], error: Exception) -> None:
         with self._lock:
-            self._quota.ran_out()
+            self._quota.ran_out(min(record.size for record, _ in group))
             for record, _ in group:
                 self._recent.forget(record.digest)
                 self._quota.give_back(record.size)
-        refused = Refused("disk_error", f"the collector cannot write to its disk: {error}")
+        refused = _disk_error(error)
         for _, durable in group:
             durable.set_exception(refused)
 
@@ -325,9 +326,31 @@ class Spool:
             Refused: it would not; with the reason.
         """
         with self._lock:
-            if not self._running:
-                raise Refused("shutting_down", "the collector is not running", retry_after=1.0)
+            self._check_running()
             self._quota.check(0)
+
+    def check_again(self) -> None:
+        """Ensure that a request like those that were refused last would be accepted now.
+
+        After a failed write this writes to the disk, which may take long: whether a disk takes
+        something is not known from its free space (quotas, a file system that became read-only).
+
+        Raises:
+            Refused: it would not; with the reason.
+        """
+        with self._lock:
+            self._check_running()
+            self._quota.check_again()
+            failing = self._quota.failing
+        if failing:
+            try:
+                self._folder.try_to_write()
+            except OSError as error:
+                raise _disk_error(error) from error
+
+    def _check_running(self) -> None:
+        if not self._running:
+            raise Refused("shutting_down", "the collector is not running", retry_after=1.0)
 
     def close(self) -> None:
         """Finish the present write and accept no more; segments can still be taken."""
@@ -343,3 +366,7 @@ class Spool:
     def release(self) -> None:
         """Release the folder for another process; safe to call twice."""
         self._folder_lock.release()
+
+
+def _disk_error(error: Exception) -> Refused:
+    return Refused("disk_error", f"the collector cannot write to its disk: {error}")

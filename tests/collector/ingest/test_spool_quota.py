@@ -83,6 +83,65 @@ class TestCheck:
         stop(spool)
 
 
+class TestCheckAgain:
+    """Tell if requests like those that were refused would be taken now."""
+
+    def refusal(self, spool: Spool) -> str:
+        with pytest.raises(Refused) as refused:
+            spool.check_again()
+        return refused.value.reason
+
+    def test_not_before_it_is_opened(self, tmp_path: Path) -> None:
+        assert self.refusal(Spool(tmp_path, SpoolLimits(1000, 0, 1, 1, 0.0, 1))) == "shutting_down"
+
+    @pytest.mark.parametrize("reason", ["spool_full", "disk_full"])
+    def test_not_while_the_smallest_that_was_refused_does_not_fit(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+    ) -> None:
+        free = 1000 + Record.OVERHEAD
+        usage = Usage(10_000, 0, free if reason == "disk_full" else 1 << 60)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+        spool = opened(tmp_path, most=free if reason == "spool_full" else 1 << 60)
+        spool.check_again()
+        for size in (1002, 1001, 1003):
+            with pytest.raises(Refused):
+                spool.append(b"x" * size, 1)
+        with pytest.raises(Refused):
+            spool._quota.check(free + 1)
+        assert self.refusal(spool) == reason
+        spool.check()
+        # Whatever is taken shows that the spool takes something.
+        put(spool, b"x" * 600)
+        spool.check_again()
+        for size in (401, 10**6):
+            with pytest.raises(Refused):
+                spool.append(b"x" * size, 1)
+        assert self.refusal(spool) == reason
+        stop(spool)
+
+    def test_not_while_the_disk_takes_nothing_whatever_it_says_of_its_room(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A quota, a file system that has become read-only: its free space tells nothing."""
+        spool = opened(tmp_path)
+
+        def failing(*_: object) -> None:
+            raise OSError(122, "Disk quota exceeded")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", failing)
+            patch.setattr(os, "fsync", failing)
+            assert isinstance(spool.append(b"1", 1).durable.exception(timeout=10), Refused)
+            spool._quota._checked = 0.0
+            spool.check()
+            assert self.refusal(spool) == "disk_error"
+        spool.check_again()
+        put(spool, b"1")
+        assert not spool._quota.failing
+        assert {path.suffix for path in tmp_path.iterdir()} <= {"", ".log", ".acked"}
+        stop(spool)
+
+
 class TestRoom:
     """Disk space that is left to others."""
 
@@ -125,7 +184,7 @@ class TestRoom:
         quota = DiskQuota(tmp_path, 10_000, 0)
         quota.check(300)
         disk["now"] += 1.0
-        quota.ran_out()
+        quota.ran_out(44)
         with pytest.raises(Refused, match="nearly full"):
             quota.check(44)
         disk["now"] += 0.3
