@@ -10,5 +10,7 @@ if TYPE_CHECKING:
 
 def tokens_of(row: Mapping[str, Any]) -> str:
     """Return the tokens of a run, input and output, as the queries `runs` and `run` have them."""
-    word = "" if row["Totals"] == "exact" else f"{row['Totals']} "
-    return f"{word}{row['InputTokens'] + row['OutputTokens']:,}"
+    tokens = f"{row['InputTokens'] + row['OutputTokens']:,}"
+    if row["Totals"] == "being counted":
+        return f"{tokens} (being counted)"
+    return tokens if row["Totals"] == "exact" else f"{row['Totals']} {tokens}"

@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(SERVER), reason="reads a folder")
 
-EXACT, CUT, GONE = (letter * 32 for letter in "abc")
-SHOWN = {EXACT: "107", CUT: "at least 268,435,462", GONE: "about 3,072"}
+EXACT, CUT, GONE, OLD = (letter * 32 for letter in "abcd")
+SHOWN = {
+    EXACT: "107",
+    CUT: "at least 268,435,462",
+    GONE: "about 3,072",
+    OLD: "3,072 (being counted)",
+}
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A folder with a run of each kind; of the last, an earlier version stored only a state."""
+    """A folder with a run of each kind; of the last two, an earlier version stored only a state."""
     url = f"chdb://{tmp_path / 'data'}"
     with Store.open(url) as store:
         migrate(store)
@@ -49,8 +54,9 @@ def url(tmp_path: Path) -> str:
                 for trace, tokens in ((EXACT, "100"), (CUT, str(2**31)))
             ],
         )
-        old = {"TraceId": GONE, "Start": at, "End": at, "Spans": [2**33], "OldInputTokens": 3072}
-        store.insert("mast_run_states", [old])
+        old = {"Start": at, "End": at, "Spans": [2**33], "OldInputTokens": 3072}
+        states = [{"TraceId": GONE, "Old": 3, **old}, {"TraceId": OLD, "Old": 1, **old}]
+        store.insert("mast_run_states", states)
     return url
 
 
@@ -63,7 +69,12 @@ def store(url: str) -> Iterator[Store]:
 def test_queries_say_what_the_totals_are(store: Store) -> None:
     rows = {row["TraceId"]: row for row in QUERIES["runs"].run(store)}
     assert {trace: tokens_of(row) for trace, row in rows.items()} == SHOWN
-    assert [rows[trace]["Totals"] for trace in SHOWN] == ["exact", "at least", "about"]
+    assert [rows[trace]["Totals"] for trace in SHOWN] == [
+        "exact",
+        "at least",
+        "about",
+        "being counted",
+    ]
     for trace, shown in SHOWN.items():
         row = QUERIES["run"].one(store, run=trace)
         assert row is not None
@@ -71,7 +82,7 @@ def test_queries_say_what_the_totals_are(store: Store) -> None:
 
 
 def test_the_command_line_shows_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for trace in (EXACT, CUT):
+    for trace in (EXACT, CUT, OLD):
         assert run(["show", trace, "--url", url]) == 0
         assert f", {SHOWN[trace]} tokens" in capsys.readouterr().out
     assert run(["runs", "--json", "--url", url]) == 0

@@ -28,8 +28,8 @@ class RunSummary:
         outcome: ``success``, ``failure`` or empty when none was recorded.
         kind: empty for a program's own run.
         totals: quality of the numbers: ``exact``, ``at least`` (more spans than are counted, or a
-            value that does not fit) or ``about`` (stored by an earlier version, and the spans are
-            gone).
+            value that does not fit), ``being counted`` (stored by an earlier version, and not
+            counted anew yet) or ``about`` (the same, and the spans are gone).
     """
 
     project: str

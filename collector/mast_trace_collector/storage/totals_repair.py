@@ -2,8 +2,9 @@
 
 The spans are read again, run by run in the order in which they are stored, and the states that the
 present view would write are added to the runs' states. States are sets: the repair may be done
-twice, by several processes at once, and while spans arrive. A run whose spans are all present is
-marked, so that an interrupted repair continues where it ended. The others keep their former totals.
+twice, by several processes at once, and while spans arrive. Each run is marked, as whole or as one
+whose spans are gone, which keeps its former totals; so an interrupted repair continues where it
+ended.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_REPORTS = 10.0
 
-_ARE_ANY_LEFT = f"SELECT count() AS Runs FROM mast_runs WHERE {RANGE} AND Totals = 'about'"  # noqa: S608
+# By the states: the view of a version before has no word for it.
+_ARE_ANY_LEFT = f"""
+SELECT count() AS Runs FROM
+(
+    SELECT TraceId FROM mast_run_states WHERE {RANGE} GROUP BY Project, TraceId HAVING max(Old) = 1
+)
+"""  # noqa: S608  # made of constants
 _REPAIR = f"""
 INSERT INTO mast_run_states ({{columns}})
 SELECT {{columns}} FROM
@@ -59,9 +66,9 @@ GROUP BY s.Project, s.TraceId
 """
 _MARK = f"""
 INSERT INTO mast_run_states (Project, TraceId, Day, LastSeen, Old)
-SELECT Project, TraceId, OldDay, toDateTime64(0, 3), 2
+SELECT Project, TraceId, OldDay, toDateTime64(0, 3), if(Ids >= Marks, MaxOld + 1, 3)
 FROM ({_STATES.replace("{runs}", RANGE)})
-WHERE MaxOld = 1 AND Ids >= Marks
+WHERE MaxOld = 1 OR MaxOld = 3 AND Ids >= Marks
 """  # noqa: S608  # made of constants
 # By the former view, in inserts that had begun when it was changed.
 _LATE = _STATES.replace(

@@ -25,7 +25,7 @@ EXPLORER: Final = Dashboard(
             table(
                 "Runs",
                 "Newest first. A column's filter narrows the list. "
-                "Tokens are what the column beside them says: exact, at least, or about.",
+                "Tokens are what the column beside them says: exact, at least, being counted, or about.",
                 sql(
                     "runs",
                     "Start, TraceId AS Run, Name, Framework, Outcome, "

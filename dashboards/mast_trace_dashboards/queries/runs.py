@@ -21,7 +21,8 @@ from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, or a number that "
-    "does not fit); about (stored by an earlier version, and the spans are gone)"
+    "does not fit); being counted (stored by an earlier version, and not counted anew yet); about (the same, and the "
+    "spans are gone)"
 )
 _RUN_COLUMNS: Final = {
     "Project": Column("String"),

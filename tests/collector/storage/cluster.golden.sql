@@ -1545,3 +1545,68 @@ ALTER TABLE traces.otel_traces ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (28, 'priced_calls', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+INSERT INTO traces.mast_run_states (Project, TraceId, Day, LastSeen, Old)
+SELECT Project, TraceId, max(Day), toDateTime64(0, 3), 3
+FROM traces.mast_run_states
+WHERE (SELECT count() FROM traces.mast_schema_migrations WHERE Version = 12) > 0
+GROUP BY Project, TraceId
+HAVING max(Old) = 1;
+
+CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
+WITH
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
+    groupArrayArray(4194304)(s.Spans) AS stored_marks,
+    arrayCompact(arraySort(stored_marks)) AS marks,
+    groupArrayArray(2097152)(s.SpanIds) AS span_ids,
+    groupArrayArray(2097152)(s.ErrorIds) AS error_ids,
+    groupArrayArray(4194304)(s.Calls) AS stored_calls,
+    -- Of a call that came with several contents, the one with the most input tokens counts, then output.
+    arrayCompact(call -> bitShiftRight(call, 64), arrayReverseSort(stored_calls)) AS calls,
+    arrayMap(call -> toUInt64(call), calls) AS used,
+    -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool
+    -- saw that saw most.
+    if(arrayUniq(arrayMap(use -> toUInt8(use), used)) > 1, arrayFilter((use, nth) -> nth = 1, used,
+        arrayEnumerateUniq(arrayMap(use -> bitShiftRight(use, 8), used), arrayEnumerateUniq(used))), used) AS counted,
+    -- A set is as large as it may be, or more was stored than is read: there was more.
+    max(length(s.SpanIds)) >= 1048576 OR max(length(s.ErrorIds)) >= 1048576 OR max(length(s.Calls)) >= 2097152
+        OR length(span_ids) >= 2097152 OR length(error_ids) >= 2097152 OR length(stored_calls) >= 4194304 AS is_full,
+    -- Odd: stored before, and not stored again with whole ids.
+    bitTest(max(s.Old), 0) AS is_old,
+    max(s.Said) AS said,
+    position(said, '\n') AS line_break
+SELECT
+    s.RunKey AS RunKey,
+    s.Project AS Project,
+    s.TraceId AS TraceId,
+    substring(min(s.Named), 21) AS Name,
+    max(s.ServiceName) AS ServiceName,
+    max(s.Framework) AS Framework,
+    max(s.ConversationId) AS ConversationId,
+    min(s.Start) AS Start,
+    max(s.End) AS End,
+    max(s.LastSeen) AS LastSeen,
+    toUInt8(max(s.Root) > 0) AS RootSeen,
+    greatest(arrayUniq(arrayConcat(span_ids, arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls))),
+        if(is_old, max(s.OldSpans), 0)) AS Spans,
+    greatest(arrayUniq(error_ids), if(is_old, max(s.OldErrors), 0)) AS Errors,
+    greatest(arraySum(use -> bitShiftRight(use, 36), counted), if(is_old, max(s.OldInputTokens), 0)) AS InputTokens,
+    greatest(arraySum(use -> bitAnd(bitShiftRight(use, 8), 0xFFFFFFF), counted),
+        if(is_old, max(s.OldOutputTokens), 0)) AS OutputTokens,
+    arraySort(groupUniqArrayArray(1000)(s.Agents)) AS Agents,
+    arraySort(groupUniqArrayArray(1000)(s.Models)) AS Models,
+    if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
+    if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
+    max(s.TerminationReason) AS TerminationReason,
+    -- Of a run beyond the bound it is made of what does not depend on which marks were kept.
+    lower(hex(if(length(marks) >= 2097152 OR length(stored_marks) >= 4194304,
+        cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
+        cityHash64(marks, Outcome, OutcomeReason)))) AS Fingerprint,
+    max(s.Kind) AS Kind,
+    multiIf(max(s.Old) = 1, 'being counted', is_old, 'about', is_full OR arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
+        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted), 'at least', 'exact') AS Totals,
+    toUInt8(max(notEmpty(s.ErrorIds) OR notEmpty(s.Errors))) AS Failed
+FROM traces.mast_run_states AS s
+GROUP BY s.RunKey, s.Project, s.TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (30, 'being_counted', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

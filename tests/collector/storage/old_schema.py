@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 BEFORE_WHOLE_IDS = 9
 """The last version that kept only a part of each id."""
+BEFORE_COUNTING = 28
+"""The last version that had one word for totals that are being counted and those of lost spans."""
 
 
 def make_version(store: Store, version: int, options: SchemaOptions | None = None) -> None:
@@ -19,7 +21,9 @@ def make_version(store: Store, version: int, options: SchemaOptions | None = Non
     options = options or SchemaOptions(database=store.database)
     foundation, *versions = migrations()
     statements = foundation.statements(options)
-    for migration in versions[:version]:
+    for migration in versions:
+        if migration.version > version:
+            break
         statements += [*migration.statements(options), migration.record(options)]
     for statement in statements:
         text = (

@@ -378,7 +378,8 @@ def test_a_cluster_is_in_every_definition():
         if statement.startswith("INSERT"):
             # Through the Distributed table: every node knows which versions there are.
             assert re.match(
-                r"INSERT INTO traces\.(mast_schema_migrations|mast_findings) \(", statement
+                r"INSERT INTO traces\.(mast_schema_migrations|mast_findings|mast_run_states) \(",
+                statement,
             )
         for engine in re.findall(r"ENGINE = (\w*MergeTree)", statement):
             assert engine.startswith("Replicated")

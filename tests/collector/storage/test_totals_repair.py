@@ -9,7 +9,7 @@ import uuid
 from datetime import datetime, timezone
 
 import pytest
-from old_schema import BEFORE_WHOLE_IDS, make_version
+from old_schema import BEFORE_COUNTING, BEFORE_WHOLE_IDS, make_version
 from otlp_requests import TRACE, agent_span
 from otlp_requests import request as sent_together
 from stores import SERVER, server_address
@@ -184,14 +184,19 @@ def dozen(old, monkeypatch):
 
 
 def repaired(store):
-    (row,) = store.query("SELECT countIf(Totals = 'exact') AS n FROM mast_runs")
-    return row["n"]
+    return words(store).get("exact", 0)
+
+
+def words(store):
+    """How many runs have which word for their totals."""
+    rows = store.query("SELECT Totals, count() AS n FROM mast_runs GROUP BY Totals")
+    return {row["Totals"]: row["n"] for row in rows}
 
 
 def test_a_repair_that_is_stopped_goes_on_where_it_ended(dozen, monkeypatch):
     migrate(dozen, repairs=False)
     check_schema(dozen)
-    assert repaired(dozen) == 0
+    assert words(dozen) == {"being counted": 13}
     stop = threading.Event()
     done = []
 
@@ -207,6 +212,7 @@ def test_a_repair_that_is_stopped_goes_on_where_it_ended(dozen, monkeypatch):
     assert repair(dozen, stop) is False
     first = repaired(dozen)
     assert 4 <= first < 13
+    assert words(dozen) == {"exact": first, "being counted": 13 - first}
     inserted = []
     command = Store.command
 
@@ -221,6 +227,30 @@ def test_a_repair_that_is_stopped_goes_on_where_it_ended(dozen, monkeypatch):
     states = [sql for sql in inserted if "groupUniqArray" in sql]
     assert 0 < len(states) <= 13 - first
     assert migrate(dozen) == []
+
+
+def test_totals_are_about_only_once_the_spans_were_looked_for(dozen):
+    dozen.command("ALTER TABLE otel_traces DELETE WHERE TraceId = {t:String}", {"t": MANY[0]},
+                  settings={"mutations_sync": 2})  # fmt: skip
+    migrate(dozen, repairs=False)
+    assert words(dozen) == {"being counted": 13}
+    assert repair(dozen)
+    assert words(dozen) == {"exact": 12, "about": 1}
+    # Its spans come again: by themselves, and counted by another repair.
+    SpanWriter(dozen).write([calls(MANY[0], number=20)], token="again")
+    dozen.command(totals_repair._MARK, old_totals.Piece("", MANY[0], MANY[0]).params)
+    assert words(dozen) == {"exact": 13}
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_an_earlier_versions_repair_counts_once_it_has_ended(old, ended):
+    """What it then left as it was has lost its spans; where it had not ended, they are yet to be looked for."""
+    make_version(old, BEFORE_COUNTING)
+    if not ended:
+        unrecorded = "ALTER TABLE mast_schema_migrations DELETE WHERE Version = 12"
+        old.command(unrecorded, settings={"mutations_sync": 2})
+    migrate(old, repairs=False)
+    assert words(old) == {"about" if ended else "being counted": 1}
 
 
 _KILLED = """
