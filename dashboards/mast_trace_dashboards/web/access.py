@@ -81,13 +81,12 @@ class Access:
         return cls(config, ProjectKeys(keys_file) if keys_file else None, is_open=is_open)
 
     def serves(self, name: str) -> bool:
-        """Return whether the view is served under this host name."""
-        name = name.lower().rstrip(".")
+        """Return whether the view is served under this host name (see `host_name`)."""
         return name in self._names or name in _LOCAL_NAMES or not (self._names or self.is_open)
 
     def is_public_name(self, name: str) -> bool:
         """Return whether the name is a configured one."""
-        return name.lower().rstrip(".") in self._names
+        return name in self._names
 
     def identify(self, connection: HTTPConnection) -> Visitor | None:
         """Return the visitor; None for a visitor who has to sign in.

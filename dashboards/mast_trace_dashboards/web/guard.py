@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from mast_trace_dashboards.web.health import PATHS as HEALTH
+from mast_trace_dashboards.web.proxies import host_name
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.visitor import admit
 
@@ -94,7 +95,7 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return PlainTextResponse("A request must name one host.\n", 400)
-        if not self._access.serves(_name(hosts[0])):
+        if not self._access.serves(host_name(hosts[0])):
             hint = (
                 "Without a token only this machine is served"
                 if self._access.is_open
@@ -118,15 +119,8 @@ class Guard:
         if place is None:
             return False
         # A proxy may replace the public name by another name of ours.
-        return place[1] == headers["host"] or self._access.is_public_name(_name(place[1]))
+        return place[1] == headers["host"] or self._access.is_public_name(host_name(place[1]))
 
 
 def _is_open(path: str) -> bool:
     return path.startswith("/static/") or path == SIGN_IN
-
-
-def _name(host: str) -> str:
-    """Return a host without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]

@@ -26,16 +26,19 @@ _LONGEST_NAME = 256
 class TrustedProxies:
     """Names the user of a request that comes from one of the proxies' addresses.
 
-    Only the address of the connection's peer counts, never a header.
+    Only the address of the connection's peer counts, never a header, and only requests to a public
+    name: another program on the proxy's machine reaches the view under a local one.
 
     Attributes:
         networks: their addresses.
+        names: the public names of the view, in lower case.
         user_header: header with the user's name, in lower case.
         project_header: header with the user's project; empty: their users see all.
         rights: of their users.
     """
 
     networks: tuple[Network, ...] = ()
+    names: frozenset[str] = frozenset()
     user_header: str = ""
     project_header: str = ""
     rights: frozenset[Right] = frozenset()
@@ -45,6 +48,7 @@ class TrustedProxies:
         """Return the configured proxies."""
         return cls(
             config.trusted_proxies,
+            config.public_names,
             config.web_user_header.lower(),
             config.web_project_header.lower(),
             config.proxied_rights,
@@ -54,13 +58,21 @@ class TrustedProxies:
         """Return the user that a trusted proxy names; None if none does.
 
         Raises:
-            HTTPException: the proxy names two users, or no project where it should name one.
+            HTTPException: the proxy names two users, or no project where it should name one, or it
+                asks under a name that is not public.
         """
         if not self._trusts(connection):
             return None
         user = _only(connection, self.user_header)
         if not user:
             return None
+        asked = host_name(connection.headers["host"])
+        if asked not in self.names:
+            raise HTTPException(
+                403,
+                f"The proxy names its user under {asked}, which is none of web_public_names: let it "
+                "hand on the Host header.",
+            )
         if not self.project_header:
             return Visitor(None, self.rights, user)
         project = _only(connection, self.project_header)
@@ -86,6 +98,12 @@ class TrustedProxies:
         if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
             peer = peer.ipv4_mapped
         return any(peer in network for network in self.networks)
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, without port, in lower case."""
+    name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+    return name.lower().rstrip(".")
 
 
 def _only(connection: HTTPConnection, header: str) -> str:

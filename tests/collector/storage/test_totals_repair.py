@@ -188,7 +188,7 @@ def repaired(store):
 
 
 def words(store):
-    """How many runs have which word for their totals."""
+    """Number of runs by the word for their totals."""
     rows = store.query("SELECT Totals, count() AS n FROM mast_runs GROUP BY Totals")
     return {row["Totals"]: row["n"] for row in rows}
 

@@ -64,6 +64,32 @@ class TestProxies:
         with view.client(peer, **{USER: "admin@example.org"}, **headers) as client:
             assert client.get("/").status_code == 401
 
+    @pytest.mark.parametrize(
+        ("host", "status"),
+        [
+            (NAME, 200),
+            (f"{NAME.upper()}.:443", 200),
+            ("127.0.0.1", 403),
+            ("127.0.0.1:8680", 403),
+            ("localhost", 403),
+            ("LocalHost.", 403),
+            ("[::1]:8680", 403),
+            (f"{NAME}.evil.example", 421),
+            ("", 421),
+        ],
+    )
+    @pytest.mark.parametrize("path", ["/judge", "/"])
+    def test_it_does_so_under_a_public_name_alone(
+        self, view: View, host: str, status: int, path: str
+    ) -> None:
+        """A program beside the proxy reaches the view under a name of this machine."""
+        with view.client(PROXY, host=host, **{USER: "ada"}) as client:
+            assert client.get(path).status_code == status
+            # With a key it is the key's, as for everybody.
+            bearer = {"authorization": f"Bearer {view.key}", USER: ""}
+            answer = client.get(path, headers=bearer)
+            assert answer.status_code == (421 if status == 421 else 200)
+
     def test_a_strangers_header_does_not_name_a_key_holder(self, view: View) -> None:
         with view.signed_in(TOKEN) as client:
             page = client.get(f"/runs/{SHORT}", headers={USER: "admin@example.org"}).text
