@@ -93,6 +93,8 @@ class _Lines:
             return self._ahead.pop()
         while line := self._text.readline(LARGEST + 1):
             self._number += 1
+            if line == "\n":  # a file may hold very many
+                continue
             if len(line) > LARGEST:
                 number = self._number
                 while line and not line.endswith("\n"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import IO, TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.untrusted_json import well_formed_values
 from mast_trace_judge.transfer.json_values import Broken, Value
-from mast_trace_judge.transfer.source import LARGEST
+from mast_trace_judge.transfer.source import LARGEST, check_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def rows_of(file: IO[bytes]) -> Iterator[Value | Broken]:
         ]
         file.seek(0)
         table = pq.ParquetFile(file, read_dictionary=texts)
-        _check_size(table.metadata)
+        _check_size(table.metadata, file.seek(0, os.SEEK_END))
         number = 0
         for batch in table.iter_batches(batch_size=_ROWS):
             for place in range(batch.num_rows):
@@ -50,8 +51,10 @@ def rows_of(file: IO[bytes]) -> Iterator[Value | Broken]:
         raise ValueError(f"the Parquet file cannot be read: {error}") from None
 
 
-def _check_size(metadata: Any) -> None:
-    for number in range(metadata.num_row_groups):
+def _check_size(metadata: Any, packed: int) -> None:
+    groups = range(metadata.num_row_groups)
+    check_ratio(sum(metadata.row_group(number).total_byte_size for number in groups), packed)
+    for number in groups:
         size = metadata.row_group(number).total_byte_size
         if size > 8 * LARGEST:
             raise ValueError(

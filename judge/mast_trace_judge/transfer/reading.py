@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from zstandard import ZstdError
 
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
 from mast_trace_judge.study.datasets.mast import read_mast_v0
@@ -104,18 +107,23 @@ class _File:
         else:
             yield Piece(OTLP, request_from_protobuf(_all_of(data)))
             return
-        first, several = None, False
-        for each in values:
-            if first is None:
-                first = each
-                continue
-            if not several:
-                several = True
-                yield from self._value(first, f"{self._stem}/{first.line}")
-            yield from self._value(each, f"{self._stem}/{each.line}")
+        first, several, broken = None, False, None
+        try:
+            for each in values:
+                if first is None:
+                    first = each
+                    continue
+                if not several:
+                    several = True
+                    yield from self._value(first, f"{self._stem}/{first.line}")
+                yield from self._value(each, f"{self._stem}/{each.line}")
+        except (ValueError, EOFError, OSError, zlib.error, ZstdError) as error:
+            broken = error  # of the file: what it began with is read all the same
         if first is not None and not several:
             yield from self._value(first, self._stem)
         yield from self._held_messages()
+        if broken is not None:
+            raise broken
 
     def _value(self, each: Value | Broken, name: str) -> Iterator[Piece | Refused]:
         if isinstance(each, Broken):

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 STDIN = Path("-")
 LARGEST = 128 * 1024 * 1024
 """Characters of the longest line, document or run that is held at a time."""
+_UNPACKED, _RATIO = 16 * 1024 * 1024, 200
+"""Unpacked bytes from which on a file may not be so many times smaller than its content. Recorded runs
+are 5 to 50 times smaller; a file that is made to unpack to gigabytes is a thousand times and more."""
 _SNIFFED = 4096
 _GZIP, _ZSTANDARD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _MARKS = (
@@ -101,6 +104,19 @@ def source_of(path: Path) -> Iterator[Source]:
         raise UnreadableFile(f"{path}: {error.strerror or error}") from error
 
 
+def check_ratio(unpacked: int, packed: int) -> None:
+    """Refuse content that is far larger than the file that it was unpacked from.
+
+    Raises:
+        ValueError: it is.
+    """
+    if unpacked > max(_UNPACKED, _RATIO * packed):
+        raise ValueError(
+            f"it unpacks to more than {_RATIO} times its size: if that is meant, unpack it yourself "
+            "and import the result"
+        )
+
+
 def is_parquet(data: io.BufferedReader) -> bool:
     """Return whether a file is Parquet."""
     return data.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET
@@ -126,10 +142,30 @@ def text_of(data: io.BufferedReader) -> io.TextIOWrapper | None:
 def _decompressed(raw: io.BufferedReader) -> io.BufferedReader:
     start = raw.peek(4)[:4]
     if start.startswith(_GZIP):
-        return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=raw)))
-    if start == _ZSTANDARD:
-        return io.BufferedReader(_Zstandard(raw))
-    return raw
+        unpacked = cast("io.RawIOBase", gzip.GzipFile(fileobj=raw))
+    elif start == _ZSTANDARD:
+        unpacked = _Zstandard(raw)
+    else:
+        return raw
+    return io.BufferedReader(_Unpacked(unpacked, raw))
+
+
+class _Unpacked(io.RawIOBase):
+    """Reads what a file unpacks to, as long as its size is in proportion."""
+
+    def __init__(self, content: io.RawIOBase, raw: io.BufferedReader) -> None:
+        self._content = content
+        self._raw = raw
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._content.readinto(buffer) or 0
+        self._count += count
+        check_ratio(self._count, self._raw.tell())
+        return count
 
 
 class _Zstandard(io.RawIOBase):

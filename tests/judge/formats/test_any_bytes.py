@@ -28,11 +28,11 @@ from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.formats.times import nanoseconds_of
 from mast_trace_judge.transfer.json_values import values_of
 from mast_trace_judge.transfer.reading import Piece, Refused, files_in, read_source
-from mast_trace_judge.transfer.source import source_of
+from mast_trace_judge.transfer.source import check_ratio, source_of
 from mast_trace_judge.transfer.spans import to_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 SAMPLES = Path(__file__).parent / "samples"
 CHAT = [{"role": "user", "content": "Häufig?"}, {"role": "assistant", "content": "Yes."}]
@@ -300,6 +300,53 @@ def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     pieces, refused = read(tmp_path / "runs.jsonl")
     assert len(pieces) == 2
     assert refused == [":2: it is longer than 1 MiB: write each run on a line"]
+
+
+@pytest.mark.parametrize("compressed", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("filler", ["x", "\n", "[", LINE.replace("Yes", "Yes" * 3000) + "\n"])
+def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
+    tmp_path: Path,
+    compressed: Callable[[bytes], bytes],
+    filler: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it began with is read, and the rest refused before it is unpacked."""
+    unpacked: list[int] = []
+
+    def counted(count: int, packed: int) -> None:
+        unpacked.append(count)
+        check_ratio(count, packed)
+
+    monkeypatch.setattr("mast_trace_judge.transfer.source.check_ratio", counted)
+    monkeypatch.setattr("mast_trace_judge.transfer.source._UNPACKED", 1 << 20)
+    unit = filler.encode() * ((1 << 20) // len(filler))
+    members = [compressed(unit * 2)] * 16
+    (tmp_path / "runs.jsonl").write_bytes(compressed(f"{LINE}\n".encode()) + b"".join(members))
+    pieces, refused = read(tmp_path / "runs.jsonl")
+    assert pieces
+    assert "unpacks to more than 200 times its size" in refused[-1]
+    assert unpacked[-1] < 16 << 20
+
+
+def test_a_file_in_proportion_is_read_whole(tmp_path: Path) -> None:
+    """A thousand times the same run, whose texts are like none of the others."""
+    lines = [
+        json.dumps({"messages": [{"role": "user", "content": os.urandom(9000).hex()}]}) + "\n"
+        for _ in range(20)
+    ]
+    with gzip.open(tmp_path / "runs.jsonl.gz", "wt") as file:
+        for _ in range(50):
+            file.writelines(lines)
+    pieces, refused = read(tmp_path / "runs.jsonl.gz")
+    assert (len(pieces), refused) == (1000, [])
+
+
+def test_a_parquet_file_out_of_proportion_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"role": ["user"], "content": ["x" * (1 << 25)]})
+    pq.write_table(table, tmp_path / "bomb.parquet", compression="zstd")
+    pieces, refused = read(tmp_path / "bomb.parquet")
+    assert pieces == []
+    assert "unpacks to more than 200 times its size" in refused[0]
 
 
 def test_a_small_parquet_file_of_much_text_takes_little(tmp_path: Path) -> None:
