@@ -21,11 +21,12 @@ _PLAIN_USER = """<no_password/><networks><ip>::/0</ip></networks>
     <profile>default</profile><quota>default</quota>"""
 _FILE = """<clickhouse><profiles><default/><reader><readonly>1</readonly></reader></profiles>
 <quotas><default/></quotas><users>
-<default>{plain}<access_management>1</access_management></default>{users}
-</users></clickhouse>"""
+<default>{plain}<access_management>{manages}</access_management></default>{users}
+</users>
+<roles><staff><grants><query>GRANT SELECT ON mast_trace.*</query></grants></staff></roles></clickhouse>"""
 _USER = "<{name}>{plain}<grants>{grants}</grants><databases>{filters}</databases></{name}>"
 _POLICY = re.compile(
-    r"CREATE ROW POLICY (?:IF NOT EXISTS|OR REPLACE) \w+ ON\s+(.*?)\s+USING (.*) TO (\w+)$",
+    r"CREATE ROW POLICY (?:IF NOT EXISTS|OR REPLACE) \S+ ON\s+(.*?)\s+USING (.*) TO (\S+)$",
     re.DOTALL,
 )
 
@@ -36,17 +37,18 @@ def statements(sql):
     return [part.strip() for part in re.split(r";(?:\n|$)", text) if part.strip()]
 
 
-def users_file(*files):
+def users_file(*files, manages=True):
     """The engine's users file, with the users that the SQL of each file makes anew."""
-    return _FILE.format(plain=_PLAIN_USER, users="".join(map(_user, files)))
+    users = "".join(map(_user, files))
+    return _FILE.format(plain=_PLAIN_USER, users=users, manages=int(manages))
 
 
 def _user(sql):
     made, granted, filters = [], [], {}
     for statement in statements(sql):
-        if name := re.match(r"CREATE USER IF NOT EXISTS (\w+)", statement):
+        if name := re.match(r"CREATE USER IF NOT EXISTS (\S+)", statement):
             made.append(name[1])
-        elif grant := re.match(r"(GRANT .*) TO (\w+)$", statement, re.DOTALL):
+        elif grant := re.match(r"(GRANT .*) TO (\S+)$", statement, re.DOTALL):
             assert [grant[2]] == made
             granted.append(grant[1])
         elif policy := _POLICY.match(statement):
@@ -74,11 +76,14 @@ def _filters(tables):
 
 
 @contextmanager
-def store_with_users(folder, *files, shards=0):
-    """A store with all tables and the users of the files; Distributed tables over ``shards`` of this process."""
+def store_with_users(folder, *files, shards=0, manages=True):
+    """A store with all tables and the users of the files; Distributed tables over ``shards`` of this process.
+
+    ``manages``: whether the store's own account may see users.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if files:
-            patch.setattr(embedded, "users_file", lambda _: users_file(*files))
+            patch.setattr(embedded, "users_file", lambda _: users_file(*files, manages=manages))
         if shards:
             cluster = (
                 "<timezone>UTC</timezone><tcp_port>9000</tcp_port>"
