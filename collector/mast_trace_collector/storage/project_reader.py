@@ -39,20 +39,39 @@ _HEAD: Final = """\
 -- project's name and a password put in; run `mast-trace migrate` before. It may be run again: a user that an earlier
 -- version made loses what was granted too widely. Written from what the tables declare.
 --
--- In a cluster the first statement fails, and no user is made: a row policy cannot filter a Distributed table, and
--- one on the tables under it does not hold on other shards, which are asked as another user. There, give readers
--- a key: the web view, its MCP endpoint and its downloads show a project alone.
+-- The first two statements fail, and no user is made, where row policies do not hold. In a cluster they cannot filter a
+-- Distributed table, and those on the tables under it do not hold on other shards, which are asked as another user.
+-- Earlier versions of ClickHouse have table functions (loop, mergeTreeIndex, mergeTreeTextIndex) that read past
+-- them. There, give readers a key: the web view, its MCP endpoint and its downloads show a project alone.
 --
 -- Users without a policy, such as the collector's, go on to see everything, unless the server was told otherwise
--- (users_without_row_policies_can_read_rows). ClickHouse tells the user the sizes of the tables that it may read, and runs
--- functions of LowCardinality columns on the dictionary of a whole part, whatever a policy says: a function that
--- fails for some values tells a determined reader of other projects' names of services, agents and attributes.
--- Give such a user to colleagues; to strangers, the web view with a key.
+-- (users_without_row_policies_can_read_rows). ClickHouse tells the user the sizes of the tables that it may read, and
+-- whether a key that it guesses is there (EXPLAIN ESTIMATE). It runs functions of LowCardinality columns on the dictionary
+-- of a whole part, whatever a policy says: a function that fails for some values tells a determined reader of other
+-- projects' names of services, agents and attributes. Give such a user to colleagues; to strangers, the
+-- web view with a key.
 """
-_GUARD: Final = (
-    "SELECT throwIf(count() > 0, 'the tables are spread over a cluster: give readers keys of the web view')\n"
-    "FROM system.tables WHERE database = {database} AND engine = 'Distributed';\n"
-)
+_CLUSTER: Final = """\
+SELECT throwIf(count() > 0, 'the tables are spread over a cluster: give readers keys of the web view')
+FROM system.tables WHERE database = {database} AND engine = 'Distributed';
+"""
+_VERSION: Final = """\
+SELECT throwIf(NOT ({hold}), 'row policies do not hold in this version: upgrade to {safe}');
+"""
+SAFE_VERSIONS: Final = "ClickHouse 26.9 or newer, or 26.3.33.101 or a later 26.3"
+"""The versions in which no table function is known that reads past row policies."""
+
+
+def policies_hold(version: str = "version()") -> str:
+    """Return SQL that tells whether row policies hold in a version of ClickHouse.
+
+    Source: pull requests 97682, 115304 and 119032 of ClickHouse, and the versions that have them.
+
+    Args:
+        version: SQL of the version's text.
+    """
+    numbers = f"arrayMap(x -> toUInt32OrZero(x), splitByChar('.', {version}))"
+    return f"{numbers} >= [26, 9] OR ({numbers} >= [26, 3, 33, 101] AND {numbers} < [26, 4])"
 
 
 def project_reader(
@@ -80,7 +99,8 @@ def project_reader(
         f"\nREVOKE SELECT, SHOW ON {database}.* FROM {user};",
         *(f"GRANT SELECT ON {database}.{table} TO {user};" for table in READABLE),
     ]
-    guard = _GUARD.format(database=literal(database))
+    guard = _CLUSTER.format(database=literal(database))
+    guard += _VERSION.format(hold=policies_hold(), safe=SAFE_VERSIONS)
     return f"{_HEAD}{guard}\n" + "\n".join(statements) + "\n"
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
 from mast_trace_collector.storage.grants import Access
+from mast_trace_collector.storage.project_reader import SAFE_VERSIONS, policies_hold
+from mast_trace_collector.storage.readers import SEATS, seat
 from mast_trace_collector.storage.store import error_code
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _ACCESS_DENIED = 497
 _OBJECTS = """
     SELECT name, engine, match(create_table_query, 'SQL SECURITY (DEFINER|NONE)') AS by_definer
     FROM system.tables WHERE database = {database:String} AND NOT is_temporary ORDER BY name"""
+_SEATS = {seat(number) for number in range(SEATS)}
+"""Users of the embedded engine, whose statements the endpoint reads before."""
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -35,25 +39,22 @@ class WideUser:
     Attributes:
         name: of the user.
         storage: place of its definition on the server; `users_xml` is a file.
-        objects: tables and views of which it can read rows that no policy filters.
+        objects: tables and views of which it can read every row.
         statements: SQL that takes the rights away, and grants what is filtered.
-        clustered: whether the tables are spread over a cluster, where no policy holds.
+        reason: what lets it read them.
     """
 
     name: str
     storage: str
     objects: tuple[str, ...]
     statements: tuple[str, ...] = field(repr=False)
-    clustered: bool = False
+    reason: str = "no policy filters them"
 
     def __str__(self) -> str:
-        why = (
-            "on a cluster row policies do not hold" if self.clustered else "no policy filters them"
-        )
         where = f" (change it where it is defined, in {self.storage})" if self._in_a_file else ""
         return (
             f"user {self.name} is confined by a row policy, but reads every project through "
-            f"{', '.join(self.objects)}: {why}. Run as an administrator{where}:\n"
+            f"{', '.join(self.objects)}: {self.reason}. Run as an administrator{where}:\n"
             + "\n".join(f"    {statement};" for statement in self.statements)
         )
 
@@ -73,7 +74,8 @@ def wide_users(store: Store) -> list[WideUser]:
     """
     objects = store.query(_OBJECTS, {"database": store.database})
     access = Access.of(store)
-    found = (_examine(user, access, objects, store.database) for user in access.users)
+    void = _void(store, objects)
+    found = (_examine(user, access, objects, void) for user in access.users if user not in _SEATS)
     return [user for user in found if user]
 
 
@@ -95,34 +97,38 @@ def warnings_of(store: Store) -> Iterator[str]:
         )
 
 
+def _void(store: Store, objects: list[dict[str, Any]]) -> str:
+    """Return the reason for which no row policy holds here; empty if they do."""
+    if any(each["engine"] == "Distributed" for each in objects):
+        return "in a cluster row policies do not hold"
+    (row,) = store.query(f"SELECT version() AS version, {policies_hold()} AS hold")
+    if row["hold"]:
+        return ""
+    return f"table functions of ClickHouse {row['version']} read past row policies (upgrade to {SAFE_VERSIONS})"
+
+
 def _examine(
-    user: str, access: Access, objects: list[dict[str, Any]], database: str
+    user: str, access: Access, objects: list[dict[str, Any]], void: str
 ) -> WideUser | None:
     known = [each["name"] for each in objects]
     if not any(access.is_filtered(user, name) for name in known):
         return None
-    clustered = any(each["engine"] == "Distributed" for each in objects)
-    open_ones = [each["name"] for each in objects if _is_open(each, user, access, clustered)]
+    open_ones = [each["name"] for each in objects if _is_open(each, user, access, void)]
     read = [name for name in open_ones if access.reads(user, name)]
     if not read:
         return None
-    kept = [] if clustered else [n for n in known if n in READABLE and n not in open_ones]
-    return WideUser(
-        user,
-        access.users[user],
-        tuple(read),
-        tuple(_remedy(user, access.holders(user, read), kept, database)),
-        clustered,
-    )
+    kept = [] if void else [name for name in known if name in READABLE and name not in open_ones]
+    remedy = _remedy(user, access.holders(user, read), kept, access.database)
+    reason = void or WideUser.reason
+    return WideUser(user, access.users[user], tuple(read), tuple(remedy), reason)
 
 
-def _is_open(each: dict[str, Any], user: str, access: Access, clustered: bool) -> bool:
+def _is_open(each: dict[str, Any], user: str, access: Access, void: str) -> bool:
     """Return whether everybody who may read an object reads rows of every project."""
-    name = each["name"].removesuffix(LOCAL) if clustered else each["name"]
-    rows = DECLARED.get(name, Rows.NONE)
+    rows = DECLARED.get(each["name"].removesuffix(LOCAL), Rows.NONE)
     if rows is Rows.ALL:
         return False
-    if clustered:
+    if void:
         return True
     if rows is Rows.OF_VIEW and not each["by_definer"]:
         return False

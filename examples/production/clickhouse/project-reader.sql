@@ -2,17 +2,20 @@
 -- project's name and a password put in; run `mast-trace migrate` before. It may be run again: a user that an earlier
 -- version made loses what was granted too widely. Written from what the tables declare.
 --
--- In a cluster the first statement fails, and no user is made: a row policy cannot filter a Distributed table, and
--- one on the tables under it does not hold on other shards, which are asked as another user. There, give readers
--- a key: the web view, its MCP endpoint and its downloads show a project alone.
+-- The first two statements fail, and no user is made, where row policies do not hold. In a cluster they cannot filter a
+-- Distributed table, and those on the tables under it do not hold on other shards, which are asked as another user.
+-- Earlier versions of ClickHouse have table functions (loop, mergeTreeIndex, mergeTreeTextIndex) that read past
+-- them. There, give readers a key: the web view, its MCP endpoint and its downloads show a project alone.
 --
 -- Users without a policy, such as the collector's, go on to see everything, unless the server was told otherwise
--- (users_without_row_policies_can_read_rows). ClickHouse tells the user the sizes of the tables that it may read, and runs
--- functions of LowCardinality columns on the dictionary of a whole part, whatever a policy says: a function that
--- fails for some values tells a determined reader of other projects' names of services, agents and attributes.
--- Give such a user to colleagues; to strangers, the web view with a key.
+-- (users_without_row_policies_can_read_rows). ClickHouse tells the user the sizes of the tables that it may read, and
+-- whether a key that it guesses is there (EXPLAIN ESTIMATE). It runs functions of LowCardinality columns on the dictionary
+-- of a whole part, whatever a policy says: a function that fails for some values tells a determined reader of other
+-- projects' names of services, agents and attributes. Give such a user to colleagues; to strangers, the
+-- web view with a key.
 SELECT throwIf(count() > 0, 'the tables are spread over a cluster: give readers keys of the web view')
 FROM system.tables WHERE database = 'mast_trace' AND engine = 'Distributed';
+SELECT throwIf(NOT (arrayMap(x -> toUInt32OrZero(x), splitByChar('.', version())) >= [26, 9] OR (arrayMap(x -> toUInt32OrZero(x), splitByChar('.', version())) >= [26, 3, 33, 101] AND arrayMap(x -> toUInt32OrZero(x), splitByChar('.', version())) < [26, 4])), 'row policies do not hold in this version: upgrade to ClickHouse 26.9 or newer, or 26.3.33.101 or a later 26.3');
 
 CREATE USER IF NOT EXISTS team_a IDENTIFIED BY 'change me' SETTINGS PROFILE 'reader';
 
