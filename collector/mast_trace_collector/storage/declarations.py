@@ -59,7 +59,7 @@ def _migrations() -> Iterable[str]:
 
 
 DECLARED: Final = declared(_migrations())
-"""What the tables and views of this version declare, by their names on a single server."""
+"""The declaration of each table and view of this version, by its name on a single server."""
 
 READABLE: Final = {name: rows for name, rows in sorted(DECLARED.items()) if rows is not Rows.NONE}
 """Our tables and views that readers may read, without materialised views and the inlet."""
