@@ -58,6 +58,11 @@ class Access:
             tuple(store.query(_POLICIES, {"database": store.database})),
         )
 
+    def is_confined(self, user: str) -> bool:
+        """Return whether somebody has made a policy that leaves ``user`` some rows of a table alone."""
+        names = {user, *self._roles_of(user)}
+        return any(_narrows(policy) and _applies(policy, names) for policy in self.policies)
+
     def is_filtered(self, user: str, table: str) -> bool:
         """Return whether row policies leave ``user`` some rows of ``table`` alone.
 
@@ -65,29 +70,18 @@ class Access:
         """
         names = {user, *self._roles_of(user)}
         on = [p for p in self.policies if p["table"] in {"", table} and _applies(p, names)]
-        narrow = [policy for policy in on if policy["select_filter"] not in _ALWAYS]
-        return any(policy["is_restrictive"] for policy in narrow) or (
-            bool(narrow) and all(p in narrow for p in on if not p["is_restrictive"])
-        )
-
-    def reads(self, user: str, table: str) -> bool:
-        """Return whether ``user`` may read ``table``, by itself or through a role."""
-        return bool(self.holders(user, [table]))
+        permissive = [_narrows(policy) for policy in on if not policy["is_restrictive"]]
+        restrictive = [_narrows(policy) for policy in on if policy["is_restrictive"]]
+        return any(restrictive) or (bool(permissive) and all(permissive))
 
     def holders(self, user: str, tables: list[str]) -> list[str]:
-        """Return ``user`` and those of its roles that may read one of ``tables`` by themselves."""
+        """Return ``user`` and those of its roles through which it may read one of ``tables``."""
+        ways = {user: [user], **{r: [r, *self._roles_of(r)] for r in self.roles.get(user, ())}}
         return [
-            name
-            for name in (user, *self.roles.get(user, ()))
-            if any(
-                self._holds(each, table)
-                for each in self._with_roles(name, user)
-                for table in tables
-            )
+            way
+            for way, names in ways.items()
+            if any(self._holds(name, table) for name in names for table in tables)
         ]
-
-    def _with_roles(self, name: str, user: str) -> list[str]:
-        return [name] if name == user else [name, *self._roles_of(name)]
 
     def _roles_of(self, name: str) -> list[str]:
         """Return the roles of a user or role, and theirs."""
@@ -127,6 +121,10 @@ def _matches(given: str, name: str, is_prefix: bool) -> bool:
 
 def _narrowness(grant: dict[str, Any]) -> tuple[int, int]:
     return len(grant["database"] or ""), len(grant["table"] or "")
+
+
+def _narrows(policy: dict[str, Any]) -> bool:
+    return policy["select_filter"] not in _ALWAYS
 
 
 def _applies(policy: dict[str, Any], names: set[str]) -> bool:

@@ -111,10 +111,10 @@ def _examine(
     user: str, access: Access, objects: list[dict[str, Any]], void: str
 ) -> WideUser | None:
     known = [each["name"] for each in objects]
-    if not any(access.is_filtered(user, name) for name in known):
+    if not access.is_confined(user):
         return None
     open_ones = [each["name"] for each in objects if _is_open(each, user, access, void)]
-    read = [name for name in open_ones if access.reads(user, name)]
+    read = [name for name in open_ones if access.holders(user, [name])]
     if not read:
         return None
     kept = [] if void else [name for name in known if name in READABLE and name not in open_ones]

@@ -230,29 +230,29 @@ def policy(*names, table="t", condition="Project = 'a'", restrictive=False, but=
 def test_rights_add_up_as_on_the_server(grants, reads):
     roles = {"u": ["r"], "r": ["deep"], "deep": ["r"]}
     access = Access("d", {"u": ""}, tuple(grants), roles, ())
-    assert access.reads("u", "t") is reads
-    assert access.holders("u", ["t"]) == ([] if not reads else access.holders("u", ["x", "t"]))
+    assert bool(access.holders("u", ["t"])) is reads
 
 
 @pytest.mark.parametrize(
-    ("policies", "filtered"),
+    ("policies", "confined", "filtered"),
     [
-        ([], False),
-        ([policy("u")], True),
-        ([policy("v")], False),
-        ([policy("r")], True),
-        ([policy("u", table="")], True),
-        ([policy("u", table="x")], False),
-        ([policy("u", condition="1")], False),
-        ([policy("u"), policy("u", table="", condition="1")], False),
-        ([policy("u", restrictive=True), policy("u", condition="1")], True),
-        ([policy(but=[])], True),
-        ([policy(but=["u"])], False),
-        ([policy(but=["r"])], False),
+        ([], False, False),
+        ([policy("u")], True, True),
+        ([policy("v")], False, False),
+        ([policy("r")], True, True),
+        ([policy("u", table="")], True, True),
+        ([policy("u", table="x")], True, False),
+        ([policy("u", condition="1")], False, False),
+        ([policy("u"), policy("u", table="", condition="1")], True, False),
+        ([policy("u", restrictive=True), policy("u", condition="1")], True, True),
+        ([policy(but=[])], True, True),
+        ([policy(but=["u"])], False, False),
+        ([policy(but=["r"])], False, False),
     ],
 )
-def test_policies_add_up_as_on_the_server(policies, filtered):
+def test_policies_add_up_as_on_the_server(policies, confined, filtered):
     access = Access("d", {"u": ""}, (), {"u": ["r"]}, tuple(policies))
+    assert access.is_confined("u") is confined
     assert access.is_filtered("u", "t") is filtered
 
 
