@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 import tomllib
 
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.declarations import DECLARED, Rows
 from site_extension.markdown import cell, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 COLUMNS = Path(__file__).with_name("columns.toml")
+_READERS = {
+    Rows.OF_PROJECT: "rows of the project, by `Project`",
+    Rows.OF_TRACES: "rows of the project's runs, by `TraceId`",
+    Rows.OF_VIEW: "rows of the project, as in the tables under the view",
+    Rows.ALL: "every row",
+    Rows.NONE: "nothing",
+}
 # Tables of which most columns are copies of another's.
 _COPIES = {"mast_findings": "mast_verdicts"}
 
@@ -36,8 +44,14 @@ def tables() -> str:
     if known != {*types}:
         raise ValueError(f"{COLUMNS.name}: tables differ: {sorted(known ^ {*types})}")
     parts = [part for name in meanings for part in _table(name, meanings[name], types)]
-    rows = [(f"`{name}`", cell(text)) for name, text in internal.items()]
-    return "\n".join([*parts, "## Internal tables\n", table(("table", "purpose"), rows)])
+    rows = [(f"`{name}`", cell(text), readers(name)) for name, text in internal.items()]
+    head = ("table", "purpose", "a reader of one project sees")
+    return "\n".join([*parts, "## Internal tables\n", table(head, rows)])
+
+
+def readers(name: str) -> str:
+    """Return what a reader of one project sees of a table, from the table's declaration."""
+    return _READERS[DECLARED.get(name, Rows.NONE)]
 
 
 def made() -> dict[str, dict[str, str]]:
@@ -57,7 +71,8 @@ def _table(
     own = set(types[name]) - set(types.get(_COPIES.get(name, ""), ()))
     if own != set(described):
         raise ValueError(f"{COLUMNS.name}: {name} differs: {sorted(own ^ set(described))}")
-    yield f"## {name}\n\n{meanings['about'].strip()}\n"
+    about = meanings["about"].strip()
+    yield f"## {name}\n\n{about}\n\nA reader of one project sees {readers(name)}.\n"
     rows = [
         (f"`{column}`", f"`{types[name][column]}`", cell(text))
         for column, text in described.items()

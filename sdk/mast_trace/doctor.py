@@ -24,7 +24,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mast_trace._frameworks import Frameworks
     from mast_trace._report import FrameworkReport
@@ -97,11 +97,17 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 if all is well, 1 if something is not, 2 on a bad setting."""
+def main(argv: Sequence[str] | None = None, *, more: Callable[[], Iterable[str]] = tuple) -> int:
+    """Run the command; return 0 if all is well, 1 if something is not, 2 on a bad setting.
+
+    Args:
+        argv: the command's arguments; by default those of the process.
+        more: finds problems beside the SDK's own.
+    """
     given = parser().parse_args(argv)
     try:
         diagnosis = examine(endpoint=given.endpoint, load_frameworks=not given.quick)
+        diagnosis = dataclasses.replace(diagnosis, problems=(*diagnosis.problems, *more()))
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")
         return 2

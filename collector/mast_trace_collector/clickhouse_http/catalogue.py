@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.clickhouse_http.allowlist import lists
 from mast_trace_collector.clickhouse_http.gate import catalogue_name
 from mast_trace_collector.clickhouse_http.rendering import quoted
-from mast_trace_collector.storage.readers import CATALOGUE, READABLE
+from mast_trace_collector.storage.declarations import READABLE
+from mast_trace_collector.storage.readers import CATALOGUE
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.clickhouse_http.rendering import quoted, replaced, tokens
-from mast_trace_collector.storage.readers import PLAIN, READABLE
+from mast_trace_collector.storage.declarations import READABLE
+from mast_trace_collector.storage.readers import PLAIN
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:

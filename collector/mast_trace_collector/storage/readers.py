@@ -9,9 +9,10 @@ statements of a reader run as these users, through views with a definer
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Final
 from xml.sax.saxutils import escape
+
+from mast_trace_collector.storage.declarations import READABLE, Rows
 
 SEATS: Final = 16
 """Number of projects that are read at the same time; others wait for a seat."""
@@ -29,46 +30,6 @@ OF_ALL: Final = ("parts",)
 """Tables of the catalogue with rows about all projects: empty for readers of one project."""
 PROOF: Final = "mast_proof"
 """A table in `DATABASE` that serves to prove that the engine keeps projects apart."""
-
-
-class Rows(Enum):
-    """The condition on the rows of a table that a project may read."""
-
-    OF_PROJECT = "by the column Project"
-    OF_TRACES = "by the runs of the project"
-    OF_VIEW = "those that the tables under the view give"
-    ALL = "nothing that anybody sent"
-
-
-READABLE: Final = {
-    "mast_confirmations": Rows.OF_PROJECT,
-    "mast_evaluations": Rows.OF_VIEW,
-    "mast_experiment_looks": Rows.OF_PROJECT,
-    "mast_experiment_runs": Rows.OF_PROJECT,
-    "mast_experiments": Rows.OF_PROJECT,
-    "mast_findings": Rows.OF_PROJECT,
-    "mast_human_labels": Rows.OF_PROJECT,
-    "mast_injections": Rows.OF_PROJECT,
-    "mast_judge_calls": Rows.OF_PROJECT,
-    "mast_latest_verdicts": Rows.OF_VIEW,
-    "mast_left_out": Rows.OF_PROJECT,
-    "mast_lessons": Rows.OF_PROJECT,
-    "mast_pattern_names": Rows.OF_PROJECT,
-    "mast_pattern_runs": Rows.OF_PROJECT,
-    "mast_pattern_states": Rows.OF_PROJECT,
-    "mast_prices": Rows.OF_PROJECT,
-    "mast_replay_plans": Rows.OF_PROJECT,
-    "mast_replays": Rows.OF_PROJECT,
-    "mast_run_states": Rows.OF_PROJECT,
-    "mast_runs": Rows.OF_VIEW,
-    "mast_schema_migrations": Rows.ALL,
-    "mast_selftests": Rows.OF_PROJECT,
-    "mast_verdicts": Rows.OF_PROJECT,
-    "otel_logs": Rows.OF_PROJECT,
-    "otel_traces": Rows.OF_PROJECT,
-    "otel_traces_trace_id_ts": Rows.OF_TRACES,
-}
-"""Our tables and views that readers may read, without materialised views and the inlet."""
 
 _FILE = """<clickhouse>
 <profiles><default/></profiles>
@@ -128,7 +89,7 @@ def _user(name: str, database: str, *, project: str) -> str:
         ours = "".join(
             _filter(table, condition)
             for table, rows in READABLE.items()
-            if (condition := _condition(rows, database, project))
+            if (condition := condition_of(rows, database, project))
         )
         proof = _filter(PROOF, f"Project = {project}")
         none = "".join(_filter(table, "0") for table in OF_ALL)
@@ -147,7 +108,14 @@ def _filter(table: str, condition: str) -> str:
     return f"<{table}><filter>{escape(condition)}</filter></{table}>"
 
 
-def _condition(rows: Rows, database: str, project: str) -> str:
+def condition_of(rows: Rows, database: str, project: str) -> str:
+    """Return the condition on a table's rows that keeps a reader to its project; empty for none.
+
+    Args:
+        rows: the table's declaration.
+        database: that of the tables.
+        project: SQL of the project's name.
+    """
     if rows is Rows.OF_PROJECT:
         return f"Project = {project}"
     if rows is Rows.OF_TRACES:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
@@ -17,6 +20,7 @@ from mast_trace_collector.storage.search_index import (
     drop_search_index,
     has_search_index,
 )
+from mast_trace_collector.storage.wide_grants import warnings_of
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
@@ -27,6 +31,8 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mast_trace_collector.settings import DocumentedSetting
 
 
@@ -71,6 +77,8 @@ def migrate_database(
 ) -> None:
     """Create the tables, or bring them up to this version. Safe to run again, and from many places.
 
+    Users of a server that are meant for one project and read more are named, with the SQL that mends it.
+
     Rows of earlier versions are repaired where needed; a long repair is logged, and continues where
     it ended if it is stopped. `up` and `collect` do the same, with the repair in the background.
 
@@ -104,8 +112,18 @@ def migrate_database(
         if search_index is not None:
             (add_search_index if search_index else drop_search_index)(store)
         where, indexed = store.url, has_search_index(store)
+        warnings = list(warnings_of(store))
+    for warning in warnings:
+        console(stderr=True).print(plain(warning, "yellow"), soft_wrap=True)
     if as_json:
-        print_json({"store": where, "new_versions": new, "search_index": indexed})
+        print_json(
+            {
+                "store": where,
+                "new_versions": new,
+                "search_index": indexed,
+                "warnings": warnings,
+            }
+        )
     else:
         done = f"now at version {new[-1]}" if new else "up to date already"
         console().print(plain(f"{where}: {done}{'; texts are indexed' if indexed else ''}."))
@@ -156,8 +174,24 @@ def _settings_table(title: str, settings: list[DocumentedSetting]) -> Table:
 def doctor(context: typer.Context) -> None:
     """Show which frameworks are recorded, and whether the collector accepts spans.
 
+    If a ClickHouse server is configured (`MAST_TRACE_DATABASE_URL`), it also names the server's users that
+    are meant for one project and read more, with the SQL that mends it.
+
     Example: `mast-trace doctor --endpoint http://127.0.0.1:4318`
     """
     from mast_trace import doctor as sdk_doctor
 
-    raise typer.Exit(sdk_doctor.main(context.args))
+    raise typer.Exit(sdk_doctor.main(context.args, more=_problems_of_the_server))
+
+
+def _problems_of_the_server() -> Iterator[str]:
+    """Yield what is wrong with the users of the server; nothing if none is configured."""
+    file = os.environ.get("MAST_TRACE_CONFIG")
+    url = CollectorConfig.load(Path(file) if file else None).database_url
+    if not url or url.startswith("chdb:"):
+        return
+    try:
+        with Store.open(url) as store:
+            yield from warnings_of(store)
+    except MastTraceError as error:
+        yield f"users of the database were not checked: {error}"

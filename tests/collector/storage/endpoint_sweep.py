@@ -88,8 +88,8 @@ def make_world(store: Store, runner: Runner, their_rows: int = THEIR_ROWS) -> Wo
     file.write_text("canary-in-a-file\n")
     os.environ["MAST_TRACE_SECRET_CANARY"] = "canary-in-the-environment"
     for table in base_tables(store):
-        _fill(store, table, OURS, 3, "mine")
-        _fill(store, table, THEIRS, their_rows if table == "otel_traces" else 7, canary)
+        fill(store, table, OURS, 3, "mine")
+        fill(store, table, THEIRS, their_rows if table == "otel_traces" else 7, canary)
     secrets = [
         "canary-in-a-file",
         "canary-in-the-environment",
@@ -113,7 +113,7 @@ def base_tables(store: Store) -> list[str]:
     return [row["table"] for row in rows]
 
 
-def _fill(store: Store, table: str, project: str, rows: int, text: str) -> None:
+def fill(store: Store, table: str, project: str, rows: int, text: str) -> None:
     columns = store.query(
         "SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = {t:String} "
         "AND default_kind IN ('', 'DEFAULT')",

@@ -16,7 +16,8 @@ from mast_trace_collector.clickhouse_http.gate import Gate, catalogue_tables
 from mast_trace_collector.clickhouse_http.seats import Seats
 from mast_trace_collector.clickhouse_http.tree import read_tree
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.readers import READABLE, seat
+from mast_trace_collector.storage.declarations import READABLE
+from mast_trace_collector.storage.readers import seat
 
 
 @pytest.fixture(scope="module")

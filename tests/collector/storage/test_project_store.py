@@ -3,6 +3,7 @@
 import pytest
 from endpoint_server import WRITE_TOKEN, serve
 from otlp_requests import OTHER, two_runs
+from server_users import store_with_users
 from stores import SERVER, new_store
 
 from mast_trace.exceptions import StorageError
@@ -23,7 +24,7 @@ def tables(store):
     return sorted(row["name"] for row in rows if row["engine"] != "Null")
 
 
-@pytest.fixture(scope="module", params=["server"] if SERVER else ["embedded", "http"])
+@pytest.fixture(scope="module", params=["server"] if SERVER else ["embedded", "http", "cluster"])
 def both(request, tmp_path_factory):
     """A store with a run of each of two projects, with verdicts, labels and calls on both."""
     if request.param == "server":
@@ -32,6 +33,13 @@ def both(request, tmp_path_factory):
             yield store
         return
     engine = request.getfixturevalue("engine")
+    if request.param == "cluster":
+        engine.close()
+        folder = tmp_path_factory.mktemp("cluster") / "data"
+        with store_with_users(folder, shards=1) as store:
+            two_runs(store, projects=(OURS, THEIRS))
+            yield store
+        return
     engine.renew()
     with Store.open(engine.url) as store:
         migrate(store)

@@ -6,11 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from endpoint_server import WRITE_TOKEN, serve
+from server_users import store_with_users
 
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store, check_schema
 from mast_trace_dashboards.cli.app import run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -108,3 +112,59 @@ def test_a_mistyped_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_pat
     file.write_text("[collector]\nhtp_port = 1\n")
     assert run(["config", "--config", str(file)]) == 2
     assert "did you mean http_port" in capsys.readouterr().err
+
+
+WIDE = """\
+CREATE USER IF NOT EXISTS team_a IDENTIFIED BY 'x';
+GRANT SELECT, SHOW ON mast_trace.* TO team_a;
+CREATE ROW POLICY IF NOT EXISTS of_team_a ON mast_trace.otel_traces USING Project = 'team-a' TO team_a;
+"""
+REVOKED = "REVOKE SELECT, SHOW ON mast_trace.* FROM team_a;"
+
+
+@pytest.fixture
+def server_with_a_wide_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """The address of a server that has a user who is meant for one project, and reads more."""
+    with store_with_users(tmp_path / "server", WIDE) as store:
+        app = ClickHouseHTTP(store, of_owner=True)
+        with serve(app) as address:
+            yield f"http://any:{WRITE_TOKEN}@{address}"
+        app.close()
+
+
+def test_migrate_names_users_that_read_more_than_they_should(
+    capsys: pytest.CaptureFixture[str], server_with_a_wide_user: str
+) -> None:
+    at = ["--url", server_with_a_wide_user]
+    assert run(["migrate", *at]) == 0
+    told = capsys.readouterr()
+    assert REVOKED in told.err
+    assert REVOKED not in told.out
+    assert run(["migrate", "--json", *at]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert REVOKED in warning
+
+
+def test_the_doctor_names_users_of_the_configured_server(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    server_with_a_wide_user: str,
+) -> None:
+    """The server is that of the environment or of the file; without one there is nothing to ask."""
+
+    def problems() -> str:
+        assert run(["doctor", "--quick", "--json", "--endpoint", "http://127.0.0.1:9"]) == 1
+        return "\n".join(json.loads(capsys.readouterr().out)["problems"])
+
+    assert "mast_runs" not in problems()
+    assert "users of the database" not in problems()
+    monkeypatch.setenv("MAST_TRACE_DATABASE_URL", server_with_a_wide_user)
+    assert REVOKED in problems()
+    monkeypatch.setenv("MAST_TRACE_DATABASE_URL", "http://127.0.0.1:9")
+    assert "users of the database were not checked" in problems()
+    monkeypatch.delenv("MAST_TRACE_DATABASE_URL")
+    file = tmp_path / "mast-trace.toml"
+    file.write_text(f'[collector]\ndatabase_url = "{server_with_a_wide_user}"\n')
+    monkeypatch.setenv("MAST_TRACE_CONFIG", str(file))
+    assert REVOKED in problems()

@@ -1,6 +1,7 @@
 -- Which versions this database has, and how its tables were asked for. Run before every migration.
 CREATE DATABASE IF NOT EXISTS {database} {on_cluster};
 
+-- reader: all
 CREATE TABLE IF NOT EXISTS {database}.mast_schema_migrations{local} {on_cluster}
 (
     Version UInt32,

@@ -1,6 +1,7 @@
 -- The table of the OpenTelemetry Collector's ClickHouse exporter, column for column, so that stock
 -- collectors write it and stock tools read it. Ordered by run, in small granules: a run is read
 -- far more often than a service's time range.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.otel_traces{local} {on_cluster}
 (
     Timestamp DateTime64(9) CODEC(Delta, ZSTD(1)),
@@ -64,6 +65,7 @@ ALTER TABLE {database}.otel_traces{local} {on_cluster}
 {distributed:otel_traces, cityHash64(TraceId)};
 
 -- The exporter's companion: Grafana's trace view looks up a trace's time range here.
+-- reader: traces
 CREATE TABLE IF NOT EXISTS {database}.otel_traces_trace_id_ts{local} {on_cluster}
 (
     TraceId String CODEC(ZSTD(1)),
@@ -79,6 +81,7 @@ SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1{table_settings};
 
 {distributed:otel_traces_trace_id_ts, cityHash64(TraceId)};
 
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.otel_traces_trace_id_ts_mv {on_cluster}
 TO {database}.otel_traces_trace_id_ts{local} AS
 SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End

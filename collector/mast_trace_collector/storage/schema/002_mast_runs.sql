@@ -11,6 +11,7 @@
 --   Named   a digit (0 for the root), the start in 19 digits, the name: the smallest is the run's
 --   Said    a digit (1 for a person's word), the time in 19 digits, the outcome, a line break, the
 --           reason: the greatest counts
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_run_states{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -43,11 +44,13 @@ SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1{table_settings};
 
 {distributed:mast_run_states, cityHash64(TraceId)};
 
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_run_states_mv {on_cluster}
 TO {database}.mast_run_states{local} AS
 {part:run_states.v1};
 
 -- A span that comes twice with another content changes the fingerprint (the run is judged again)
 -- but is counted once.
+-- reader: view
 CREATE VIEW IF NOT EXISTS {database}.mast_runs {on_cluster} AS
 {runs};

@@ -1,5 +1,6 @@
 -- What the judge found. Judging a run again with the same content and the same judge replaces the
 -- row; another fingerprint or another judge version is another row.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_verdicts{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -59,6 +60,7 @@ SETTINGS index_granularity = 1024{table_settings};
 {distributed:mast_verdicts, cityHash64(TraceId)};
 
 -- The verdict that counts: the newest of each run, whichever judge gave it.
+-- reader: view
 CREATE VIEW IF NOT EXISTS {database}.mast_latest_verdicts {on_cluster} AS
 SELECT *
 FROM {database}.mast_verdicts
@@ -66,6 +68,7 @@ ORDER BY JudgedAt DESC
 LIMIT 1 BY Project, TraceId;
 
 -- What people say of a run: the latest word of each annotator counts.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_human_labels{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -86,6 +89,7 @@ SETTINGS index_granularity = 1024{table_settings};
 
 -- The ledger: one row per call of a judge's model, written when the call ends. It keeps the answer, so
 -- that a judge that is stopped in the middle of a run does not pay for it again.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_judge_calls{local} {on_cluster}
 (
     CallId String,

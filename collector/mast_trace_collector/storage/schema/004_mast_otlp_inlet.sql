@@ -1,6 +1,7 @@
 -- Takes whole OTLP requests, which ClickHouse parses itself (FORMAT Protobuf), and keeps nothing:
 -- the view lays their spans out as rows of otel_traces, exactly as the collector's Python does.
 -- Nested values cannot be rendered here; one of them stops the insert before anything is written.
+-- reader: none
 CREATE TABLE IF NOT EXISTS {database}.mast_otlp_inlet {on_cluster}
 (
     resource_spans {part:otlp_resource_spans.v1},
@@ -10,6 +11,7 @@ CREATE TABLE IF NOT EXISTS {database}.mast_otlp_inlet {on_cluster}
 )
 ENGINE = Null;
 
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_otlp_inlet_mv {on_cluster}
 TO {database}.otel_traces AS
 {part:otlp_rows.v1};

@@ -1,5 +1,6 @@
 -- The table of the OpenTelemetry Collector's ClickHouse exporter for logs, column for column, in the
 -- order of runs like otel_traces: what is looked for here is what was said of a run.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.otel_logs{local} {on_cluster}
 (
     Timestamp DateTime64(9) CODEC(Delta, ZSTD(1)),
@@ -35,6 +36,7 @@ ALTER TABLE {database}.otel_logs{local} {on_cluster}
 
 -- What any tool found out about a run or a span: the events gen_ai.evaluation.result of OpenTelemetry.
 -- A name is given only once for each thing that it is about; the latest word counts.
+-- reader: view
 CREATE VIEW IF NOT EXISTS {database}.mast_evaluations {on_cluster} AS
 SELECT
     Project,

@@ -51,6 +51,7 @@ LIMIT 1 BY Project, TraceId;
 -- A run that is judged again has two rows until ClickHouse merges them, for ever if it began on another
 -- day then: who reads looks for keys that come twice. FINAL would do it too, but merges all parts
 -- while it reads. The last settings make one part of each day that is over.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_findings{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -107,6 +108,7 @@ SETTINGS index_granularity = 8192, min_age_to_force_merge_seconds = 3600,
 
 {distributed:mast_findings, cityHash64(TraceId)};
 
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_findings_mv {on_cluster}
 TO {database}.mast_findings{local} AS
 SELECT {finding_columns}

@@ -1,6 +1,7 @@
 -- A run is known from its beginning: the record that says so is a log record, for the run's own span is sent
 -- when it has ended, which a process that is killed does not live to see. What the record says is what that
 -- span will say, and is merged like it: it may come twice, late, or not at all. It is no span and no end.
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_run_starts_mv {on_cluster}
 TO {database}.mast_run_states{local} AS
 WITH

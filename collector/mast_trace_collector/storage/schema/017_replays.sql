@@ -2,6 +2,7 @@
 -- counts runs, tokens or cost can see them. RunEnd is the end of the original run, whose retention they follow.
 --
 -- An experiment is planned once in a run's lifetime: of several plans of one id the first stays.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_replay_plans{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -26,6 +27,7 @@ SETTINGS index_granularity = 1024{table_settings};
 -- One row for each replay. It is written as reserved, with the most that it may cost, before the program is
 -- started, and again when it has ended: what a killed experiment has spent at most is known. Of several results
 -- with one number the first stays, so that none can be replaced by a more welcome one.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_replays{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -73,6 +75,7 @@ SETTINGS index_granularity = 1024{table_settings};
 
 -- The conclusion that the replays of a run allow; the latest one counts. Its steps are those of the run as it was
 -- with this fingerprint.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_confirmations{local} {on_cluster}
 (
     Project LowCardinality(String),

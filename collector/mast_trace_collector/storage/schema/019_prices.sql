@@ -1,6 +1,7 @@
 -- Prices of the models that the runs of a project have used, in US dollars per million tokens. A model has several
 -- where they depend on the day, on the hour or on the input's length; of those that apply, the last one counts. A
 -- model without any has an unknown price, which is never taken as 0. The row that was written last counts.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_prices{local} {on_cluster}
 (
     Project LowCardinality(String),

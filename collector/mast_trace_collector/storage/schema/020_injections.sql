@@ -1,6 +1,7 @@
 -- Faults that were planted in successful runs, with what their replays have shown. They are no runs either: the
 -- faulty run is kept as JSON, and no list, trend, alert or cost can see it. RunEnd is the end of the original run,
 -- whose retention they follow.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_injections{local} {on_cluster}
 (
     Project LowCardinality(String),

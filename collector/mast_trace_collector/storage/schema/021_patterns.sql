@@ -2,6 +2,7 @@
 -- masked texts of its findings, the actions of its agents, its service's version. A run that is judged again has a new
 -- row, and the newest verdict's row counts, so that nothing counts twice; a run that is erased or has expired
 -- is in no share.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_pattern_runs{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -47,6 +48,7 @@ SETTINGS index_granularity = 8192, min_age_to_force_merge_seconds = 3600,
 {distributed:mast_pattern_runs, cityHash64(TraceId)};
 
 -- What people said of a pattern; the latest word counts. OldVersions are the versions that do not have the fix.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_pattern_states{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -66,6 +68,7 @@ SETTINGS index_granularity = 1024{table_settings};
 
 -- A model's sentence on a pattern, with the passages that it quotes. They stand in the runs that are named; RunEnd is the end
 -- of the last of these, whose retention the row follows.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_pattern_names{local} {on_cluster}
 (
     Project LowCardinality(String),

@@ -1,5 +1,6 @@
 -- The runs of experiments, with their arms and the lessons that they were given: kept as spans arrive, and from a
 -- run's record of its beginning, so that a run whose process is killed is known to have no outcome.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_experiment_runs{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -23,6 +24,7 @@ SETTINGS index_granularity = 1024{table_settings};
 
 {distributed:mast_experiment_runs, cityHash64(TraceId)};
 
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_experiment_runs_mv {on_cluster}
 TO {database}.mast_experiment_runs{local} AS
 SELECT
@@ -41,6 +43,7 @@ SELECT
 FROM {database}.otel_traces{local}
 WHERE TraceId != '' AND (SpanAttributes['mast.experiment.name'] != '' OR SpanAttributes['mast.feedback.id'] != '');
 
+-- reader: none
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_experiment_starts_mv {on_cluster}
 TO {database}.mast_experiment_runs{local} AS
 SELECT
@@ -62,6 +65,7 @@ WHERE TraceId != '' AND SpanId != ''
     AND (LogAttributes['mast.experiment.name'] != '' OR LogAttributes['mast.feedback.id'] != '');
 
 -- The plan of an experiment: of several plans of one name the first stays.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_experiments{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -77,6 +81,7 @@ SETTINGS index_granularity = 1024{table_settings};
 {distributed:mast_experiments, cityHash64(Name)};
 
 -- Every look at an experiment, with what it said.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_experiment_looks{local} {on_cluster}
 (
     Project LowCardinality(String),
@@ -93,6 +98,7 @@ SETTINGS index_granularity = 1024{table_settings};
 {distributed:mast_experiment_looks, cityHash64(Name)};
 
 -- Lessons as an experiment froze them. They quote runs, so erasure and retention follow those.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_lessons{local} {on_cluster}
 (
     Project LowCardinality(String),

@@ -1,5 +1,6 @@
 -- The results of `mast-trace selftest`: of the planted faults of a system, how many the judge finds. They hold
 -- counts and no text of a run, and are kept as people's labels are. One row for each measure, mode and stage.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_selftests{local} {on_cluster}
 (
     Project LowCardinality(String),

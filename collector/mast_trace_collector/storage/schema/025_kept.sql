@@ -1,6 +1,7 @@
 -- Runs whose spans were left out after their verdict, so that failures can be kept longer. Their states and verdicts
 -- stay: every share counts them. One row for each run, whatever happened between: it is written before the spans are
 -- deleted, and again as done. RunEnd is the end of the run, whose retention the row follows.
+-- reader: project
 CREATE TABLE IF NOT EXISTS {database}.mast_left_out{local} {on_cluster}
 (
     Project LowCardinality(String),
