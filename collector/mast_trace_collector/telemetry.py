@@ -6,6 +6,9 @@ process left in the spool, damaged are those that were acknowledged and are miss
 file of the spool, and retried are dead letters that could be stored after all. Log records have
 counters of their own, which add up in the same way.
 
+Rejected spans are counted by reason (excessive, no_id, unreadable), and mended ones by what was replaced
+(text, time; of log records also id); `docs/reference/http.md` describes them.
+
 Connections and requests that are refused before they are known as export requests are counted by
 server ("receiver", "web", "clickhouse") and reason:
 
@@ -80,7 +83,10 @@ class CollectorMetrics:
             "late_spans", "Spans accepted more than a minute after they ended."
         )
         self.rejected_spans = self._counter(
-            "rejected_spans", "Spans left out of a partially accepted request."
+            "rejected_spans", "Spans left out of a partially accepted request.", "reason"
+        )
+        self.mended_spans = self._counter(
+            "mended_spans", "Spans accepted with something replaced.", "kind"
         )
         self.recovered_spans = self._counter(
             "recovered_spans", "Spans found in the spool at the start."

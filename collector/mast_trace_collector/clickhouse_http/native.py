@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.otlp.wire import encoded
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,7 +21,7 @@ HELLO = "SELECT displayName(), version(), revision(), timezone()"
 
 def header(columns: Sequence[tuple[str, str]]) -> bytes:
     """Return the block without rows that has the names and types of columns."""
-    return _varint(len(columns)) + _varint(0) + b"".join(_text(n) + _text(t) for n, t in columns)
+    return encoded(len(columns)) + encoded(0) + b"".join(_text(n) + _text(t) for n, t in columns)
 
 
 def hello(version: str) -> bytes:
@@ -32,19 +34,10 @@ def hello(version: str) -> bytes:
         ("timezone()", "String", _text("UTC")),
     ]
     rows = b"".join(_text(name) + _text(kind) + b"\0" + value for name, kind, value in columns)
-    return BLOCK_INFO + _varint(len(columns)) + _varint(1) + rows
+    return BLOCK_INFO + encoded(len(columns)) + encoded(1) + rows
 
 
 def _text(text: str) -> bytes:
     # Names of columns may hold any bytes.
     data = text.encode("utf-8", "surrogateescape")
-    return _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return encoded(len(data)) + data

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from operator import attrgetter
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import DecodeError
-
 from mast_trace import semconv
+from mast_trace_collector.otlp.checking import Survey, survey
 from mast_trace_collector.otlp.density import check_values
 from mast_trace_collector.otlp.errors import RequestError
-from mast_trace_collector.otlp.json_decoding import parse_json
-from mast_trace_collector.otlp.signals import TRACES
+from mast_trace_collector.otlp.json_decoding import JSONEncoding
+from mast_trace_collector.otlp.protobuf_decoding import ProtobufEncoding
+from mast_trace_collector.otlp.salvage import UNREADABLE, Salvage
 
 if TYPE_CHECKING:
+    from mast_trace_collector.otlp.salvage import Encoding
     from mast_trace_collector.otlp.signals import Signal
 
 
-_PARTS = ("events", "links")
-_ATTRIBUTES = attrgetter("attributes")
-_END = attrgetter("end_time_unix_nano")
-_LATE_NANOSECONDS = 60 * 10**9
-_AT_A_TIME = 4096
+class TakesLong(Exception):
+    """The request cannot be decoded in passing."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +46,18 @@ class Decoded:
     Attributes:
         payload: the request in protobuf; the sender's own bytes wherever nothing had to change.
         items: spans (or log records) in it.
-        rejected: number of items left out; `message` has the reason.
         late: spans that ended more than a minute before they arrived.
+        rejected: items left out, by reason.
+        mended: items of which something was replaced, by kind.
+        message: both in words; empty if every item is kept as it came.
     """
 
     payload: bytes
     items: int
-    rejected: int = 0
-    message: str = ""
     late: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    mended: Counter[str] = field(default_factory=Counter)
+    message: str = ""
 
 
 def decode(
@@ -67,8 +67,9 @@ def decode(
     *,
     json: bool = False,
     project: str | None = None,
+    patient: bool = True,
 ) -> Decoded:
-    """Check a request.
+    """Check a request, and read what can be stored of it.
 
     Args:
         body: the decompressed body.
@@ -76,104 +77,58 @@ def decode(
         limits: of its content.
         json: the body is OTLP/JSON, not protobuf.
         project: replaces the project that the sender names; None keeps that.
+        patient: False if a request that must be read item by item is to be decoded elsewhere.
 
     Raises:
-        RequestError: it is no such request, or none of its items is within the limits.
+        TakesLong: it is such a request.
+        RequestError: it is no such request, or none of its items can be stored.
         TooLarge: it holds too many values.
     """
     check_values(body, signal, limits.max_values, json=json)
-    request = parse_json(body, signal, limits.max_nesting) if json else _parse(body, signal)
-    items, excessive = _count(request, signal, limits.max_attributes)
-    message = ""
-    if excessive:
-        message = f"more than {limits.max_attributes} attributes"
-        items -= _leave_out(request, signal, limits.max_attributes)
-        if not items:
-            raise RequestError(f"everything in the request has {message}")
+    encoding: Encoding
+    if json:
+        encoding = JSONEncoding(body, signal, limits.max_nesting)
+    else:
+        encoding = ProtobufEncoding(body, signal)
+    salvage = Salvage(encoding, signal, limits.max_attributes)
+    request, found = _request(salvage, patient=patient)
     if project is not None:
         _set_project(request, signal, project)
     # An unchanged request keeps its bytes: that costs nothing, and a request sent again has the
     # same digest.
-    changed = json or excessive or project is not None
+    changed = json or salvage.used or project is not None
     payload: bytes = request.SerializeToString() if changed else body
-    return Decoded(payload, items, excessive, message, _late(request) if signal is TRACES else 0)
+    return Decoded(
+        payload, found.items, found.late, salvage.rejected, salvage.mended, salvage.told()
+    )
 
 
-def _parse(body: bytes, signal: Signal) -> Any:
+def _request(salvage: Salvage, *, patient: bool) -> tuple[Any, Survey]:
+    """Parse a request: as a whole where that is possible, else what can be stored of it."""
+    signal, most = salvage.signal, salvage.most
+    error: Exception | None = None
     try:
-        return signal.request.FromString(body)
-    except DecodeError as error:
+        request = salvage.encoding.whole()
+    except UNREADABLE as unreadable:
+        error = unreadable
+    else:
+        found = survey(request, signal, most)
+        if found.sound:
+            return request, found
+        del request  # before the next is made
+    if not patient:
+        raise TakesLong
+    try:
+        request = salvage.read()
+    except UNREADABLE as unreadable:
+        error = unreadable
+    else:
+        found = survey(request, signal, most)
+        if found.items or not (error or salvage.rejected):
+            return request, found
+    if error:
         raise RequestError(f"the body is no OTLP {signal.name} request: {error}") from error
-
-
-def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
-    """Return the number of items, and the number of those with too many attributes."""
-    items = excessive = 0
-    for resource in getattr(request, signal.resources):
-        resource_excessive = len(resource.resource.attributes) > most
-        for scope in getattr(resource, signal.scopes):
-            all_items = getattr(scope, signal.items)
-            items += len(all_items)
-            if resource_excessive or len(scope.scope.attributes) > most:
-                excessive += len(all_items)
-                continue
-            for start in range(0, len(all_items), _AT_A_TIME):
-                # Kept in a list, because each pass would make Python's view of every item anew; not
-                # for a million items, because a view takes more memory than an empty span.
-                found = all_items[start : start + _AT_A_TIME]
-                if _any_excessive(found, most):
-                    excessive += sum(_excessive(item, most) for item in found)
-    return items, excessive
-
-
-def _any_excessive(found: Any, most: int) -> bool:
-    """Return whether an item is `_excessive`. Hardly any is, and this test takes few steps of Python."""
-    if max(map(len, map(_ATTRIBUTES, found)), default=0) > most:
-        return True
-    fields = found[0].DESCRIPTOR.fields_by_name if found else ()
-    return any(
-        _excessive(item, most)
-        for name in _PARTS
-        if name in fields
-        for item in filter(attrgetter(name), found)
-    )
-
-
-def _excessive(item: Any, most: int) -> bool:
-    """Return whether a span or a log record exceeds the limits of attributes, events or links."""
-    if len(item.attributes) > most:
-        return True
-    parts = [part for name in _PARTS for part in getattr(item, name, ())]
-    return len(parts) > most or any(len(part.attributes) > most for part in parts)
-
-
-def _late(request: Any) -> int:
-    """Count the spans that ended long ago; a run's verdict may have been given without them."""
-    then = time.time_ns() - _LATE_NANOSECONDS
-    return sum(
-        sum(map(then.__gt__, map(_END, scope.spans)))
-        for resource in request.resource_spans
-        for scope in resource.scope_spans
-    )
-
-
-def _leave_out(request: Any, signal: Signal, most: int) -> int:
-    """Remove the items with too many attributes."""
-    removed = 0
-    for resource in getattr(request, signal.resources):
-        resource_excessive = len(resource.resource.attributes) > most
-        for scope in getattr(resource, signal.scopes):
-            found = getattr(scope, signal.items)
-            all_excessive = resource_excessive or len(scope.scope.attributes) > most
-            for index in reversed(range(len(found))):
-                if all_excessive or _excessive(found[index], most):
-                    del found[index]
-                    removed += 1
-            if all_excessive:
-                scope.ClearField("scope")
-        if resource_excessive:
-            resource.ClearField("resource")
-    return removed
+    raise RequestError(f"nothing in the request can be stored: {salvage.told()}")
 
 
 def _set_project(request: Any, signal: Signal, project: str) -> None:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.otlp.errors import TooLarge
+from mast_trace_collector.otlp.wire import BYTES, after, varint
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _STRUCTURE = (b"{", b"[", b",")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _QUICK_JSON = 32 * 1024
 _QUICK_SAMPLE = 128
 _STRIDE = 61  # no length of a value that occurs often
@@ -88,11 +88,11 @@ def _walk(body: bytes, request: Descriptor, most: int) -> int:
                 break
             end, fields = outer.pop()
             continue
-        tag, position = _varint(body, position)
-        if tag & 7 != _BYTES:
-            position = _after(body, position, tag & 7)
+        tag, position = varint(body, position)
+        if tag & 7 != BYTES:
+            position = after(body, position, tag & 7)
             continue
-        size, position = _varint(body, position)
+        size, position = varint(body, position)
         inner = fields.get(tag >> 3, _UNKNOWN)
         count += inner is not _UNKNOWN
         if inner is _UNKNOWN or inner is None or not size:
@@ -117,27 +117,6 @@ def _may_hold_more(body: bytes, tags: bytes, most: int) -> bool:
     return count > most
 
 
-def _after(body: bytes, position: int, kind: int) -> int:
-    """Return the offset after a number; the marks of a group consist of tags alone."""
-    if kind == _VARINT:
-        return _varint(body, position)[1]
-    return position + {_FIXED64: 8, _FIXED32: 4}.get(kind, 0)
-
-
-def _varint(body: bytes, position: int) -> tuple[int, int]:
-    """Read a number and the offset after it; a number cut off by the body's end ends there."""
-    if position < len(body) and body[position] < 0x80:
-        return body[position], position + 1
-    value = shift = 0
-    for byte in body[position : position + 10]:
-        position += 1
-        if byte < 0x80:
-            return value | byte << shift, position
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    return value, len(body)
-
-
 @cache  # one entry for each message type of OTLP
 def _fields(descriptor: Descriptor) -> _Fields:
     """Numbers of the fields that are counted, with the message type of each."""
@@ -152,14 +131,12 @@ def _fields(descriptor: Descriptor) -> _Fields:
 def _tags(request: Descriptor) -> bytes:
     """Bytes with one of which the tag of every counted field ends.
 
-    A tag that is longer than necessary ends with a zero.
-
     A tag that is longer than it must be ends with a zero.
     """
     found, waiting, seen = {0}, [request], {request}
     while waiting:
         for number, inner in _fields(waiting.pop()).items():
-            found.add(number << 3 | _BYTES if number < 16 else number >> 4)
+            found.add(number << 3 | BYTES if number < 16 else number >> 4)
             if inner is not None and inner not in seen:
                 seen.add(inner)
                 waiting.append(inner)

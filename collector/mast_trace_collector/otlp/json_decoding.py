@@ -13,10 +13,11 @@ import binascii
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from google.protobuf.descriptor import FieldDescriptor
 
 from mast_trace_collector.otlp.errors import RequestError
+from mast_trace_collector.otlp.json_text import read_json, with_valid_texts
+from mast_trace_collector.otlp.salvage import UNREADABLE, Opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,27 +37,58 @@ _INTEGERS = {
 
 
 def parse_json(body: bytes, signal: Signal, max_nesting: int) -> Any:
-    """Read an export request.
+    """Read an export request as a whole.
 
     Unknown fields are ignored, as OTLP requires; unknown attributes are kept.
 
     Raises:
         RequestError: the body is no JSON, or not of the request's shape.
     """
+    encoding = JSONEncoding(body, signal, max_nesting)
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestError(f"the body is no JSON: {error}") from error
-    try:
-        fields = _Reader(max_nesting).message(document, _descriptor(signal), 0)
-        return signal.request(**fields)
-    except (TypeError, ValueError, OverflowError) as error:
+        return encoding.whole()
+    except UNREADABLE as error:
         raise RequestError(f"the body is no OTLP {signal.name} request: {error}") from error
 
 
-def _descriptor(signal: Signal) -> Descriptor:
-    descriptor: Any = signal.request.DESCRIPTOR
-    return descriptor  # type: ignore[no-any-return]
+class JSONEncoding:
+    """Reads a request in JSON, or parts of it; see `Encoding`.
+
+    Args:
+        body: the request.
+        signal: of the request.
+        max_nesting: depth of attribute values.
+
+    Raises:
+        RequestError: it is no JSON.
+    """
+
+    def __init__(self, body: bytes, signal: Signal, max_nesting: int) -> None:
+        self._signal = signal
+        self._reader = _Reader(max_nesting)
+        self.raw, self._strict = read_json(body)
+
+    def whole(self) -> Any:
+        """Return the request, or raise one of `UNREADABLE`."""
+        request = self._signal.request
+        descriptor: Any = request.DESCRIPTOR
+        return request(**self._reader.message(self.raw, descriptor, 0))
+
+    def open(self, raw: Any, descriptor: Descriptor, field: str) -> Opened:
+        """Separate the messages of a field from their object."""
+        if not isinstance(raw, dict):
+            raise TypeError(f"{descriptor.name} must be an object")
+        names = {field, descriptor.fields_by_name[field].json_name}
+        own = {key: value for key, value in raw.items() if key not in names}
+        found = [value for key, value in raw.items() if key in names and value is not None]
+        parts = [part for some in found if isinstance(some, list) for part in some]
+        return Opened(own, parts, not all(isinstance(some, list) for some in found))
+
+    def add(self, messages: Any, own: Any, descriptor: Descriptor) -> bool:
+        """Convert an object and append it; what is no text in a text becomes U+FFFD."""
+        mended = own if self._strict else with_valid_texts(own)
+        messages.add(**self._reader.message(mended, descriptor, 0))
+        return not self._strict and bool(mended != own)
 
 
 class _Reader:

@@ -37,9 +37,9 @@ class Signal:
     rejected: str
 
     def answer(self, rejected: int, message: str) -> Any:
-        """The response to an accepted request."""
+        """The response to an accepted request; a message without a number is a warning."""
         response: Any = self.response()
-        if rejected:
+        if message:
             setattr(response.partial_success, self.rejected, rejected)
             response.partial_success.error_message = message
         return response

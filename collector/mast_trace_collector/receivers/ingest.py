@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.otlp.decoding import Decoded, RequestLimits, decode
+from mast_trace_collector.otlp.decoding import Decoded, RequestLimits, TakesLong, decode
 from mast_trace_collector.otlp.decompression import decompress
 from mast_trace_collector.otlp.density import takes_long
 from mast_trace_collector.otlp.errors import Forbidden, TooLarge, Unauthenticated
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.telemetry import CollectorMetrics
 
 # Larger bodies are decoded beside the event loop, so that small ones need not wait for them; so are
-# small ones with large content.
+# small ones with large content, and those of which only a part can be stored.
 _INLINE_BYTES = 256 * 1024
 _INLINE_SECONDS = 0.01
 # A sender has half of them: two decode no faster than one, and another sender never waits.
@@ -135,17 +135,20 @@ class Ingest:
         """
         began = time.perf_counter()
 
-        data = self._quickly_decompressed(body, encoding)
+        data, decoded = self._quickly_decompressed(body, encoding), None
         if data is not None and not takes_long(data, signal, json=json):
-            decoded = decode(data, signal, self._limits, json=json, project=project)
-        else:
+            with contextlib.suppress(TakesLong):
+                decoded = decode(
+                    data, signal, self._limits, json=json, project=project, patient=False
+                )
+        if decoded is None:
             work = functools.partial(self._decoded, body, encoding, signal, json, project)
             decoded = await self._beside(work, memory.sender)
         if len(decoded.payload) > len(body):
             memory.grow(len(decoded.payload) - len(body))
         await self._keep(decoded, signal, transport)
         self.metrics[signal].acknowledgement.observe(time.perf_counter() - began)
-        return signal.answer(decoded.rejected, decoded.message)
+        return signal.answer(decoded.rejected.total(), decoded.message)
 
     def _decoded(
         self, body: bytes, encoding: str, signal: Signal, json: bool, project: str | None
@@ -215,12 +218,14 @@ class Ingest:
 
 
 def _count(metrics: CollectorMetrics, decoded: Decoded, transport: str, *, duplicate: bool) -> None:
-    if decoded.rejected:
-        metrics.rejected_spans.inc(decoded.rejected)
+    for reason, number in decoded.rejected.items():
+        metrics.rejected_spans.labels(reason).inc(number)
     if duplicate:
         metrics.duplicates.labels(transport).inc()
         return
     metrics.accepted.labels(transport).inc()
     metrics.accepted_spans.inc(decoded.items)
     metrics.late_spans.inc(decoded.late)
+    for kind, number in decoded.mended.items():
+        metrics.mended_spans.labels(kind).inc(number)
     metrics.accepted_bytes.labels(transport).inc(len(decoded.payload))

@@ -28,7 +28,7 @@ def request_of(*names: str, attributes: int = 1, project: str = "") -> ExportTra
     if project:
         resource.resource.attributes.add(key="mast.project").value.string_value = project
     spans = resource.scope_spans.add().spans
-    for number, name in enumerate(names):
+    for number, name in enumerate(names, start=1):
         span = spans.add(
             name=name,
             trace_id=b"t" * 16,

@@ -179,7 +179,7 @@ class TestCounters:
         assert value("accepted_requests_total", transport="http") == 5
         assert value("duplicate_requests_total", transport="http") == 1
         assert value("accepted_spans_total") == 7
-        assert value("rejected_spans_total") == 1
+        assert value("rejected_spans_total", reason="excessive") == 1
         assert value("stored_spans_total") == 5
         assert value("dead_lettered_spans_total") == 2
         assert value("dead_letters") == 1

@@ -109,10 +109,10 @@ class TestAccepted:
     async def test_odd_spans_are_stored_like_others(
         self, collector: Collector, store: Store
     ) -> None:
-        """No root, no ids, negative duration, the far future: odd, but recorded."""
+        """No root, negative duration, the far future: odd, but recorded."""
         request = request_of("a", "b", "c")
         spans = request.resource_spans[0].scope_spans[0].spans
-        spans[0].trace_id = spans[0].span_id = b""
+        spans[0].parent_span_id = b"p" * 3
         spans[1].end_time_unix_nano = 1
         spans[2].start_time_unix_nano = spans[2].end_time_unix_nano = 2**64 - 1
         assert (await post(collector, request.SerializeToString())).status_code == 200

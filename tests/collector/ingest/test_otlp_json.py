@@ -204,6 +204,8 @@ def test_a_bomb_of_brackets_is_refused() -> None:
         span_of(attributes=[{"key": "x", "value": {"boolValue": 1}}]),
         span_of(attributes=[{"key": "x", "value": {"bytesValue": "!"}}]),
         span_of(attributes={"key": "x"}),
+        span_of(name="\ud800"),
+        float("nan"),
     ],
 )
 def test_what_is_no_request_is_refused(document: Any) -> None:
@@ -211,7 +213,7 @@ def test_what_is_no_request_is_refused(document: Any) -> None:
         parsed(document)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":"\\ud800"}', b"NaN"])
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":"\\x"}', b"{'a': 1}"])
 def test_what_is_no_json_is_refused(body: bytes) -> None:
     with pytest.raises(RequestError, match="no JSON"):
         parse_json(body, TRACES, 24)
