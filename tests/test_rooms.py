@@ -51,13 +51,15 @@ FLOORS = {
         arms confirmation corrected
         verdict module_digest
         local fingerprint proof
-        store layer_fusion version pricing
+        store layer_fusion version pricing side_jobs held_off
         batch llm
         replay patterns
         injection multi_agent feedback
         assembly config
         study
-        judge training transfer worker
+        judge training transfer
+        verdict_writer
+        worker
         gate
         testing
     """,

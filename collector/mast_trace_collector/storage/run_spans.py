@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
+from mast_trace_collector.storage.moments import FIRST_NANOSECOND, LAST_NANOSECOND, within
 from mast_trace_collector.storage.run_starts import open_roots
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 from mast_trace_collector.storage.span_sql import literal
@@ -216,7 +217,7 @@ class RunSpans:
             if root.span_id in identities:
                 yield root
         columns = "SpanAttributes" if clip is None else _CLIPPED
-        first, last = between or (0, 2**63 - 1)
+        first, last = map(within, between or (FIRST_NANOSECOND, LAST_NANOSECOND))
         short = (clip is not None and clip <= _SHORT_TEXT) or self._holds_little(first, last)
         at_once = _AT_ONCE if short else _LONG_AT_ONCE
         while some := list(islice(wanted, at_once)):
