@@ -35,10 +35,10 @@ class HeldOff:
         self._runs: dict[Key, tuple[int, float]] = {}
         self._looked = 0.0
 
-    def add(self, key: Key) -> float:
+    def add(self, key: Key, *, longest: float = _LONGEST) -> float:
         """Let a run pause; return for how many seconds."""
         times = self._runs.get(key, (0, 0.0))[0] + 1
-        pause = min(_FIRST * 2.0 ** min(times, 10), _LONGEST)
+        pause = min(_FIRST * 2.0 ** min(times, 10), longest)
         self._runs[key] = (times, self._clock() + pause)
         return pause
 

@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.held_off import HeldOff, Key, key_of
 from mast_trace_judge.store import verdicts as verdict_store
@@ -104,7 +105,10 @@ class VerdictWriter:
             if instead and verdict.status == "unscored":
                 self.held_off.add(key_of(run))  # not even the shortest verdict is taken
             elif instead:
-                await self._save(instead)
+                try:
+                    await self._save(instead)
+                except (StorageError, OSError):
+                    self.held_off.add(key_of(run))
 
     def _stored(self, judged: Sequence[Judged]) -> None:
         for run, verdict in judged:

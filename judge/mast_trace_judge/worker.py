@@ -95,6 +95,7 @@ class Worker:
             steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
         self._beside = SideJobs(steps)
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
+        self._away: StorageError | OSError | None = None
         self._looked_for = 0.0
         self._look_at_all = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,9 +163,12 @@ class Worker:
             StorageError: the database does not answer.
         """
         before = self._writer.judged
+        self._away = None
         await self._cycle(all_at_once=True)
         if self._in_flight:
             await asyncio.gather(*self._in_flight.values())
+        if self._away is not None and self._writer.judged == before:
+            raise self._away
         await self._beside.once()
         return self._writer.judged - before
 
@@ -232,25 +236,37 @@ class Worker:
             else:
                 task = asyncio.create_task(self._judge_further(one))
                 self._in_flight[key_of(one.run)] = task
-        await self._writer.save(ready)
+        await self._save(ready)
 
     async def _judge_further(self, one: JudgedLocally) -> None:
-        """Let the model read a run; in any case the run stays due or gets its verdict."""
+        """Let the model read a run; in any case the run stays due or gets its verdict, and paid answers are kept."""
         try:
-            try:
-                ready: Sequence[Judged] = [
-                    (one.run, await self._judge.judge_further(*one.for_model))
-                ]
-            except Exception as error:  # noqa: BLE001 - one run must not end the worker
-                ready = self._writer.failed(one.run, error)
-            await self._writer.save(ready)
+            verdict = await self._judge.judge_further(*one.for_model)
+            await self._save([(one.run, verdict)])
         except (StorageError, OSError) as error:
-            # The run is due as before, and paid answers are in the ledger.
-            self._writer.held_off.add(key_of(one.run))
-            self._beat(problem=str(error))
+            self._put_off([one.run], error)
+        except Exception as error:  # noqa: BLE001 - one run must not end the worker
+            await self._save(self._writer.failed(one.run, error))
         finally:
             del self._in_flight[key_of(one.run)]
             self.wake()
+
+    async def _save(self, judged: Sequence[Judged]) -> None:
+        """Store verdicts; where the database has no room for any, their runs stay due, and others go on."""
+        try:
+            await self._writer.save(judged)
+        except (StorageError, OSError) as error:
+            self._put_off([run for run, _ in judged], error)
+        else:
+            self._away = None if judged else self._away
+
+    def _put_off(self, runs: Sequence[RunSummary], error: StorageError | OSError) -> None:
+        """Leave runs alone for a while that failed for the database's sake."""
+        self._away = error
+        longest = self._config.worker_retry_max_seconds
+        self._stuck(
+            error, max(self._writer.held_off.add(key_of(run), longest=longest) for run in runs)
+        )
 
     async def _finish(self) -> None:
         """Give runs that the model reads a moment; then drop them, but never a verdict half stored."""
@@ -274,7 +290,7 @@ class Worker:
         self._wake.clear()
 
     def _beat(self, *, problem: str = "") -> None:
-        self._beats = (time.time(), problem)
+        self._beats = (time.time(), problem or str(self._away or ""))
 
     def _stuck(self, error: Exception, pause: float) -> None:
         """Say why no run is judged for a while."""

@@ -17,25 +17,53 @@ def apart(
     write: Callable[[Sequence[T]], None],
     refused: Callable[[T, Exception], None],
 ) -> None:
-    """Write things together; where that fails, write halves of them, down to the one that fails.
+    """Write things together; where that fails, write parts of them, so that each fails for itself alone.
 
     Args:
         things: at least one.
         write: may be called again with things that it has written.
-        refused: called with a thing that cannot be written, and the reason, which may be that it is too large.
+        refused: called with a thing that cannot be written, and the reason. Where others were written, that may be an
+            error that passes.
 
     Raises:
-        StorageError: the database does not answer, or has no room now; some may have been written.
+        StorageError: the database does not answer, or has no room now; nothing is said about any thing.
         OSError: likewise.
     """
     try:
         write(things)
     except Exception as error:
         if is_transient(error) and not is_too_large(error):
-            raise
-        if len(things) == 1:
+            if len(things) == 1:
+                raise
+            _one_by_one(things, write, refused)
+        elif len(things) == 1:
             refused(things[0], error)
-            return
-        middle = len(things) // 2
-        apart(things[:middle], write, refused)
-        apart(things[middle:], write, refused)
+        else:
+            middle = len(things) // 2
+            apart(things[:middle], write, refused)
+            apart(things[middle:], write, refused)
+
+
+def _one_by_one(
+    things: Sequence[T],
+    write: Callable[[Sequence[T]], None],
+    refused: Callable[[T, Exception], None],
+) -> None:
+    """Write things that failed together with an error that passes: if two fail alone and none succeeds, it has not."""
+    late: list[tuple[T, Exception]] = []
+    written = False
+    for thing in things:
+        try:
+            write([thing])
+            written = True
+        except Exception as error:
+            if is_transient(error) and not is_too_large(error):
+                late.append((thing, error))
+                if len(late) > 1 and not written:
+                    raise
+            else:
+                refused(thing, error)
+    for thing, reason in late:
+        if not written:
+            raise reason
+        refused(thing, reason)
