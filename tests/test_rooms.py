@@ -52,13 +52,12 @@ FLOORS = {
         verdict module_digest
         local fingerprint proof
         store layer_fusion version pricing side_jobs held_off
-        batch llm
+        batch llm verdict_writer
         replay patterns
         injection multi_agent feedback
         assembly config
         study
         judge training transfer
-        verdict_writer
         worker
         gate
         testing

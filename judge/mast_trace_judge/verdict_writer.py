@@ -58,12 +58,13 @@ class VerdictWriter:
     def failed(self, run: RunSummary, error: Exception) -> Sequence[Judged]:
         """Hold a run off after an error that may pass; after any other one, return it unscored with the reason."""
         passes = is_transient(error)
-        pause = self.held_off.add(key_of(run)) if passes else 0.0
+        if passes:
+            self.held_off.add(key_of(run))
         description = repr(error)
         _LOG.error(
             "run %s cannot be judged%s: %s",
             run.trace_id,
-            f", next try in {pause:.0f} s" if passes else "",
+            " now" if passes else "",
             description,
             extra={"action": "run_not_judged"},
             # One traceback shows the place; a thousand runs may fail there.

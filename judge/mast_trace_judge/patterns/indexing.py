@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_collector.storage.moments import within
+from mast_trace_collector.storage.moments import in_time, within
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.patterns.hits import hits_of
 from mast_trace_judge.patterns.texts import TextMiner
@@ -49,8 +49,6 @@ ORDER BY Judged, TraceId
 LIMIT {limit:UInt64}
 """
 _OF_RUNS: Final = "Project IN {projects:Array(String)} AND TraceId IN {traces:Array(String)}"
-# Days are partitions: without a time, each of them is searched for each run.
-_THEN: Final = "Timestamp >= fromUnixTimestamp64Nano({begin:Int64}) AND Timestamp <= fromUnixTimestamp64Nano({end:Int64})"
 _VERDICTS: Final = f"""
 SELECT Project, TraceId, JudgedAt, Fingerprint, Status, RunStart, RunEnd, ServiceName, Framework, Steps,
     RunOutcome, Examined, DecisiveStep, DecisiveAgent, DecisiveSpanId,
@@ -69,7 +67,7 @@ SELECT toString(Project) AS OfProject, TraceId, SpanId,
     substringUTF8(multiIf(Operation = 'send_message', SpanAttributes['mast.message.content'],
         JSONExtractString(SpanAttributes['gen_ai.output.messages'], 1, 'parts', 1, 'content')), 1, 2000) AS Text
 FROM otel_traces
-WHERE {_OF_RUNS} AND {_THEN} AND (TraceId, SpanId) GLOBAL IN (
+WHERE {_OF_RUNS} AND {{then}} AND (TraceId, SpanId) GLOBAL IN (
   SELECT TraceId, arrayJoin(arrayPushBack(arrayMap(ids -> ids[1], `Modes.SpanIds`), DecisiveSpanId))
   FROM mast_verdicts WHERE {_OF_RUNS})
 LIMIT 1 BY Project, TraceId, SpanId
@@ -84,7 +82,7 @@ SELECT toString(Project) AS OfProject, TraceId,
         Operation = 'send_message' AND length(Recipients) = 1, concat('message to ', toString(Recipients[1])),
         ''))])) AS Actions
 FROM otel_traces
-WHERE {_OF_RUNS} AND {_THEN} AND Operation != ''
+WHERE {_OF_RUNS} AND {{then}} AND Operation != ''
 GROUP BY OfProject, TraceId
 """  # noqa: S608  # made of constants
 _LEFT_OUT: Final = f"""
@@ -178,17 +176,22 @@ class PatternIndexer:
     def _write(self, due: Sequence[Mapping[str, Any]]) -> None:
         """Write the rows of some runs in one insert."""
         wanted = {(row["Project"], row["TraceId"]) for row in due}
+        first = within(min(row["Begin"] for row in due) - _MARGIN)
+        last = within(max(row["End"] for row in due) + _MARGIN)
         given = {
             "traces": sorted({trace for _, trace in wanted}),
             "projects": sorted({project for project, _ in wanted}),
-            "begin": within(min(row["Begin"] for row in due) - _MARGIN),
-            "end": within(max(row["End"] for row in due) + _MARGIN),
+            "first": first,
+            "last": last,
         }
+        # Days are partitions: without a time, each of them is searched for each run.
+        then = in_time(first, last)
         spans: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
-        for row in self._store.query(_SPANS, given):
+        for row in self._store.query(_SPANS.replace("{then}", then), given):
             spans[row["OfProject"], row["TraceId"]][row["SpanId"]] = row
         acted = {
-            (row["OfProject"], row["TraceId"]): row for row in self._store.query(_ACTIONS, given)
+            (row["OfProject"], row["TraceId"]): row
+            for row in self._store.query(_ACTIONS.replace("{then}", then), given)
         }
         # Retention may have left out a run's spans before this pass; the run has a version all the same.
         for row in self._store.query(_LEFT_OUT, given):
