@@ -65,19 +65,23 @@ class SideJobs:
 
     async def once(self) -> None:
         """Let one job after the other look whether it is due, paused or not, and wait for all of them."""
+        await self.idle()
         for job in self._jobs:
-            if job.task is not None:
-                await asyncio.gather(job.task, return_exceptions=True)
             if not self._stopping:
                 await self._run(job)
+
+    async def idle(self) -> None:
+        """Wait until no job is running."""
+        tasks = [job.task for job in self._jobs if job.task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def stop(self) -> None:
         """Break off the jobs, and wait until each has ended what it was storing (`to_the_end`)."""
         self._stopping = True
-        tasks = [job.task for job in self._jobs if job.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for job in self._jobs:
+            if job.task is not None:
+                job.task.cancel()
+        await self.idle()
 
     async def _run(self, job: _Job) -> None:
         began = self._clock()
