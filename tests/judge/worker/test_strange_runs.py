@@ -86,6 +86,21 @@ async def test_a_run_of_any_name_is_judged_at_most_twice(
     assert (one.status.problem, one.status.beside) == ("", "")
 
 
+@pytest.mark.parametrize("ends", [(LAST, LONGEST), (LAST + 1, LONGEST), (LONGEST, 0), (0, LONGEST)])
+async def test_a_run_that_a_collector_accepted_at_such_times_is_judged_beside_others(
+    store: Store, worker: Callable[..., Worker], ends: tuple[int, int]
+) -> None:
+    strange = invoice_run(2)
+    for span in strange._spans:
+        span.start_time_unix_nano, span.end_time_unix_nano = ends
+    write(store, strange, invoice_run(1))
+    one = worker(**FINISHED)
+    await one.drain_once()
+    assert status_of(store, HEALTHY) == ["ok"]
+    assert await one.drain_once() == 0
+    assert (one.status.problem, one.status.beside, one.status.held_off) == ("", "", 0)
+
+
 def nested(depth: int) -> str:
     return '{"a":' * depth + "1" + "}" * depth
 

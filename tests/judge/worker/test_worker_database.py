@@ -211,7 +211,7 @@ async def test_a_missing_table_blames_no_run(store, worker, monkeypatch):
 
 
 async def test_an_error_that_is_not_the_databases_ends_no_worker(store, worker, monkeypatch):
-    """Whatever a look for runs raises, the worker says so and looks again."""
+    """A look for runs may raise anything: the worker says so and looks again."""
     write(store, invoice_run(1))
     left = [OverflowError("date value out of range"), ValueError("a row"), UnicodeError("a text")]
     finished = worker_module.finished_runs
