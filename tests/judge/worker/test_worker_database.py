@@ -12,7 +12,10 @@ from mast_trace_collector.storage import runs
 from mast_trace_collector.storage.transient import TRANSIENT
 from mast_trace_judge import batch, held_off
 from mast_trace_judge import worker as worker_module
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.study.rejudge import rejudge
 
 
 class Switch:
@@ -245,3 +248,17 @@ async def test_a_verdict_that_the_database_does_not_find_is_not_given_in_each_cy
     one = worker(worker_batch=2)
     assert [await one.drain_once() for _ in range(4)] == [2, 2, 1, 0]
     assert len(statuses(store)) == 3
+
+
+@pytest.mark.parametrize("code", [407, 159, 241])
+@pytest.mark.parametrize("way", ["reading", "scores"])
+async def test_judging_on_request_blames_a_run_for_what_it_breaks_itself_alone(
+    store, monkeypatch, way, code
+):
+    """`judge run --since` as well stores the others, and leaves a run out that may be judged later."""
+    write(store, *(invoice_run(number) for number in range(1, 6)))
+    Poison(monkeypatch, store, way, refusal(code))
+    judged = [verdict.trace_id async for verdict in rejudge(store, Judge(JudgeConfig()))]
+    assert len(judged) == len(statuses(store)) == (5 if code == 407 else 4)
+    assert statuses(store).pop(BAD, None) == ("unscored" if code == 407 else None)
+    assert list(statuses(store).values()).count("ok") == 4
