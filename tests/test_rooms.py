@@ -51,13 +51,14 @@ FLOORS = {
         arms confirmation corrected
         verdict module_digest
         local fingerprint proof
-        store layer_fusion version pricing
-        batch llm
+        store layer_fusion version pricing side_jobs held_off
+        batch llm verdict_writer
         replay patterns
         injection multi_agent feedback
         assembly config
         study
-        judge training transfer worker
+        judge training transfer
+        worker
         gate
         testing
     """,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import spans_of
 from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.store.runs import read_alone, trajectory_of
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 _SPANS_AT_ONCE = 4000
 _RUNS_AT_ONCE = 100
+_NO_RUN = "-"
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,6 @@ class JudgedLocally:
     trajectory: Trajectory | None = None
     local: LocalFindings | None = None
     error: Exception | None = None
-
-    @property
-    def transient(self) -> bool:
-        """True if another attempt may succeed."""
-        return isinstance(self.error, StorageError | OSError | MemoryError)
 
     @property
     def for_model(self) -> tuple[RunSummary, Trajectory, LocalFindings]:
@@ -78,8 +73,8 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[
     if all(run.spans <= MOST_SPANS for run in runs):
         try:
             spans = spans_of(store, [run.trace_id for run in runs])
-        except StorageError:
-            store.query("SELECT 1")  # raises where the failure is not about these runs
+        except Exception:  # noqa: BLE001 - each run is read alone, and fails alone
+            spans_of(store, [_NO_RUN])  # raises where the failure is not about these runs
         else:
             return [
                 _judge_one(

@@ -209,9 +209,6 @@ class WorkerConfig(ProcessSettings):
     worker_pattern_name_tokens: int = Field(
         8000, ge=4000, description="Tokens that naming one pattern may take."
     )
-    worker_attempts: PositiveInt = Field(
-        3, description="Times that judging a run is tried before it is left unscored."
-    )
     worker_retry_max_seconds: PositiveFloat = Field(
         30.0, description="Longest pause while the database does not answer."
     )

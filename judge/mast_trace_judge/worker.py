@@ -12,17 +12,17 @@ import contextlib
 import logging
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
-from mast_trace_judge.patterns.keeping import PatternKeeper
-from mast_trace_judge.patterns.naming import PatternNamer
-from mast_trace_judge.patterns.naming_passes import NamingPasses
-from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.held_off import Key, key_of
+from mast_trace_judge.patterns.steps import pattern_steps
+from mast_trace_judge.side_jobs import SideJobs
+from mast_trace_judge.verdict_writer import VerdictWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,18 +30,15 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
+    from mast_trace_judge.side_jobs import Step
     from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.verdict_writer import Judged
 
 _LOG = logging.getLogger(__name__)
 _GRACE = 5.0
-_HELD_OFF = 5.0
 _REST = 4.0
-_FORGOTTEN = 3600.0
 _LOOK_AT_ALL = 300.0
 _LATE = 900.0
-_MOST_LOGGED = 1000
-
-Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -54,14 +51,18 @@ class WorkerStatus:
         judged: verdicts stored, unscored ones included.
         unscored: of these, runs that could not be judged.
         in_flight: runs that the model is reading.
+        held_off: runs that wait for another attempt, as their reading or storing failed.
         problem: the reason why it is stuck, empty if it is not.
+        beside: the reason why jobs beside the judging are behind, empty if none is.
     """
 
     last_beat: float = 0.0
     judged: int = 0
     unscored: int = 0
     in_flight: int = 0
+    held_off: int = 0
     problem: str = ""
+    beside: str = ""
 
 
 class Worker:
@@ -86,20 +87,17 @@ class Worker:
         self._store = store
         self._judge = judge
         self._config = config or WorkerConfig.load()
-        self._on_verdicts = on_verdicts
-        self._status = WorkerStatus()
+        self._beats = (0.0, "")
+        self._writer = VerdictWriter(store, judge, on_verdicts)
+        steps: dict[str, Step] = {"ledger": self._write_ledger}
         # One worker of several does it for all: see `PatternIndexer`.
-        keeps = self._config.worker_patterns and self._config.shard[0] == 0
-        self._patterns = PatternKeeper(store) if keeps else None
-        namer = PatternNamer(store, judge, self._config.worker_pattern_name_tokens)
-        self._naming = NamingPasses(namer, self._config.worker_pattern_names) if keeps else None
-        self._in_patterns = 0
+        if self._config.worker_patterns and self._config.shard[0] == 0:
+            steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
+        self._beside = SideJobs(steps)
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
-        self._saving: set[asyncio.Task[None]] = set()
-        self._failures: dict[Key, tuple[int, float]] = {}
+        self._away: StorageError | OSError | None = None
         self._looked_for = 0.0
         self._look_at_all = 0.0
-        self._logged: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._stopping = threading.Event()
@@ -108,7 +106,16 @@ class Worker:
     @property
     def status(self) -> WorkerStatus:
         """The progress so far; may be read from any thread."""
-        return replace(self._status, in_flight=len(self._in_flight))
+        last_beat, problem = self._beats
+        return WorkerStatus(
+            last_beat=last_beat,
+            judged=self._writer.judged,
+            unscored=self._writer.unscored,
+            in_flight=len(self._in_flight),
+            held_off=len(self._writer.held_off),
+            problem=problem,
+            beside=self._beside.problem,
+        )
 
     async def run(self) -> None:
         """Judge runs as they finish, until `stop`; the database may go down and come back meanwhile."""
@@ -116,16 +123,11 @@ class Worker:
         pause = self._config.worker_poll_seconds
         try:
             while not self._stopping.is_set():
+                self._beside.start()
                 try:
                     judged = await self._cycle()
-                except StorageError as error:
-                    self._beat(problem=str(error))
-                    _LOG.warning(
-                        "database unavailable, next try in %.1f s: %s",
-                        pause,
-                        error,
-                        extra={"action": "worker_waits_for_database"},
-                    )
+                except Exception as error:  # noqa: BLE001 - whatever it is, it may be over later
+                    self._stuck(error, pause)
                     await self._sleep(pause)
                     pause = min(pause * 2, self._config.worker_retry_max_seconds)
                     continue
@@ -160,42 +162,35 @@ class Worker:
         Raises:
             StorageError: the database does not answer.
         """
-        before = self._status.judged
-        await self._cycle(wait=True)
-        return self._status.judged - before
+        before = self._writer.judged
+        self._away = None
+        await self._cycle(all_at_once=True)
+        if self._in_flight:
+            await asyncio.gather(*self._in_flight.values())
+        if self._away is not None and self._writer.judged == before:
+            raise self._away
+        await self._beside.once()
+        return self._writer.judged - before
 
-    async def _cycle(self, *, wait: bool = False) -> bool:
+    async def _cycle(self, *, all_at_once: bool = False) -> bool:
         """Take finished runs; return whether there was one."""
         self._beat()
-        await self._judge.ledger.flush()
         taken = False
-        for chunk in chunks_of(await self._due(all_at_once=wait)):
+        for chunk in chunks_of(await self._due(all_at_once=all_at_once)):
             taken = True
             await self._take_up(chunk)
             if self._stopping.is_set():
                 break
-        if wait and self._in_flight:
-            await asyncio.gather(*self._in_flight.values())
-        indexed = await self._keep_patterns()
-        if self._naming is not None and not self._stopping.is_set():
-            self._naming.start(indexed=indexed)
-            if wait:
-                await self._naming.finish()
-        return indexed or taken
+        return taken
 
-    async def _keep_patterns(self) -> bool:
-        """Add newly judged runs to the patterns; return whether there was one."""
-        if self._patterns is None or self._stopping.is_set():
-            return False
-        judged = self._status.judged
-        new = judged != self._in_patterns
-        self._in_patterns = judged
-        return bool(await asyncio.to_thread(self._patterns.keep, judged=new))
+    async def _write_ledger(self) -> bool:
+        await self._judge.ledger.flush()
+        return False
 
     async def _due(self, *, all_at_once: bool) -> list[RunSummary]:
         """Find finished runs that are neither being judged nor held off after a failure.
 
-        While others wait, as after a start, or have failed, all runs are scanned; then only recent
+        While others wait, as after a start, or at the end of a pause, all runs are scanned; then only recent
         ones, and every few minutes all again.
         """
         room = self._config.worker_batch
@@ -204,15 +199,12 @@ class Worker:
             if room <= 0:
                 return []
         now = time.monotonic()
-        self._failures = {
-            key: (attempts, until)
-            for key, (attempts, until) in self._failures.items()
-            if until > now - _FORGOTTEN
-        }
-        held_off = {key for key, (_, until) in self._failures.items() if until > now}
-        busy = held_off | set(self._in_flight)
+        paused, ended = self._writer.held_off.look()
+        if ended:
+            self._look_at_all = now
+        busy = paused | set(self._in_flight)
         limit = room + len(busy)
-        at_all = all_at_once or bool(self._failures) or now >= self._look_at_all
+        at_all = all_at_once or now >= self._look_at_all
         started = time.monotonic()
         runs = await asyncio.to_thread(
             finished_runs,
@@ -230,95 +222,63 @@ class Worker:
             # From now on, only runs with recent spans can become due. The periodic full scan picks
             # up rows that became visible late.
             self._look_at_all = now + _LOOK_AT_ALL
-        return [run for run in runs if _key(run) not in busy][:room]
+        return [run for run in runs if key_of(run) not in busy][:room]
 
     async def _take_up(self, runs: Sequence[RunSummary]) -> None:
         judged = await asyncio.to_thread(judge_chunk, self._store, self._judge, runs)
         self._beat()
-        ready: list[Verdict] = []
+        ready: list[Judged] = []
         for one in judged:
             if one.error is not None:
-                ready.extend(self._failed(one, one.error))
+                ready.extend(self._writer.failed(one.run, one.error))
             elif one.verdict is not None:
-                ready.append(one.verdict)
+                ready.append((one.run, one.verdict))
             else:
-                key = _key(one.run)
-                self._in_flight[key] = asyncio.create_task(self._judge_further(one))
+                task = asyncio.create_task(self._judge_further(one))
+                self._in_flight[key_of(one.run)] = task
         await self._save(ready)
 
     async def _judge_further(self, one: JudgedLocally) -> None:
-        """Let the model read a run; in any case the run stays due or gets its verdict."""
-        key = _key(one.run)
+        """Let the model read a run; in any case the run stays due or gets its verdict, and paid answers are kept."""
         try:
-            await self._save([await self._judge.judge_further(*one.for_model)])
-        except StorageError as error:
-            # The run is due as before, and paid answers are in the ledger.
-            self._hold_off(key, self._failures.get(key, (0, 0.0))[0])
-            self._beat(problem=str(error))
+            verdict = await self._judge.judge_further(*one.for_model)
+            await self._save([(one.run, verdict)])
+        except (StorageError, OSError) as error:
+            self._put_off([one.run], error)
+        except Exception as error:  # noqa: BLE001 - one run must not end the worker
+            await self._save(self._writer.failed(one.run, error))
         finally:
-            del self._in_flight[key]
+            del self._in_flight[key_of(one.run)]
             self.wake()
 
-    def _failed(self, one: JudgedLocally, error: Exception) -> Sequence[Verdict]:
-        """Count a failure: retry the run later, or leave it unscored with the reason."""
-        key = _key(one.run)
-        description = repr(error)
-        _LOG.error(
-            "run %s cannot be judged: %s",
-            one.run.trace_id,
-            description,
-            extra={"action": "run_not_judged"},
-            # One traceback shows the place; a thousand runs may fail there.
-            exc_info=None if description in self._logged else error,
+    async def _save(self, judged: Sequence[Judged]) -> None:
+        """Store verdicts; where the database has no room for any, their runs stay due, and others go on."""
+        try:
+            await self._writer.save(judged)
+        except (StorageError, OSError) as error:
+            self._put_off([run for run, _ in judged], error)
+        else:
+            self._away = None if judged else self._away
+
+    def _put_off(self, runs: Sequence[RunSummary], error: StorageError | OSError) -> None:
+        """Leave runs alone for a while that failed for the database's sake."""
+        self._away = error
+        longest = self._config.worker_retry_max_seconds
+        self._stuck(
+            error, max(self._writer.held_off.add(key_of(run), longest=longest) for run in runs)
         )
-        if len(self._logged) < _MOST_LOGGED:
-            self._logged.add(description)
-        attempts = self._failures.get(key, (0, 0.0))[0] + 1
-        if one.transient and attempts < self._config.worker_attempts:
-            self._hold_off(key, attempts)
-            return ()
-        self._failures.pop(key, None)
-        return (self._judge.unscored(one.run, error),)
-
-    def _hold_off(self, key: Key, attempts: int) -> None:
-        pause = min(_HELD_OFF * 2.0**attempts, self._config.worker_retry_max_seconds)
-        self._failures[key] = (attempts, time.monotonic() + pause)
-
-    async def _save(self, verdicts: Sequence[Verdict]) -> None:
-        """Store verdicts, to the end even if the caller is cancelled meanwhile."""
-        if not verdicts:
-            return
-        task = asyncio.create_task(self._store_verdicts(verdicts))
-        self._saving.add(task)
-        task.add_done_callback(self._saving.discard)
-        await asyncio.shield(task)
-
-    async def _store_verdicts(self, verdicts: Sequence[Verdict]) -> None:
-        await asyncio.to_thread(verdict_store.save, self._store, verdicts)
-        unscored_ones = sum(verdict.status == "unscored" for verdict in verdicts)
-        self._status = replace(
-            self._status,
-            judged=self._status.judged + len(verdicts),
-            unscored=self._status.unscored + unscored_ones,
-        )
-        for verdict in verdicts:
-            self._failures.pop((verdict.project, verdict.trace_id, verdict.fingerprint), None)
-        if self._on_verdicts is not None:
-            self._on_verdicts(verdicts)
 
     async def _finish(self) -> None:
         """Give runs that the model reads a moment; then drop them, but never a verdict half stored."""
-        if self._naming is not None:
-            await self._naming.stop()
+        await self._beside.stop()
         tasks = list(self._in_flight.values())
         if tasks:
             _, pending = await asyncio.wait(tasks, timeout=_GRACE)
             for task in pending:
                 task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
-        if self._saving:
-            await asyncio.gather(*self._saving, return_exceptions=True)
-        with contextlib.suppress(StorageError):
+        await self._writer.finish()
+        with contextlib.suppress(StorageError, OSError):
             await self._judge.ledger.flush()
 
     async def _sleep(self, seconds: float) -> None:
@@ -330,8 +290,18 @@ class Worker:
         self._wake.clear()
 
     def _beat(self, *, problem: str = "") -> None:
-        self._status = replace(self._status, last_beat=time.time(), problem=problem)
+        self._beats = (time.time(), problem or str(self._away or ""))
 
-
-def _key(run: RunSummary) -> Key:
-    return (run.project, run.trace_id, run.fingerprint)
+    def _stuck(self, error: Exception, pause: float) -> None:
+        """Say why no run is judged for a while."""
+        of_database = isinstance(error, StorageError)
+        problem = str(error) if of_database else repr(error)
+        self._beat(problem=problem)
+        _LOG.warning(
+            "%s, next try in %.1f s: %s",
+            "database unavailable" if of_database else "no run can be judged",
+            pause,
+            problem,
+            extra={"action": "worker_waits_for_database"},
+            exc_info=None if of_database else error,
+        )

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
+from mast_trace_collector.storage.moments import FIRST_NANOSECOND, LAST_NANOSECOND, in_time, within
 from mast_trace_collector.storage.run_starts import open_roots
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 from mast_trace_collector.storage.span_sql import literal
@@ -64,11 +65,8 @@ SELECT SpanId, toUnixTimestamp64Nano(argMax(Timestamp, ReceivedAt)) AS Kept
 FROM otel_traces WHERE {_OF_RUN}
 GROUP BY SpanId HAVING min(Timestamp) != max(Timestamp)
 """  # noqa: S608  # made of constants
-_TIMES = """Timestamp >= fromUnixTimestamp64Nano({first:Int64})
-    AND Timestamp <= fromUnixTimestamp64Nano({last:Int64})"""
-_RANGE = f"""{_TIMES}
-    AND (Timestamp, SpanId) >= (fromUnixTimestamp64Nano({{first:Int64}}), {{first_span:String}})
-    AND (Timestamp, SpanId) <= (fromUnixTimestamp64Nano({{last:Int64}}), {{last_span:String}})"""
+_RANGE = """(Timestamp, SpanId) >= (fromUnixTimestamp64Nano({first:Int64}), {first_span:String})
+    AND (Timestamp, SpanId) <= (fromUnixTimestamp64Nano({last:Int64}), {last_span:String})"""
 _PLAIN = (
     semconv.MESSAGE_CONTENT,
     semconv.TOOL_CALL_RESULT,
@@ -216,14 +214,12 @@ class RunSpans:
             if root.span_id in identities:
                 yield root
         columns = "SpanAttributes" if clip is None else _CLIPPED
-        first, last = between or (0, 2**63 - 1)
+        first, last = map(within, between or (FIRST_NANOSECOND, LAST_NANOSECOND))
         short = (clip is not None and clip <= _SHORT_TEXT) or self._holds_little(first, last)
         at_once = _AT_ONCE if short else _LONG_AT_ONCE
         while some := list(islice(wanted, at_once)):
             bounds = {"first": first, "last": last, "ids": some, "clip": clip or 0}
-            yield from self._select(
-                f"{_TIMES} AND SpanId IN {{ids:Array(String)}}", columns, bounds
-            )
+            yield from self._select("SpanId IN {ids:Array(String)}", columns, bounds)
 
     def _holds_little(self, first: int, last: int) -> bool:
         """Return whether all spans of a time fit into a few pages, as far as is known already."""
@@ -237,7 +233,8 @@ class RunSpans:
     ) -> Sequence[SpanRecord]:
         columns = RECORD_COLUMNS.replace("SpanAttributes", f"{attributes} AS SpanAttributes")
         rows = self._store.query(
-            f"""SELECT {columns} FROM otel_traces WHERE {_OF_RUN} AND {condition}
+            f"""SELECT {columns} FROM otel_traces
+            WHERE {_OF_RUN} AND {in_time(bounds["first"], bounds["last"])} AND {condition}
             ORDER BY Timestamp, SpanId, ReceivedAt DESC LIMIT 1 BY Timestamp, SpanId""",  # noqa: S608
             {**self._of_run, **bounds},
         )

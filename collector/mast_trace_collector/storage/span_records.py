@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord
+from mast_trace_collector.storage.moments import within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,14 +19,14 @@ RECORD_COLUMNS = """
 
 
 def record(row: Mapping[str, Any]) -> SpanRecord:
-    """Read one row."""
+    """Read one row; a span that lasts beyond the end of time ends there."""
     return SpanRecord(
         trace_id=row["TraceId"],
         span_id=row["SpanId"],
         parent_span_id=row["ParentSpanId"],
         name=row["Name"],
         start=row["StartNano"],
-        end=row["StartNano"] + row["Duration"],
+        end=within(row["StartNano"] + row["Duration"]),
         attributes=row["SpanAttributes"],
         status=row["Status"],
         status_message=row["StatusMessage"],

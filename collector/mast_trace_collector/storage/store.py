@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from mast_trace_collector.storage.address import Address, parse_address
 from mast_trace_collector.storage.clients import Clients, settable
 from mast_trace_collector.storage.embedded import DEFAULT_MEMORY_LIMIT
+from mast_trace_collector.storage.moments import comparable, storable
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
@@ -115,14 +117,14 @@ class Store:
 
         Args:
             sql: the statement; ``{name:Type}`` in it is bound by the server.
-            params: the values of these.
+            params: the values of these; a time that conditions cannot compare becomes the nearest that they can.
             settings: ClickHouse settings without which the statement must not run.
             wishes: ClickHouse settings that change no row, only the way to it: each is left out where the
                 engine does not know it or this user may not set it.
         """
         with self._clients.borrow() as client:
             given = {**settable(wishes or {}, client), **(settings or {})}
-            result = client.query(sql, parameters=_encodable(dict(params or {})), settings=given)
+            result = client.query(sql, parameters=_given(params), settings=given)
             return list(result.named_results())
 
     def describe(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
@@ -142,7 +144,7 @@ class Store:
         with self._clients.borrow() as client:
             return client.command(
                 sql,
-                parameters=_encodable(dict(params or {})),
+                parameters=_given(params),
                 settings=dict(settings or {}),
                 use_database=use_database,
             )
@@ -154,7 +156,8 @@ class Store:
 
         Args:
             table: its name, in the store's database.
-            rows: column name -> value; columns left out take their defaults.
+            rows: column name -> value; columns left out take their defaults. A time that no column holds
+                becomes the nearest that one does.
             token: the deduplication token: a second insert with it stores nothing.
         """
         if not rows:
@@ -162,7 +165,7 @@ class Store:
         names = tuple(rows[0])
         if any(row.keys() != rows[0].keys() for row in rows):
             raise ValueError("the rows of one insert have the same keys")
-        columns = [[row[name] for row in rows] for name in names]
+        columns = [[_storable(row[name]) for row in rows] for name in names]
         return self.insert_columns(table, names, columns, token=token, settings=WRITE_SETTINGS)
 
     def insert_columns(
@@ -295,12 +298,21 @@ def error_code(error: BaseException) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _encodable(value: Any) -> Any:
-    """Replace characters that UTF-8 cannot encode (lone surrogates) in strings at any depth."""
+def _given(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return parameters that ClickHouse can encode and compare."""
+    return {name: _encodable(value, comparable) for name, value in (params or {}).items()}
+
+
+def _storable(value: Any) -> Any:
+    return storable(value) if isinstance(value, datetime) else value
+
+
+def _encodable(value: Any, near: Callable[[datetime], datetime] = storable) -> Any:
+    """Replace characters that UTF-8 cannot encode (lone surrogates), and times too far away, at any depth."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
-        return {_encodable(key): _encodable(item) for key, item in value.items()}
+        return {_encodable(key, near): _encodable(item, near) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_encodable(item) for item in value)
-    return value
+        return type(value)(_encodable(item, near) for item in value)
+    return near(value) if isinstance(value, datetime) else value

@@ -81,6 +81,12 @@ async def _drain(worker: Worker) -> int:
     total = 0
     while judged := await worker.drain_once():
         total += judged
+    if worker.status.held_off:
+        warn(
+            f"{worker.status.held_off} runs cannot be judged now, for the reasons above: repeat this command later."
+        )
+    if worker.status.beside:
+        warn(f"Beside the judging, this has failed: {worker.status.beside}")
     return total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -171,7 +172,9 @@ class Pages(PatternPages):
             body = as_otlp_json(opened.stored.spans.read())
         else:
             body = opened.stored.json(opened.verdict)
-        name = f"{trace_id}.{'otlp.json' if kind == 'otlp' else 'json'}"
+        # Other tools' ids may hold anything, and a header may not.
+        plain = re.sub(r"[^0-9A-Za-z.-]", "_", trace_id)
+        name = f"{plain}.{'otlp.json' if kind == 'otlp' else 'json'}"
         disposition = {"content-disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(
             in_blocks(body), media_type="application/json", headers=disposition

@@ -1,18 +1,23 @@
 """Keeps ``mast_pattern_runs`` up to date with the verdicts: one row for each judged run.
 
 A pass takes the runs whose newest verdict has no row yet, so it can be killed at any moment and
-repeated any number of times: a row that is written twice counts once.
+repeated any number of times: a row that is written twice counts once. A run whose row cannot be made has an empty
+one, which is in no pattern, and the log has the reason.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.moments import in_time, within
+from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.patterns.hits import hits_of
 from mast_trace_judge.patterns.texts import TextMiner
+from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
@@ -20,19 +25,21 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage.store import Store
 
+_LOG = logging.getLogger(__name__)
 TABLE: Final = "mast_pattern_runs"
 AT_ONCE: Final = 500
 """Most runs in one step of a pass."""
 _BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
 _SKEW: Final = timedelta(minutes=15)
 """Verdicts of several workers become visible in another order than that of their times."""
-_MARGIN: Final = timedelta(hours=1)
-"""Time around runs in which their spans are looked for."""
+_MARGIN: Final = 3600 * 10**9
+"""Nanoseconds around runs in which their spans are looked for."""
+_NO_RUN: Final = {"Project": "", "TraceId": "-", "Begin": 0, "End": 0}
 _CODES: Final = list(FAILURE_MODES)
 
 _DUE: Final = """
 SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId, max(v.JudgedAt) AS Judged,
-    min(v.RunStart) AS Begin, max(v.RunEnd) AS End
+    toUnixTimestamp64Nano(min(v.RunStart)) AS Begin, toUnixTimestamp64Nano(max(v.RunEnd)) AS End
 FROM mast_findings AS v
 WHERE v.JudgedAt >= {since:DateTime64(3)} AND v.Kind = ''
 GROUP BY RunKey
@@ -42,8 +49,6 @@ ORDER BY Judged, TraceId
 LIMIT {limit:UInt64}
 """
 _OF_RUNS: Final = "Project IN {projects:Array(String)} AND TraceId IN {traces:Array(String)}"
-# Days are partitions: without a time, each of them is searched for each run.
-_THEN: Final = "Timestamp >= {begin:DateTime64(9)} AND Timestamp <= {end:DateTime64(9)}"
 _VERDICTS: Final = f"""
 SELECT Project, TraceId, JudgedAt, Fingerprint, Status, RunStart, RunEnd, ServiceName, Framework, Steps,
     RunOutcome, Examined, DecisiveStep, DecisiveAgent, DecisiveSpanId,
@@ -62,7 +67,7 @@ SELECT toString(Project) AS OfProject, TraceId, SpanId,
     substringUTF8(multiIf(Operation = 'send_message', SpanAttributes['mast.message.content'],
         JSONExtractString(SpanAttributes['gen_ai.output.messages'], 1, 'parts', 1, 'content')), 1, 2000) AS Text
 FROM otel_traces
-WHERE {_OF_RUNS} AND {_THEN} AND (TraceId, SpanId) GLOBAL IN (
+WHERE {_OF_RUNS} AND {{then}} AND (TraceId, SpanId) GLOBAL IN (
   SELECT TraceId, arrayJoin(arrayPushBack(arrayMap(ids -> ids[1], `Modes.SpanIds`), DecisiveSpanId))
   FROM mast_verdicts WHERE {_OF_RUNS})
 LIMIT 1 BY Project, TraceId, SpanId
@@ -77,7 +82,7 @@ SELECT toString(Project) AS OfProject, TraceId,
         Operation = 'send_message' AND length(Recipients) = 1, concat('message to ', toString(Recipients[1])),
         ''))])) AS Actions
 FROM otel_traces
-WHERE {_OF_RUNS} AND {_THEN} AND Operation != ''
+WHERE {_OF_RUNS} AND {{then}} AND Operation != ''
 GROUP BY OfProject, TraceId
 """  # noqa: S608  # made of constants
 _LEFT_OUT: Final = f"""
@@ -121,36 +126,72 @@ class PatternIndexer:
     def index(self, *, at_all: bool = False, limit: int = AT_ONCE) -> int:
         """Write the rows of at most ``limit`` runs, oldest verdict first; return how many.
 
+        A run that is too large at this moment stays due, and does not keep the others from being written.
+
         Args:
             at_all: look through all verdicts, not only those since the last pass.
             limit: most runs.
 
         Raises:
-            StorageError: the database does not answer.
+            StorageError: the database does not answer, or a run is too large at this moment.
         """
         since = _BEGINNING if at_all else self._since
         due = self._store.query(_DUE, {"since": since, "limit": limit})
+        too_large: list[Exception] = []
+
+        def refused(run: Mapping[str, Any], error: Exception) -> None:
+            if is_transient(error):
+                too_large.append(error)
+            else:
+                self._leave_out(run, error)
+
         for start in range(0, len(due), AT_ONCE):
-            self._write(due[start : start + AT_ONCE])
+            apart(due[start : start + AT_ONCE], self._write, refused)
+        if too_large:
+            raise too_large[0]
         if due:
             newest = max(utc(row["Judged"]) for row in due)
             self._since = max(self._since, newest - _SKEW)
         return len(due)
 
+    def _leave_out(self, run: Mapping[str, Any], error: Exception) -> None:
+        """Write the empty row of a run whose row cannot be made; its verdict remains."""
+        self._write([_NO_RUN])  # raises where the failure is not about this run
+        _LOG.error(
+            "run %s is left out of the patterns: %s",
+            run["TraceId"],
+            error,
+            extra={"action": "run_left_out_of_patterns", "project": run["Project"]},
+            exc_info=error,
+        )
+        row = {
+            "Project": run["Project"],
+            "TraceId": run["TraceId"],
+            "JudgedAt": utc(run["Judged"]),
+            "RunStart": _moment(run["Begin"]),
+            "RunEnd": _moment(run["End"]),
+        }
+        self._store.insert(TABLE, [row])
+
     def _write(self, due: Sequence[Mapping[str, Any]]) -> None:
         """Write the rows of some runs in one insert."""
         wanted = {(row["Project"], row["TraceId"]) for row in due}
+        first = within(min(row["Begin"] for row in due) - _MARGIN)
+        last = within(max(row["End"] for row in due) + _MARGIN)
         given = {
             "traces": sorted({trace for _, trace in wanted}),
             "projects": sorted({project for project, _ in wanted}),
-            "begin": min(utc(row["Begin"]) for row in due) - _MARGIN,
-            "end": max(utc(row["End"]) for row in due) + _MARGIN,
+            "first": first,
+            "last": last,
         }
+        # Days are partitions: without a time, each of them is searched for each run.
+        then = in_time(first, last)
         spans: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
-        for row in self._store.query(_SPANS, given):
+        for row in self._store.query(_SPANS.replace("{then}", then), given):
             spans[row["OfProject"], row["TraceId"]][row["SpanId"]] = row
         acted = {
-            (row["OfProject"], row["TraceId"]): row for row in self._store.query(_ACTIONS, given)
+            (row["OfProject"], row["TraceId"]): row
+            for row in self._store.query(_ACTIONS.replace("{then}", then), given)
         }
         # Retention may have left out a run's spans before this pass; the run has a version all the same.
         for row in self._store.query(_LEFT_OUT, given):
@@ -174,6 +215,10 @@ class PatternIndexer:
         self._miner = miner = TextMiner()
         miner.learn(_texts(self._store.query(_KNOWN)))
         return miner
+
+
+def _moment(nanosecond: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=nanosecond // 1000)
 
 
 def _texts(

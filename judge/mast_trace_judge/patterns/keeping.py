@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.exceptions import StorageError
 from mast_trace_judge.patterns.indexing import AT_ONCE, PatternIndexer
 
 if TYPE_CHECKING:
@@ -14,16 +12,14 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage.store import Store
 
-_LOG = logging.getLogger(__name__)
 _OF_OTHERS: Final = 10.0
 """Seconds after which verdicts of other workers are looked for."""
 _AT_ALL: Final = 300.0
 """Seconds after which verdicts of any time are: imported and late ones."""
-_AFTER_FAILURE: Final = 60.0
 
 
 class PatternKeeper:
-    """Keeps patterns up to date beside the judging of runs, which it never stops.
+    """Keeps patterns up to date beside the judging of runs.
 
     Args:
         store: of all projects.
@@ -49,14 +45,7 @@ class PatternKeeper:
         if now < self._next and not (judged and now >= self._next - _OF_OTHERS):
             return 0
         at_all = now >= self._next_at_all
-        try:
-            written = self._indexer.index(at_all=at_all)
-        except StorageError:
-            raise
-        except Exception:  # noqa: BLE001 - a run that cannot be read must not stop the judging
-            _LOG.exception("patterns are not up to date", extra={"action": "patterns_not_kept"})
-            self._next = now + _AFTER_FAILURE + _OF_OTHERS
-            return 0
+        written = self._indexer.index(at_all=at_all)
         if written < AT_ONCE:
             self._next = now + _OF_OTHERS
             if at_all:

@@ -1,8 +1,7 @@
-"""Decides when patterns are named, and keeps it from holding up the judging of runs."""
+"""Decides when patterns are named."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.patterns.name_rows import erase_outlived, take_back
 from mast_trace_judge.patterns.unnamed import due
+from mast_trace_judge.side_jobs import to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _REST: Final = 20.0
 
 
 class NamingPasses:
-    """Passes over the patterns without names, in a task of their own.
+    """Passes over the patterns without names.
 
     Args:
         namer: asks for a name.
@@ -43,63 +43,44 @@ class NamingPasses:
         self._namer = namer
         self._most = most if namer.model else 0
         self._clock = clock
-        self._task: asyncio.Task[int] | None = None
         self._soonest = 0.0
         self._latest = 0.0
         self._pause = _PAUSE
-        self._indexed = False
+        self._news = 0
         self._put_off: dict[str, float] = {}
 
-    def start(self, *, indexed: bool) -> None:
-        """Begin a pass if it is time and none is running.
+    def runs_were_indexed(self) -> None:
+        """Note that runs were added to the patterns, so that the next pass need not wait for its longest pause."""
+        self._news += 1
 
-        Args:
-            indexed: whether runs were added to the patterns since the last call.
-        """
-        self._indexed = self._indexed or indexed
+    async def step(self) -> bool:
+        """Make a pass if it is time; return whether another one is due at once, which it never is."""
         now = self._clock()
-        if self._task is not None and not self._task.done():
-            return
-        if now >= self._latest or (self._indexed and now >= self._soonest):
-            self._task = asyncio.create_task(self.run())
-
-    async def finish(self) -> None:
-        """Wait until no pass is running."""
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def stop(self) -> None:
-        """Break off a pass; what is stored remains."""
-        if self._task is not None:
-            self._task.cancel()
-            await self.finish()
+        if now >= self._latest or (self._news and now >= self._soonest):
+            seen = self._news
+            await self.run()
+            self._news -= seen
+        return False
 
     async def run(self) -> int:
-        """Make one pass now; return the number of stored names."""
-        self._indexed = False
+        """Make one pass now; return the number of stored names.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
         named = asked = 0
         reached = True
         began = self._clock()
-        looked_for = 0.0
-        try:
-            self._put_off = {key: end for key, end in self._put_off.items() if end > began}
-            waiting = await asyncio.to_thread(self._look)
-            looked_for = self._clock() - began
-            for pattern in waiting:
-                asked += 1
-                result = await self._name(pattern)
-                named += result == "named"
-                reached = result != "away"
-                if not reached:
-                    break
-        except StorageError as error:
-            _LOG.warning(
-                "patterns are not named: %s", error, extra={"action": "patterns_not_named"}
-            )
-            reached = False
-        except Exception:  # noqa: BLE001 - the next pass is as far away as after any other failure
-            _LOG.exception("patterns are not named", extra={"action": "patterns_not_named"})
-            reached = False
+        self._put_off = {key: end for key, end in self._put_off.items() if end > began}
+        waiting = await to_the_end(self._look)
+        looked_for = self._clock() - began
+        for pattern in waiting:
+            asked += 1
+            result = await self._name(pattern)
+            named += result == "named"
+            reached = result != "away"
+            if not reached:
+                break
         self._pause = _PAUSE if reached else min(_LONGEST_PAUSE, 2 * self._pause)
         now = self._clock()
         # However many runs the database has to scan, it is idle most of the time; lapsed names alone can wait.

@@ -16,15 +16,18 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.transient import is_transient
+from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.failed_calls import without_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
 
 TABLE = "mast_judge_calls"
 _LOG = logging.getLogger(__name__)
+_MOST_WAITING = 2000
 
 
 @dataclass(frozen=True)
@@ -96,12 +99,7 @@ class MemoryLedger:
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
         """Return the answers that could be read, by the hash of their request."""
-        return {
-            call.request_hash: call.answer
-            for call in self.calls
-            if (call.trace_id, call.judge_version) == (trace_id, judge_version)
-            and call.status == "ok"
-        }
+        return _answers(self.calls, trace_id, judge_version)
 
     async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
         """Return the number of answers that could not be read, by the hash of their request."""
@@ -124,7 +122,8 @@ class MemoryLedger:
 class StoreLedger:
     """The ledger in the database's table ``mast_judge_calls``.
 
-    While the database is down calls wait in memory, so that judging goes on.
+    While the database is down calls wait in memory, so that judging goes on, and their answers are found there: the
+    newest `_MOST_WAITING` of them. A call that the database never takes is left out, with an error in the log.
     """
 
     def __init__(self, store: Store) -> None:
@@ -137,7 +136,7 @@ class StoreLedger:
         self._waiting.append(call)
         try:
             await self.flush()
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             _LOG.warning("%d judge calls wait for the database: %s", len(self._waiting), error)
 
     async def flush(self) -> None:
@@ -152,9 +151,27 @@ class StoreLedger:
     def _write(self) -> None:
         with self._writing:
             calls = self._waiting[:]
-            if calls:
-                self._store.insert(TABLE, [_row(call) for call in calls])
-                del self._waiting[: len(calls)]
+            too_large: list[tuple[JudgeCall, Exception]] = []
+
+            def refused(call: JudgeCall, error: Exception) -> None:
+                if is_transient(error):
+                    too_large.append((call, error))
+                else:
+                    _lost(call, str(error))
+
+            try:
+                if calls:
+                    apart(calls, self._insert, refused)
+                    self._waiting[: len(calls)] = [call for call, _ in too_large]
+            finally:
+                # Calls are added at the other end meanwhile, and taken away only here.
+                for _ in range(len(self._waiting) - _MOST_WAITING):
+                    _lost(self._waiting.pop(0), "too many calls wait for the database")
+            if too_large:
+                raise too_large[0][1]
+
+    def _insert(self, calls: Sequence[JudgeCall]) -> None:
+        self._store.insert(TABLE, [_row(call) for call in calls])
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
         """Return the answers that could be read, by the hash of their request.
@@ -162,13 +179,14 @@ class StoreLedger:
         Raises:
             StorageError: the database does not answer.
         """
+        waiting = _answers(self._waiting[:], trace_id, judge_version)
         rows = await asyncio.to_thread(
             self._store.query,
             f"SELECT RequestHash, Answer FROM {TABLE} WHERE TraceId = {{trace:String}}"  # noqa: S608
             " AND JudgeVersion = {version:String} AND Status = 'ok'",
             {"trace": trace_id, "version": judge_version},
         )
-        return {row["RequestHash"]: row["Answer"] for row in rows}
+        return {row["RequestHash"]: row["Answer"] for row in rows} | waiting
 
     async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
         """Return the number of answers that could not be read, by the hash of their request.
@@ -235,6 +253,23 @@ class LedgerWithoutAnswers:
     def spent_today(self) -> float:
         """Return the US dollars of all calls since midnight UTC."""
         return self._ledger.spent_today()
+
+
+def _answers(calls: Sequence[JudgeCall], trace_id: str, judge_version: str) -> dict[str, str]:
+    return {
+        call.request_hash: call.answer
+        for call in calls
+        if (call.trace_id, call.judge_version) == (trace_id, judge_version) and call.status == "ok"
+    }
+
+
+def _lost(call: JudgeCall, reason: str) -> None:
+    _LOG.error(
+        "a call of the judge's model about run %s is not in the ledger: %s",
+        call.trace_id,
+        reason,
+        extra={"action": "judge_call_lost"},
+    )
 
 
 def _row(call: JudgeCall) -> dict[str, Any]:

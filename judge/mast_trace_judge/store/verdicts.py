@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.verdict_rows import row_of, utc, verdict_of
+from mast_trace_judge.store.verdict_rows import row_of, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,7 @@ def load_version(
         f"SELECT * FROM {TABLE} FINAL WHERE JudgeVersion = {{version:String}}"  # noqa: S608
         " AND RunEnd >= fromUnixTimestamp64Nano({since:Int64})"
         " ORDER BY JudgedAt DESC LIMIT 1 BY Project, TraceId",
-        {"version": judge_version, "since": _nanoseconds(since)},
+        {"version": judge_version, "since": 0 if since is None else nanoseconds(since)},
     )
     verdicts = [verdict_of(row) for row in rows]
     return sorted(verdicts, key=lambda verdict: verdict.run_end)
@@ -110,7 +111,3 @@ def _token(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         digest.update(verdict.model_dump_json().encode())
     return digest.hexdigest()[:32]
-
-
-def _nanoseconds(moment: datetime | None) -> int:
-    return 0 if moment is None else int(utc(moment).timestamp() * 1e9)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.batch import chunks_of, judge_chunk
-from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.verdict_writer import VerdictWriter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.batch import JudgedLocally
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.verdict_writer import Judged
 
 _AT_ONCE = 8
 
@@ -60,27 +62,32 @@ async def rejudge(
     """Judge runs that the present judge version has not judged with their present content.
 
     Each verdict is stored before it is yielded, so that this may be interrupted and repeated.
-    Answers of the model that are in the ledger are not asked for again.
+    Answers of the model that are in the ledger are not asked for again. A run that cannot be judged now, because the
+    database has no room for it, is left out.
 
     Raises:
         StorageError: the database does not answer.
     """
     runs = await asyncio.to_thread(_selected, store, judge, selection or Selection())
+    stored: list[Verdict] = []
+    writer = VerdictWriter(store, judge, stored.extend)
     for chunk in chunks_of(runs):
         judged = await asyncio.to_thread(judge_chunk, store, judge, chunk)
         for batch in (judged[i : i + _AT_ONCE] for i in range(0, len(judged), _AT_ONCE)):
-            verdicts = await asyncio.gather(*(_finish(judge, one) for one in batch))
-            await asyncio.to_thread(verdict_store.save, store, verdicts)
-            for verdict in verdicts:
+            found = await asyncio.gather(*(_finish(judge, writer, one) for one in batch))
+            await writer.save([each for verdicts in found for each in verdicts])
+            for verdict in stored:
                 yield verdict
+            stored.clear()
 
 
-async def _finish(judge: Judge, one: JudgedLocally) -> Verdict:
+async def _finish(judge: Judge, writer: VerdictWriter, one: JudgedLocally) -> Sequence[Judged]:
+    """Return the verdict on a run, or none where it may be judged later."""
     if one.error is not None:
-        return judge.unscored(one.run, one.error)
+        return writer.failed(one.run, one.error)
     if one.verdict is not None:
-        return one.verdict
-    return await judge.judge_further(*one.for_model)
+        return [(one.run, one.verdict)]
+    return [(one.run, await judge.judge_further(*one.for_model))]
 
 
 def _selected(store: Store, judge: Judge, selection: Selection) -> Sequence[RunSummary]:
@@ -88,7 +95,7 @@ def _selected(store: Store, judge: Judge, selection: Selection) -> Sequence[RunS
     rows = store.query(
         _RUNS,
         {
-            "since": int(since.timestamp() * 1e9),
+            "since": nanoseconds(since),
             "project": selection.project,
             "version": selection.of_version,
             "present": judge.version,

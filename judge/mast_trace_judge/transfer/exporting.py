@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.trajectory import to_dict
+from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of, summary_of
 from mast_trace_judge.batch import chunks_of
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _KEYS = """
-SELECT DISTINCT Project, TraceId FROM mast_run_states
+SELECT DISTINCT Project, TraceId, hex(Project) AS ProjectHex, hex(TraceId) AS TraceHex FROM mast_run_states
 WHERE ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
   AND ({run:Nullable(String)} IS NULL OR TraceId = {run:Nullable(String)})
-  AND (Project > {after_project:String}
-    OR (Project = {after_project:String} AND TraceId > {after:String}))
+  AND (Project > unhex({after_project:String})
+    OR (Project = unhex({after_project:String}) AND TraceId > unhex({after:String})))
 ORDER BY Project, TraceId
 LIMIT {page:UInt64}
 """
-"""A page of runs in storage order: no page scans all runs."""
+"""A page of runs in storage order: no page scans all runs. It begins after bytes, for names may be no UTF-8."""
 _WHOLE = "(Project, TraceId) NOT IN (SELECT Project, TraceId FROM mast_left_out)"
 """A condition: retention has not left the spans of the run out."""
 _RUNS = """
@@ -122,8 +123,9 @@ def export_runs(
         StorageError: the database does not answer.
     """
     after = ("", "")
-    while keys := _keys(store, project, run, after):
-        after = keys[-1]
+    while found := _keys(store, project, run, after):
+        after = found[-1]["ProjectHex"], found[-1]["TraceHex"]
+        keys = [(row["Project"], row["TraceId"]) for row in found]
         known = set(keys)
         page = {"projects": sorted({each for each, _ in keys}), "traces": [t for _, t in keys]}
         rows = store.query(_RUNS, {**page, "since": _nanoseconds(since)})
@@ -134,10 +136,10 @@ def export_runs(
 
 def _keys(
     store: Store, project: str | None, run: str | None, after: tuple[str, str]
-) -> list[tuple[str, str]]:
+) -> list[dict[str, Any]]:
     filters = {"project": project, "run": run}
     given = {**filters, "page": _PAGE, "after_project": after[0], "after": after[1]}
-    return [(row["Project"], row["TraceId"]) for row in store.query(_KEYS, given)]
+    return store.query(_KEYS, given)
 
 
 def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]:
@@ -269,4 +271,4 @@ def _utc(moment: datetime) -> str:
 
 
 def _nanoseconds(since: datetime | None) -> int:
-    return 0 if since is None else int(since.timestamp() * 1e9)
+    return 0 if since is None else nanoseconds(since)

@@ -6,16 +6,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError
 from pattern_runs import NOW, add_run, judge
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.runs import record_outcome
-from mast_trace_judge.patterns import keeping
+from mast_trace_judge.patterns import indexing
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.keeping import PatternKeeper
+from mast_trace_judge.store.verdicts import load_latest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mast_trace_collector.storage import Store
 
 ROWS = """SELECT TraceId, toString(Project) AS P, Hits.Code AS Codes, Hits.Agent AS Agents, Hits.Peer AS Peers,
@@ -113,8 +118,8 @@ def test_two_processes_that_index_the_same_runs_double_nothing(store: Store) -> 
             {
                 "Project": "",
                 "TraceId": f"{number:032x}",
-                "Begin": NOW - timedelta(hours=2),
-                "End": NOW,
+                "Begin": nanoseconds(NOW - timedelta(hours=2)),
+                "End": nanoseconds(NOW),
             }
             for number in range(1, 6)
         ]
@@ -175,35 +180,112 @@ def test_an_erased_run_is_gone_and_so_is_a_sentence_that_quotes_it(store: Store)
     assert index(store) == 0
 
 
-def test_a_worker_goes_on_judging_where_patterns_fail(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+class Poison:
+    """Lets each statement fail that concerns one run, or the making of its row."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+        self.trace = f"{3:032x}"
+        query, insert, row = store.query, store.insert, indexing._row
+
+        def queried(sql: str, params: Mapping[str, Any] | None = None, **more: Any) -> Any:
+            if where == "reading" and self.trace in (params or {}).get("traces", ()):
+                raise error
+            return query(sql, params, **more)
+
+        def inserted(table: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> int:
+            bad = [each for each in rows if each["TraceId"] == self.trace and "Steps" in each]
+            if where == "storing" and bad:
+                raise error
+            return insert(table, rows, **more)
+
+        def made(verdict: Mapping[str, Any], *more: Any) -> dict[str, Any]:
+            if where == "making" and verdict["TraceId"] == self.trace:
+                raise error
+            return row(verdict, *more)
+
+        where = ""
+
+        def at(place: str) -> None:
+            nonlocal where
+            where = place
+
+        self.at = at
+        monkeypatch.setattr(store, "query", queried)
+        monkeypatch.setattr(store, "insert", inserted)
+        monkeypatch.setattr(indexing, "_row", made)
+
+
+def refusal(code: int) -> StorageError:
+    error = StorageError(f"the database says no, code {code}")
+    cause = DatabaseError("no")
+    cause.code = code
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize("place", ["reading", "making", "storing"])
+@pytest.mark.parametrize("error", [refusal(407), ValueError("a row that nobody thought of")])
+def test_a_run_that_breaks_patterns_is_left_out_alone_with_its_reason(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: str,
+    error: Exception,
 ) -> None:
-    """It says so once a minute; a database that is away is the worker's own matter."""
-    now = [1000.0]
-    keeper = PatternKeeper(store, clock=lambda: now[0])
-    calls = []
+    for number in range(1, 8):
+        add_run(store, number, code="2.6", tool="search")
+    poison = Poison(store, monkeypatch, error)
+    verdict = load_latest(store, poison.trace)
+    poison.at(place)
+    assert PatternIndexer(store).index() == 7
+    poison.at("")
+    (left_out,) = [row for row in rows(store) if not row["Codes"]]
+    assert left_out["TraceId"] == poison.trace
+    assert {row["TraceId"] for row in rows(store)} == {f"{number:032x}" for number in range(1, 8)}
+    assert PatternIndexer(store).index(at_all=True) == 0
+    (said,) = [each for each in caplog.records if each.action == "run_left_out_of_patterns"]  # type: ignore[attr-defined]
+    assert poison.trace in said.getMessage()
+    assert str(error) in said.getMessage()
+    assert load_latest(store, poison.trace) == verdict
+    judge(store, poison.trace, code="1.3")
+    assert index(store) == 1, "a new verdict is tried again"
 
-    def fails(*_: Any, **__: Any) -> int:
-        calls.append(now[0])
-        raise ValueError("a run that cannot be read")
 
-    monkeypatch.setattr(keeping.PatternIndexer, "index", fails)
-    assert keeper.keep(judged=True) == 0
-    assert "patterns are not up to date" in caplog.text
-    now[0] += 30
-    assert keeper.keep(judged=True) == 0
-    assert len(calls) == 1
-    now[0] += 31
-    keeper.keep(judged=True)
-    assert len(calls) == 2
-
-    def away(*_: Any, **__: Any) -> int:
-        raise StorageError("away")
-
-    monkeypatch.setattr(keeping.PatternIndexer, "index", away)
-    now[0] += 100
+def test_a_run_that_is_too_large_now_stays_due_and_stops_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 8):
+        add_run(store, number, code="2.6", tool="search")
+    poison = Poison(store, monkeypatch, refusal(241))
+    poison.at("reading")
     with pytest.raises(StorageError):
-        keeper.keep(judged=False)
+        PatternIndexer(store).index()
+    assert len(rows(store)) == 6
+    poison.at("")
+    assert index(store) == 1
+    assert all(row["Codes"] for row in rows(store))
+
+
+@pytest.mark.parametrize("error", [refusal(159), refusal(60), OSError("too many open files")])
+def test_no_run_is_left_out_for_the_database(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A time-out, and an error about all runs such as a missing table."""
+    for number in range(1, 8):
+        add_run(store, number, code="2.6", tool="search")
+    query = store.query
+
+    def failing(sql: str, *args: Any, **more: Any) -> Any:
+        if "otel_traces" in sql:
+            raise error
+        return query(sql, *args, **more)
+
+    monkeypatch.setattr(store, "query", failing)
+    with pytest.raises(type(error)):
+        PatternIndexer(store).index()
+    monkeypatch.undo()
+    assert rows(store) == []
+    assert index(store) == 7
 
 
 def test_a_worker_looks_at_once_after_judging_and_else_every_ten_seconds(store: Store) -> None:

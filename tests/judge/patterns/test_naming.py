@@ -24,6 +24,7 @@ from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
 from mast_trace_judge.patterns.places import PLACES
 from mast_trace_judge.patterns.unnamed import STAGE, TABLE, Due, due
+from mast_trace_judge.side_jobs import SideJobs
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
 
@@ -342,7 +343,7 @@ def test_patterns_without_names_are_those_that_are_counted(store: Store) -> None
     assert due(store, "m", without=without, limit=1).waiting == found[1:2]
 
 
-@pytest.mark.parametrize(("seconds", "begins"), [(0, [0, 120, 360]), (20, [0, 440])])
+@pytest.mark.parametrize(("seconds", "begins"), [(0, [0, 10, 30, 70, 150, 310]), (20, [0, 420])])
 def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
     found: Store,
     monkeypatch: pytest.MonkeyPatch,
@@ -364,10 +365,13 @@ def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
         config = JudgeConfig(judge_model="m", judge_base_url="http://127.0.0.1:9/v1")
         asked = Judge(config, ledger=StoreLedger(found))
         passes = NamingPasses(PatternNamer(found, asked, 8000), 5, clock=lambda: now[0])
-        for time in range(0, 600, 40):
+        jobs = SideJobs({"pattern names": passes.step}, clock=lambda: now[0])
+        for time in range(0, 600, 10):
             now[0] = max(now[0], time)
-            passes.start(indexed=True)
-            await passes.finish()
+            passes.runs_were_indexed()
+            jobs.start()
+            await jobs.idle()
+            assert bool(jobs.problem) == (seconds == 0)
         await asked.aclose()
 
     asyncio.run(scenario())
@@ -392,8 +396,8 @@ def test_passes_are_apart_and_longer_so_while_the_model_is_away(
 
         monkeypatch.setattr(passes, "run", run)
         for now[0] in range(0, 1200, 120):
-            passes.start(indexed=True)
-            await passes.finish()
+            passes.runs_were_indexed()
+            await passes.step()
         await judge_away.aclose()
 
     asyncio.run(scenario())

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.store.ledger import (
@@ -112,3 +113,63 @@ async def test_a_ledger_without_answers_keeps_no_text_of_errors(failure, kept):
     await ledger.record(call(error=failure, answer="order 7"))
     assert [(each.error, each.answer) for each in inner.calls] == [(kept, "")]
     assert ledger.last == inner.calls[0]
+
+
+def refusal(code):
+    error = StorageError("the database says no")
+    error.__cause__ = DatabaseError("no")
+    error.__cause__.code = code
+    return error
+
+
+class Picky:
+    """A store's `insert` that refuses some calls."""
+
+    def __init__(self, store, monkeypatch, error):
+        self.error, self.refused = error, {"b"}
+        self._insert = store.insert
+        monkeypatch.setattr(store, "insert", self)
+
+    def __call__(self, table, rows, **more):
+        if self.refused & {row["RequestHash"] for row in rows}:
+            raise self.error
+        return self._insert(table, rows, **more)
+
+
+def stored(store):
+    rows = store.query("SELECT RequestHash AS R FROM mast_judge_calls FINAL ORDER BY R")
+    return [row["R"] for row in rows]
+
+
+@pytest.mark.parametrize("code", [69, 241, 159])
+async def test_a_call_that_is_refused_keeps_no_other_from_being_written(
+    store, monkeypatch, caplog, code
+):
+    """One that the database never takes is left out with the reason; one that it may take later waits."""
+    ledger = StoreLedger(store)
+    picky = Picky(store, monkeypatch, refusal(code))
+    for request in "abc":
+        await ledger.record(call(request_hash=request, answer=request))
+    assert stored(store) == ["a", "c"]
+    assert (await ledger.answers("t1", "v1")).get("b") == (None if code == 69 else "b")
+    lost = [
+        record for record in caplog.records if getattr(record, "action", "") == "judge_call_lost"
+    ]
+    assert len(lost) == (code == 69)
+    picky.refused = set()
+    await ledger.flush()
+    assert stored(store) == (["a", "c"] if code == 69 else ["a", "b", "c"])
+
+
+async def test_answers_that_wait_are_found_and_so_many_are_kept(store, monkeypatch):
+    """No question is paid twice while the table is away; memory has an end."""
+    monkeypatch.setattr("mast_trace_judge.store.ledger._MOST_WAITING", 3)
+    ledger = StoreLedger(store)
+    picky = Picky(store, monkeypatch, refusal(242))
+    picky.refused = set("abcde")
+    for request in "abcde":
+        await ledger.record(call(request_hash=request, answer=request))
+    assert await ledger.answers("t1", "v1") == {"c": "c", "d": "d", "e": "e"}
+    picky.refused = set()
+    await ledger.flush()
+    assert stored(store) == ["c", "d", "e"]

@@ -90,7 +90,7 @@ async def test_one_bad_run_does_not_block_the_others(store, worker, monkeypatch)
 
 
 async def test_tries_again_what_may_go_better(store, worker, monkeypatch):
-    """A passing failure leaves the run due; only the last attempt leaves it unscored."""
+    """A passing failure leaves the run due."""
     write(store, invoice_run(1))
     left = [OSError("too many open files")]
 
@@ -101,7 +101,7 @@ async def test_tries_again_what_may_go_better(store, worker, monkeypatch):
 
     original = judge_module.judge_by_rules
     monkeypatch.setattr(judge_module, "judge_by_rules", failing)
-    monkeypatch.setattr("mast_trace_judge.worker._HELD_OFF", 0.0)
+    monkeypatch.setattr("mast_trace_judge.held_off._FIRST", 0.0)
     one = worker()
     assert await one.drain_once() == 0
     assert await one.drain_once() == 1

@@ -2,12 +2,20 @@
 
 import asyncio
 
+import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError
 from judge.worker.stored_runs import invoice_run, write
 from judge.worker.waiting import eventually
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge import batch
+from mast_trace_collector.storage import runs
+from mast_trace_collector.storage.transient import TRANSIENT
+from mast_trace_judge import batch, held_off
+from mast_trace_judge import worker as worker_module
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.study.rejudge import rejudge
 
 
 class Switch:
@@ -60,7 +68,7 @@ async def test_no_run_is_blamed_for_the_database(store, worker, monkeypatch):
         save(*arguments)
 
     monkeypatch.setattr(verdict_store, "save", failing)
-    one = worker(worker_retry_max_seconds=0.05, worker_attempts=1)
+    one = worker(worker_retry_max_seconds=0.05)
     task = asyncio.create_task(one.run())
     await eventually(lambda: len(failures) >= 3 and one.status.problem)
     assert one.status.problem == "the database is away"
@@ -75,28 +83,182 @@ async def test_no_run_is_blamed_for_the_database(store, worker, monkeypatch):
     assert one.status.unscored == 0
 
 
-async def test_a_run_that_cannot_be_read_does_not_hold_up_its_chunk(store, worker, monkeypatch):
-    """If the database reads all runs but one, that one is unscored and the others are judged."""
-    write(store, *(invoice_run(number) for number in range(1, 5)))
-    spans_of = batch.spans_of
+def refusal(code):
+    """An error with ClickHouse's number, as a store raises it; without one, no answer came."""
+    error = StorageError("the database says no")
+    error.__cause__ = DatabaseError("no")
+    error.__cause__.code = code
+    return error
+
+
+BAD = f"{3:032x}"
+PASSING = {None, *TRANSIENT}
+
+
+class Poison:
+    """Lets each statement fail that concerns one run, as long as ``on``."""
+
+    def __init__(self, monkeypatch, store, way, error):
+        self.on, self.failures = True, 0
+        insert = store.insert
+
+        def refuse(applies):
+            if self.on and applies:
+                self.failures += 1
+                raise error
+
+        def spans_of(store, trace_ids):
+            refuse(way == "reading" and BAD in trace_ids)
+            return runs.spans_of(store, trace_ids)
+
+        def read_alone(store, run):
+            refuse(way == "reading" and run.trace_id == BAD)
+            return read(store, run)
+
+        def inserted(table, rows, **more):
+            of_bad = [row for row in rows if row.get("TraceId") == BAD]
+            refuse(way == "storing" and table == "mast_verdicts" and of_bad[0:1])
+            refuse(way == "scores" and any(row.get("Status") == "ok" for row in of_bad))
+            return insert(table, rows, **more)
+
+        read = batch.read_alone
+        monkeypatch.setattr(batch, "spans_of", spans_of)
+        monkeypatch.setattr(batch, "read_alone", read_alone)
+        monkeypatch.setattr(store, "insert", inserted)
+
+
+def statuses(store):
+    return {
+        row["TraceId"]: row["S"]
+        for row in store.query("SELECT TraceId, toString(Status) AS S FROM mast_verdicts FINAL")
+    }
+
+
+@pytest.mark.parametrize("code", [407, 69, 27, 241, 159, 202, 210, 242, 999, None])
+@pytest.mark.parametrize("way", ["reading", "scores"])
+async def test_a_run_is_unscored_for_what_it_breaks_itself_alone(
+    store, worker, monkeypatch, way, code
+):
+    """The others are judged at once; after an error that may pass it waits, and is judged later."""
+    write(store, *(invoice_run(number) for number in range(1, 6)))
+    poison = Poison(monkeypatch, store, way, refusal(code))
+    monkeypatch.setattr(held_off, "_FIRST", 0.0)
+    one = worker(worker_patterns=False)
+    await one.drain_once()
+    others = {trace: status for trace, status in statuses(store).items() if trace != BAD}
+    assert list(others.values()) == ["ok"] * 4
+    if code not in PASSING:
+        assert statuses(store)[BAD] == "unscored"
+        assert await one.drain_once() == 0
+        (verdict,) = verdict_store.load(store, BAD)
+        assert "the database says no" in verdict.status_reason
+        return
+    assert BAD not in statuses(store)
+    assert one.status.held_off == 1
+    for number in range(6, 9):
+        write(store, invoice_run(number))
+        await one.drain_once()
+        assert statuses(store)[f"{number:032x}"] == "ok"
+    assert poison.failures > 1
+    assert one.status.unscored == 0
+    poison.on = False
+    await one.drain_once()
+    assert statuses(store)[BAD] == "ok"
+    assert one.status.held_off == 0
+
+
+@pytest.mark.parametrize("code", [407, 241])
+async def test_a_run_whose_every_verdict_is_refused_stops_nobody(store, worker, monkeypatch, code):
+    """Not even its unscored verdict is taken: it waits, and is not tried in each cycle."""
+    write(store, *(invoice_run(number) for number in range(1, 6)))
+    poison = Poison(monkeypatch, store, "storing", refusal(code))
+    one = worker(worker_patterns=False)
+    assert await one.drain_once() == 4
+    tried = poison.failures
+    write(store, invoice_run(6))
+    assert await one.drain_once() == 1
+    assert poison.failures == tried
+    assert one.status.held_off == 1
+    assert BAD not in statuses(store)
+
+
+@pytest.mark.parametrize("way", ["scores", "storing"])
+async def test_a_run_that_comes_alone_and_fails_holds_up_no_later_one(
+    store, worker, monkeypatch, way
+):
+    """An error that may pass tells nothing where no other verdict was stored; the next run is judged in its cycle."""
+    write(store, invoice_run(3))
+    Poison(monkeypatch, store, way, refusal(159))
+    one = worker(worker_patterns=False)
+    with pytest.raises(StorageError):
+        await one.drain_once()
+    write(store, invoice_run(4))
+    assert await one.drain_once() == 1
+    assert statuses(store) == {f"{4:032x}": "ok"}
+
+
+async def test_a_missing_table_blames_no_run(store, worker, monkeypatch):
+    """An error about all runs, such as a table that another version has not made yet, is the database's."""
+    write(store, *(invoice_run(number) for number in range(1, 4)))
 
     def failing(store, trace_ids):
-        if f"{3:032x}" in trace_ids:
-            raise StorageError("memory limit exceeded")
-        return spans_of(store, trace_ids)
-
-    read_alone = batch.read_alone
-
-    def failing_alone(store, run):
-        if run.trace_id == f"{3:032x}":
-            raise StorageError("memory limit exceeded")
-        return read_alone(store, run)
+        raise refusal(60)
 
     monkeypatch.setattr(batch, "spans_of", failing)
-    monkeypatch.setattr(batch, "read_alone", failing_alone)
-    one = worker(worker_attempts=1)
-    assert await one.drain_once() == 4
-    assert verdict_store.load_latest(store, f"{2:032x}").status == "ok"
-    unread = verdict_store.load_latest(store, f"{3:032x}")
-    assert unread.status == "unscored"
-    assert "memory limit exceeded" in unread.status_reason
+    one = worker()
+    with pytest.raises(StorageError):
+        await one.drain_once()
+    assert statuses(store) == {}
+    monkeypatch.undo()
+    assert await worker().drain_once() == 3
+
+
+async def test_an_error_that_is_not_the_databases_ends_no_worker(store, worker, monkeypatch):
+    """A look for runs may raise anything: the worker says so and looks again."""
+    write(store, invoice_run(1))
+    left = [OverflowError("date value out of range"), ValueError("a row"), UnicodeError("a text")]
+    finished = worker_module.finished_runs
+
+    def failing(*args, **more):
+        if left:
+            raise left.pop()
+        return finished(*args, **more)
+
+    monkeypatch.setattr(worker_module, "finished_runs", failing)
+    one = worker()
+    task = asyncio.create_task(one.run())
+    await eventually(lambda: one.status.judged == 1)
+    await one.stop()
+    await task
+    assert left == []
+
+
+async def test_a_verdict_that_the_database_does_not_find_is_not_given_in_each_cycle(
+    store, worker, monkeypatch
+):
+    """Such a run would take its place in the batch of each cycle, before the others."""
+    write(store, *(invoice_run(number) for number in range(1, 4)))
+    finished = worker_module.finished_runs
+    first = finished(store, judge_version="v", quiet=0.0, limit=2)
+
+    def blind(*args, limit, **more):
+        return [*first, *finished(*args, limit=limit, **more)][:limit]
+
+    monkeypatch.setattr(worker_module, "finished_runs", blind)
+    one = worker(worker_batch=2)
+    assert [await one.drain_once() for _ in range(4)] == [2, 2, 1, 0]
+    assert len(statuses(store)) == 3
+
+
+@pytest.mark.parametrize("code", [407, 159, 241])
+@pytest.mark.parametrize("way", ["reading", "scores"])
+async def test_judging_on_request_blames_a_run_for_what_it_breaks_itself_alone(
+    store, monkeypatch, way, code
+):
+    """`judge run --since` as well stores the others, and leaves a run out that may be judged later."""
+    write(store, *(invoice_run(number) for number in range(1, 6)))
+    Poison(monkeypatch, store, way, refusal(code))
+    judged = [verdict.trace_id async for verdict in rejudge(store, Judge(JudgeConfig()))]
+    assert len(judged) == len(statuses(store)) == (5 if code == 407 else 4)
+    assert statuses(store).pop(BAD, None) == ("unscored" if code == 407 else None)
+    assert list(statuses(store).values()).count("ok") == 4

@@ -1,0 +1,131 @@
+"""Stores a worker's verdicts, and decides what becomes of a run that fails: it waits, or it is unscored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.transient import is_transient
+from mast_trace_judge.held_off import HeldOff, Key, key_of
+from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.apart import apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.judge import Judge
+    from mast_trace_judge.verdict import Verdict
+
+    Judged = tuple[RunSummary, Verdict]
+
+_LOG = logging.getLogger(__name__)
+_MOST_LOGGED: Final = 1000
+_MOST_REMEMBERED: Final = 10_000
+
+
+class VerdictWriter:
+    """Stores verdicts of many runs, none of which fails for another one.
+
+    Args:
+        store: for the verdicts.
+        judge: gives the verdict on a run that could not be judged.
+        on_verdicts: called with verdicts that have been stored, on the event loop.
+
+    Attributes:
+        judged: number of stored verdicts, unscored ones included.
+        unscored: number of these.
+        held_off: the runs that wait for another attempt.
+    """
+
+    def __init__(
+        self, store: Store, judge: Judge, on_verdicts: Callable[[Sequence[Verdict]], None] | None
+    ) -> None:
+        self.judged = 0
+        self.unscored = 0
+        self.held_off = HeldOff()
+        self._store = store
+        self._judge = judge
+        self._on_verdicts = on_verdicts
+        self._saving: set[asyncio.Task[None]] = set()
+        self._logged: set[str] = set()
+        self._last: OrderedDict[Key, None] = OrderedDict()
+
+    def failed(self, run: RunSummary, error: Exception) -> Sequence[Judged]:
+        """Hold a run off after an error that may pass; after any other one, return it unscored with the reason."""
+        passes = is_transient(error)
+        if passes:
+            self.held_off.add(key_of(run))
+        description = repr(error)
+        _LOG.error(
+            "run %s cannot be judged%s: %s",
+            run.trace_id,
+            " now" if passes else "",
+            description,
+            extra={"action": "run_not_judged"},
+            # One traceback shows the place; a thousand runs may fail there.
+            exc_info=None if description in self._logged else error,
+        )
+        if len(self._logged) < _MOST_LOGGED:
+            self._logged.add(description)
+        return () if passes else ((run, self._judge.unscored(run, error)),)
+
+    async def save(self, judged: Sequence[Judged]) -> None:
+        """Store verdicts, to the end even if the caller is cancelled meanwhile.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if not judged:
+            return
+        task = asyncio.create_task(self._save(judged))
+        self._saving.add(task)
+        task.add_done_callback(self._saving.discard)
+        await asyncio.shield(task)
+
+    async def finish(self) -> None:
+        """Wait for verdicts that are half stored."""
+        await asyncio.gather(*self._saving, return_exceptions=True)
+
+    async def _save(self, judged: Sequence[Judged]) -> None:
+        refused: list[tuple[Judged, Exception]] = []
+        await asyncio.to_thread(
+            apart,
+            judged,
+            lambda some: verdict_store.save(self._store, [verdict for _, verdict in some]),
+            lambda one, error: refused.append((one, error)),
+        )
+        without = {key_of(run) for (run, _), _ in refused}
+        self._stored([one for one in judged if key_of(one[0]) not in without])
+        for (run, verdict), error in refused:
+            instead = self.failed(run, error)
+            if instead and verdict.status == "unscored":
+                self.held_off.add(key_of(run))  # not even the shortest verdict is taken
+            elif instead:
+                try:
+                    await self._save(instead)
+                except (StorageError, OSError):
+                    self.held_off.add(key_of(run))
+
+    def _stored(self, judged: Sequence[Judged]) -> None:
+        for run, verdict in judged:
+            key = key_of(run)
+            if key in self._last:
+                # The database does not find the verdict: the run would come up in each cycle, before others.
+                self.held_off.add(key)
+            else:
+                self.held_off.remove(key)
+            self._last[key] = None
+            self.judged += 1
+            self.unscored += verdict.status == "unscored"
+        for _ in range(len(self._last) - _MOST_REMEMBERED):
+            self._last.popitem(last=False)
+        if self._on_verdicts is not None and judged:
+            try:
+                self._on_verdicts([verdict for _, verdict in judged])
+            except Exception:  # noqa: BLE001 - the verdicts are stored all the same
+                _LOG.exception("verdicts could not be told", extra={"action": "verdicts_not_told"})

@@ -1,0 +1,164 @@
+"""Times at the ends of what columns hold: stored, compared and read without an error."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from clickhouse_connect.driver.exceptions import DataError, OperationalError
+from judge.worker.stock_runs import FIRST, LAST, NOW, TIMES, StockSpan, write_stock
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage import moments
+from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_collector.storage.transient import TRANSIENT, is_too_large, is_transient
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+UTC = timezone.utc
+FAR = [
+    datetime.min.replace(tzinfo=UTC),
+    datetime(1677, 9, 21, 0, 12, 43, 145224, tzinfo=UTC),
+    datetime(1900, 1, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC),
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(2149, 6, 7, tzinfo=UTC),
+    datetime(2262, 4, 11, 23, 47, 16, 854775, tzinfo=UTC),
+    datetime(2262, 4, 12, tzinfo=UTC),
+    datetime.max.replace(tzinfo=UTC),
+]
+OLD, NEW = datetime(1970, 1, 1, tzinfo=UTC), datetime(2149, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("moment", FAR, ids=str)
+@pytest.mark.parametrize("kind", ["DateTime64(9)", "DateTime64(3)", "Nullable(DateTime64(3))"])
+def test_no_time_is_too_far_away_for_a_condition(store: Store, kind: str, moment: datetime) -> None:
+    """Neither alone, nor with what statements add, nor on a table that is divided by days."""
+    write_stock(store, [StockSpan("ab" * 16, "aa", start=NOW)])
+    given = {"moment": moment, "moments": [moment]}
+    (row,) = store.query(
+        f"SELECT countIf(Timestamp >= {{moment:{kind}}} - toIntervalHour(1)) AS Since,"
+        f" countIf(Timestamp < {{moment:{kind}}} + toIntervalDay(1)) AS Until,"
+        " countIf(has({moments:Array(DateTime64(9))}, Timestamp)) AS Equal FROM otel_traces",
+        given,
+    )
+    is_early = moment <= OLD
+    assert (row["Since"], row["Until"], row["Equal"]) == (int(is_early), int(not is_early), 0)
+    (row,) = store.query(
+        f"SELECT count() AS Since FROM otel_traces WHERE Timestamp >= {{moment:{kind}}}", given
+    )
+    assert row["Since"] == int(is_early), "no day is skipped"
+
+
+@pytest.mark.parametrize("moment", FAR, ids=str)
+def test_every_time_is_stored_as_the_nearest_one_and_read_again(
+    store: Store, moment: datetime
+) -> None:
+    row = {
+        "TraceId": "ab" * 16,
+        "RunStart": moment,
+        "RunEnd": moment,
+        "JudgedAt": datetime.now(UTC),
+    }
+    store.insert("mast_pattern_runs", [row])
+    (found,) = store.query("SELECT RunStart, RunEnd FROM mast_pattern_runs")
+    nearest = min(max(moment, FAR[1] + timedelta(microseconds=1)), FAR[6])
+    assert (found["RunStart"], found["RunEnd"]) == (nearest, nearest)
+    store.insert(
+        "mast_pattern_runs", [{**row, "RunStart": found["RunStart"], "TraceId": "cd" * 16}]
+    )
+
+
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
+@pytest.mark.parametrize("beside", [(FIRST, 0), (NOW, 0), (LAST, 0)], ids=["first", "now", "last"])
+def test_the_spans_of_a_run_are_read_whenever_they_begin(
+    store: Store, times: tuple[int, int], beside: tuple[int, int]
+) -> None:
+    """In pages, and by their ids with and without a time."""
+    trace = "ab" * 16
+    spans = [
+        StockSpan(trace, "aa", start=times[0], duration=times[1]),
+        StockSpan(trace, "bb", start=beside[0]),
+    ]
+    write_stock(store, spans)
+    for page_bytes in (1, 1 << 20):
+        run = RunSpans(store, trace, page_bytes=page_bytes)
+        read = [span for page in run.read() for span in page]
+        assert sorted(span.span_id for span in read) == ["aa", "bb"]
+        assert all(FIRST <= span.start <= span.end <= LAST or span.start >= 0 for span in read)
+        between = (min(span.start for span in read), max(span.end for span in read))
+        for bounds in (None, between, (FIRST, 2**64)):
+            assert {span.span_id for span in run.of(["aa", "bb", "cc"], bounds)} == {"aa", "bb"}
+
+
+def test_nanoseconds_are_exact_and_within_a_column() -> None:
+    moment = datetime(2026, 3, 1, 12, 0, 0, 123457, tzinfo=UTC)
+    assert moments.nanoseconds(moment) == int(moment.timestamp()) * 10**9 + 123_457_000
+    assert moments.nanoseconds(moment.replace(tzinfo=None)) == moments.nanoseconds(moment)
+    assert [moments.nanoseconds(moment) for moment in (FAR[0], FAR[-1])] == [FIRST, LAST]
+
+
+def failed(code: int | None, kind: type[Exception]) -> StorageError:
+    error = StorageError("no")
+    error.__cause__ = kind("no")
+    if code is not None:
+        error.__cause__.code = code  # type: ignore[attr-defined]
+    return error
+
+
+def test_every_passing_error_is_one_of_clickhouse(store: Store) -> None:
+    names = {
+        code: store.query("SELECT errorCodeToName({c:Int32}) AS N", {"c": code})[0]["N"]
+        for code in TRANSIENT
+    }
+    # Engines of other versions lack the newest ones.
+    assert {code for code, name in names.items() if not name} <= set(range(730, 800))
+    assert {names[241], names[159], names[202], names[210], names[242], names[999]} == {
+        *(
+            "MEMORY_LIMIT_EXCEEDED",
+            "TIMEOUT_EXCEEDED",
+            "TOO_MANY_SIMULTANEOUS_QUERIES",
+            "NETWORK_ERROR",
+        ),
+        *("TABLE_IS_READ_ONLY", "KEEPER_EXCEPTION"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "passes", "too_large"),
+    [
+        (failed(241, OperationalError), True, True),
+        (failed(396, OperationalError), True, True),
+        (failed(159, OperationalError), True, False),
+        (failed(407, OperationalError), False, False),
+        (failed(60, OperationalError), False, False),
+        (failed(None, OperationalError), True, False),
+        (failed(None, DataError), False, False),
+        (StorageError("the store has been closed"), True, False),
+        (MemoryError(), True, True),
+        (OSError("too many open files"), True, False),
+        (OverflowError(), False, False),
+        (RecursionError(), False, False),
+    ],
+    ids=repr,
+)
+def test_an_error_passes_or_not(error: Any, passes: bool, too_large: bool) -> None:
+    assert (is_transient(error), is_too_large(error)) == (passes, too_large)
+
+
+def test_the_engines_own_errors_have_their_numbers(store: Store) -> None:
+    with pytest.raises(StorageError) as caught:
+        store.query("SELECT throwIf(1)")
+    assert not is_transient(caught.value)
+    with pytest.raises(StorageError) as caught:
+        store.query(
+            "SELECT sleep(1) SETTINGS max_execution_time = 0.1, timeout_overflow_mode = 'throw'"
+        )
+    assert is_transient(caught.value)
+    with pytest.raises(StorageError) as caught:
+        store.query(
+            "SELECT groupArray(number) FROM numbers(10000000) SETTINGS max_memory_usage = 1000000"
+        )
+    assert is_too_large(caught.value)
