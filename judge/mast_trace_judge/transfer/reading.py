@@ -118,7 +118,7 @@ class _File:
                     yield from self._value(first, f"{self._stem}/{first.line}")
                 yield from self._value(each, f"{self._stem}/{each.line}")
         except (ValueError, EOFError, OSError, zlib.error, ZstdError) as error:
-            broken = error  # of the file: what it began with is read all the same
+            broken = error  # raised once the beginning of the file is read
         if first is not None and not several:
             yield from self._value(first, self._stem)
         yield from self._held_messages()

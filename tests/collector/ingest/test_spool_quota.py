@@ -110,7 +110,7 @@ class TestCheckAgain:
             spool._quota.check(free + 1)
         assert self.refusal(spool) == reason
         spool.check()
-        # Whatever is taken shows that the spool takes something.
+        # Any accepted request shows that the spool takes some.
         put(spool, b"x" * 600)
         spool.check_again()
         for size in (401, 10**6):

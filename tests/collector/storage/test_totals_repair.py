@@ -244,7 +244,7 @@ def test_totals_are_about_only_once_the_spans_were_looked_for(dozen):
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_an_earlier_versions_repair_counts_once_it_has_ended(old, ended):
-    """What it then left as it was has lost its spans; where it had not ended, they are yet to be looked for."""
+    """A run that it then left as it was has lost its spans; where it had not ended, they are yet to be looked for."""
     make_version(old, BEFORE_COUNTING)
     if not ended:
         unrecorded = "ALTER TABLE mast_schema_migrations DELETE WHERE Version = 12"

@@ -310,7 +310,7 @@ def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
     filler: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What it began with is read, and the rest refused before it is unpacked."""
+    """The beginning is read, and the rest refused before it is unpacked."""
     unpacked: list[int] = []
 
     def counted(count: int, packed: int) -> None:
