@@ -124,7 +124,9 @@ def test_all_runs_are_exported_once_and_the_export_ends(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment", [datetime.now(UTC), datetime(1970, 1, 1, tzinfo=UTC), LAST], ids=str
+    "moment",
+    [datetime.now(UTC), datetime(1970, 1, 1, tzinfo=UTC), LAST],
+    ids=["now", "first", "last"],
 )
 def test_alerts_are_evaluated(
     store: Store, caplog: pytest.LogCaptureFixture, moment: datetime
