@@ -17,7 +17,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
-from mast_trace_collector.storage.erasure import _TABLES, _WITHOUT_RUNS
+from mast_trace_collector.storage.readers import READABLE, Rows
 from mast_trace_dashboards.cli.dashboards import export
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.access import Access
@@ -25,6 +25,9 @@ from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 ROOT = Path(__file__).parent.parent
+OF_PROJECTS = {
+    table for table, rows in READABLE.items() if rows in {Rows.OF_PROJECT, Rows.OF_TRACES}
+}
 FOLDER = ROOT / "examples" / "production"
 SETTINGS = {
     each.table: each for each in (CollectorConfig, JudgeConfig, WorkerConfig, UpConfig, WebConfig)
@@ -346,8 +349,7 @@ def test_users_and_policies_parse_and_cover_every_table(tmp_path: Path) -> None:
         if "POLICY" in sql
         for table in re.findall(r"mast_trace\.(\w+)", sql)
     }
-    # Prices are no data about runs: none is erased.
-    assert covered == {*_TABLES, *_WITHOUT_RUNS, "mast_prices"}
+    assert covered == OF_PROJECTS
 
 
 @pytest.mark.parametrize("name", ["gateway", "writer"])
@@ -370,5 +372,5 @@ def test_the_two_halves_of_the_pipeline_meet_in_kafka() -> None:
         sent, taken = gateway["exporters"]["kafka"][signal], writer["receivers"]["kafka"][signal]
         assert taken == {"topics": [sent["topic"]], "encoding": sent["encoding"]}
     tables = writer["exporters"]["clickhouse"]
-    assert {tables["traces_table_name"], tables["logs_table_name"]} <= set(_TABLES)
+    assert {tables["traces_table_name"], tables["logs_table_name"]} <= OF_PROJECTS
     assert tables["create_schema"] is False

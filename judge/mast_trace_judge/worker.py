@@ -294,17 +294,17 @@ class Worker:
         await asyncio.shield(task)
 
     async def _store_verdicts(self, verdicts: Sequence[Verdict]) -> None:
-        await asyncio.to_thread(verdict_store.save, self._store, verdicts)
-        unscored_ones = sum(verdict.status == "unscored" for verdict in verdicts)
+        stored = await asyncio.to_thread(verdict_store.save, self._store, verdicts)
+        unscored_ones = sum(verdict.status == "unscored" for verdict in stored)
         self._status = replace(
             self._status,
-            judged=self._status.judged + len(verdicts),
+            judged=self._status.judged + len(stored),
             unscored=self._status.unscored + unscored_ones,
         )
         for verdict in verdicts:
             self._failures.pop((verdict.project, verdict.trace_id, verdict.fingerprint), None)
         if self._on_verdicts is not None:
-            self._on_verdicts(verdicts)
+            self._on_verdicts(stored)
 
     async def _finish(self) -> None:
         """Give runs that the model reads a moment; then drop them, but never a verdict half stored."""

@@ -8,7 +8,8 @@
     |   `-- UnsupportedVersion
     |-- CollectorError
     |   `-- StorageError
-    |       `-- SchemaMismatch
+    |       |-- SchemaMismatch
+    |       `-- RunErased
     `-- JudgeError
         |-- VerdictUnreadable
         |-- BudgetExhausted
@@ -46,6 +47,10 @@ class StorageError(CollectorError):
 
 class SchemaMismatch(StorageError):
     """The tables in the database belong to another version of mast-trace."""
+
+
+class RunErased(StorageError):
+    """The run was erased: the store keeps nothing about it any more."""
 
 
 class JudgeError(MastTraceError):

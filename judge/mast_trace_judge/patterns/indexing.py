@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_judge.patterns.hits import hits_of
 from mast_trace_judge.patterns.texts import TextMiner
 from mast_trace_judge.store.verdict_rows import utc
@@ -166,8 +167,7 @@ class PatternIndexer:
             key = (verdict["Project"], verdict["TraceId"])
             if key in wanted:
                 rows.append(_row(verdict, spans.get(key, {}), acted.get(key, {}), miner))
-        if rows:
-            self._store.insert(TABLE, rows)
+        insert_living(self._store, TABLE, rows)
 
     def _learned(self) -> TextMiner:
         """Return a miner that knows the texts that are stored."""

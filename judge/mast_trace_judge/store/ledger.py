@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_judge.store.failed_calls import without_texts
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class StoreLedger:
         with self._writing:
             calls = self._waiting[:]
             if calls:
-                self._store.insert(TABLE, [_row(call) for call in calls])
+                insert_living(self._store, TABLE, [_row(call) for call in calls])
                 del self._waiting[: len(calls)]
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:

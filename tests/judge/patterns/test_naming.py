@@ -267,8 +267,8 @@ def test_a_pass_keeps_to_its_calls_and_tokens_and_a_killed_one_is_continued(stor
 def test_a_name_goes_with_any_run_that_the_model_read(found: Store) -> None:
     """Also where a run that is judged again does not show the pattern any more, model or not."""
     one_pass(found, lambda _: answer())
-    (erased,) = erasure.of_runs([f"{2:032x}"])
-    erased.execute(found)
+    (erased,) = erasure.of_runs(found, [f"{2:032x}"])
+    erasure.erase(found, erased)
     assert found.query("SELECT * FROM mast_pattern_names") == []
     assert one_pass(found, lambda _: answer()) == []  # two runs are no pattern
     for n in (4, 5):
@@ -290,12 +290,12 @@ def test_no_name_outlives_a_run_that_is_erased_while_the_model_is_asked(found: S
     one_pass(found, lambda _: answer())
     (row,) = found.query("SELECT * FROM mast_pattern_names")
     found.command("TRUNCATE TABLE mast_pattern_names")
-    (erased,) = erasure.of_runs([f"{2:032x}"])
+    (erased,) = erasure.of_runs(found, [f"{2:032x}"])
     told = {table: erased.conditions[table] for table in ("mast_pattern_runs", TABLE)}
     erased = replace(erased, conditions=told)
 
     def erases(_: dict[str, Any]) -> str:
-        erased.execute(found)
+        erasure.erase(found, erased)
         return answer()
 
     assert len(one_pass(found, erases)) == 1
