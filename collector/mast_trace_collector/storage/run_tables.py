@@ -63,7 +63,7 @@ class RunTable:
         if "Project" not in self.columns:
             rows = (
                 f"SELECT r.Project AS Project, t.TraceId AS Run FROM `{self.name}` AS t "  # noqa: S608
-                f"GLOBAL INNER JOIN ({runs}) AS r ON r.TraceId = t.TraceId WHERE {self.about(runs)}"
+                f"GLOBAL INNER JOIN (SELECT DISTINCT Project, TraceId FROM ({runs})) AS r ON r.TraceId = t.TraceId WHERE {self.about(runs)}"
             )
         return (
             "SELECT toString(Project) AS OfProject, toString(Run) AS OfTrace, count() AS n "  # noqa: S608

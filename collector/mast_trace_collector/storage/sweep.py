@@ -130,6 +130,9 @@ class Sweeper(threading.Thread):
             return _PAUSE
         if rows := sweep(self._store):
             self._swept(rows)
+            # The numbers are as before it came, and would be the same when as much comes again.
+            self._rows = -1
+            return _PAUSE
         # What came during the sweep has changed the numbers, and is looked for the next time.
         self._rows, self._look_again = now["rows"], began + _LONGEST_PAUSE
         return min(_LONGEST_PAUSE, max(_PAUSE, _REST * (time.monotonic() - began)))
