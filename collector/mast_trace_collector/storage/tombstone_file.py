@@ -80,7 +80,7 @@ def keep_in_step(store: Store, path: Path) -> int:
         stamp = new_stamp(store)
         put_back(store, stamp, missing)
         delete_since(store, stamp)
-    if stored.keys() - {each.key for each in filed}:
+    if not path.exists() or stored.keys() - {each.key for each in filed}:
         _write(path, [*stored.values(), *missing])
     return len(missing)
 
