@@ -7,9 +7,9 @@
     |-- InstrumentationError
     |   `-- UnsupportedVersion
     |-- CollectorError
+    |   |-- RunErased
     |   `-- StorageError
-    |       |-- SchemaMismatch
-    |       `-- RunErased
+    |       `-- SchemaMismatch
     `-- JudgeError
         |-- VerdictUnreadable
         |-- BudgetExhausted
@@ -49,7 +49,7 @@ class SchemaMismatch(StorageError):
     """The tables in the database belong to another version of mast-trace."""
 
 
-class RunErased(StorageError):
+class RunErased(CollectorError):
     """The run was erased: the store keeps nothing about it any more."""
 
 

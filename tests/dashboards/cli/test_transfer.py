@@ -99,7 +99,7 @@ def test_an_erased_run_is_refused_and_the_others_are_stored(
         spans = []
         for text in "ab":
             with capture_spans(frameworks=[]) as captured, mast_trace.run(f"run {text}"):
-                mast_trace.message(f"text {text}", sender="a", recipient="b")
+                mast_trace.message("a", "b", f"text {text}")
             spans.append(captured.spans)
         files = [_write(tmp_path / f"{n}.json", otlp_json(*each)) for n, each in enumerate(spans)]
         both = _write(tmp_path / "both.json", otlp_json(*spans[0], *spans[1]))
