@@ -49,7 +49,7 @@ class RunTable:
 
     @property
     def names_runs(self) -> bool:
-        """Whether a row names a run, not only a project."""
+        """True if a row names a run, not only a project."""
         return not self.columns.isdisjoint({"TraceId", "TraceIds"})
 
     def rows_of(self, runs: str) -> str:

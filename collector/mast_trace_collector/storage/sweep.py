@@ -133,6 +133,6 @@ class Sweeper(threading.Thread):
             # The numbers are as before it came, and would be the same when as much comes again.
             self._rows = -1
             return _PAUSE
-        # What came during the sweep has changed the numbers, and is looked for the next time.
+        # Rows that came during the sweep have changed the numbers, and are looked for the next time.
         self._rows, self._look_again = now["rows"], began + _LONGEST_PAUSE
         return min(_LONGEST_PAUSE, max(_PAUSE, _REST * (time.monotonic() - began)))

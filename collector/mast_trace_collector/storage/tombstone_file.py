@@ -62,9 +62,9 @@ def read_tombstones(path: Path) -> list[Tombstone]:
 
 
 def keep_in_step(store: Store, path: Path) -> int:
-    """Give the database the tombstones of a file, and the file those of the database.
+    """Have the database and a file know the same tombstones.
 
-    What the database has about runs of which only the file knew that they were erased is deleted.
+    Rows about runs of which only the file knew that they were erased are deleted.
 
     Returns:
         The number of these runs.

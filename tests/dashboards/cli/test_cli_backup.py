@@ -92,7 +92,7 @@ def test_an_older_backup_brings_no_erased_run_back(
     warned = FILE in capsys.readouterr().err
     assert (warned, spans_in(new)) == ((False, []) if kept else (True, ids))
     assert [each.trace_id for each in read_tombstones(new / FILE)] == [run_id] if kept else True
-    # What a backup of the new folder holds is restored into another one.
+    # A backup of the new folder has all that it holds.
     assert run(["backup", str(tmp_path / "newer"), "--data-dir", str(new)]) == 0
     assert run(["restore", str(tmp_path / "newer"), "--data-dir", str(tmp_path / "newest")]) == 0
     assert spans_in(tmp_path / "newest") == spans_in(new)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from mast_trace_judge.patterns.name_record import name_record, readable
 from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
 from mast_trace_judge.patterns.places import PLACES
-from mast_trace_judge.patterns.unnamed import STAGE, TABLE, Due, due
+from mast_trace_judge.patterns.unnamed import STAGE, Due, due
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
 
@@ -291,8 +290,6 @@ def test_no_name_outlives_a_run_that_is_erased_while_the_model_is_asked(found: S
     (row,) = found.query("SELECT * FROM mast_pattern_names")
     found.command("TRUNCATE TABLE mast_pattern_names")
     (erased,) = erasure.of_runs(found, [f"{2:032x}"])
-    told = {table: erased.conditions[table] for table in ("mast_pattern_runs", TABLE)}
-    erased = replace(erased, conditions=told)
 
     def erases(_: dict[str, Any]) -> str:
         erasure.erase(found, erased)
