@@ -242,7 +242,7 @@ def erase(
 def _show(known: Sequence[Tombstone], number: int, rows: Mapping[str, int]) -> None:
     for each in known[:_SHOWN]:
         later = f"; {each.arrived} rows that arrived later are deleted" if each.arrived else ""
-        console().print(plain(f"{str(each).capitalize()}{later}."), soft_wrap=True)
+        console().print(plain(f"Known: {each}{later}."), soft_wrap=True)
     if len(known) > _SHOWN:
         console().print(plain(f"... and {len(known) - _SHOWN} more that were erased before."))
     if not any(rows.values()):

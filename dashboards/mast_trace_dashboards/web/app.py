@@ -161,7 +161,7 @@ def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> R
     if isinstance(error, HTTPException):
         status, text, headers = error.status_code, str(error.detail), error.headers
     elif isinstance(error, RunErased):
-        status, text = 410, f"{str(error).capitalize()}."
+        status, text = 410, f"{error}."
     else:
         status, text = 503, f"The database does not answer: {error}"
         visitor = visitor_or_none(request)

@@ -43,7 +43,7 @@ def test_a_run_is_erased_and_a_second_time_its_erasure_is_known(own_cli: CLI) ->
     assert (before["trace_id"], before["arrived"]) == (trip, 0)
     status, out, _ = own_cli("erase", trip[:6], "--yes")
     assert status == 0
-    assert f"Run {trip} was erased at" in out
+    assert f"run {trip} was erased at" in out
 
 
 def test_what_has_arrived_since_is_erased_again(own_cli: CLI) -> None:
