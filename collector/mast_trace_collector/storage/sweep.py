@@ -17,7 +17,7 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage.erasure import delete_since
 from mast_trace_collector.storage.run_tables import TOMBSTONES, run_tables
 from mast_trace_collector.storage.tombstone_file import beside, keep_in_step
-from mast_trace_collector.storage.tombstones import new_stamp, put_back, tombstones_of
+from mast_trace_collector.storage.tombstones import new_stamp, put_back, tombstones_of, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,10 @@ FROM (SELECT name, engine, total_rows FROM system.tables WHERE database = curren
 
 
 def sweep(store: Store) -> int:
-    """Delete the rows about erased runs that have arrived since; return their number.
+    """Finish erasures that were killed, and delete the rows about erased runs that have arrived since.
+
+    Returns:
+        The number of deleted rows.
 
     Args:
         store: of all projects.
@@ -55,18 +58,22 @@ def sweep(store: Store) -> int:
     (row,) = store.query(f"SELECT count() AS n FROM {TOMBSTONES}")  # noqa: S608
     if not row["n"]:
         return 0
+    deleted: Counter[str] = Counter()
+    for stamp, going_on in unfinished(store):
+        if not going_on:
+            deleted.update(delete_since(store, stamp))
     arrived = _arrived(store)
     # A row that names several runs names living ones, too. An erasure that is going on deletes by itself.
     erased = [each for each in tombstones_of(store, arrived).values() if not each.going_on]
-    if not erased:
+    if erased:
+        stamp = new_stamp(store)
+        put_back(store, stamp, [replace(each, arrived=arrived[each.key]) for each in erased])
+        deleted.update(delete_since(store, stamp))
+    if not deleted:
         return 0
-    stamp = new_stamp(store)
-    put_back(store, stamp, [replace(each, arrived=arrived[each.key]) for each in erased])
-    deleted = delete_since(store, stamp)
     logger.warning(
-        "%d rows about %d erased runs had arrived and were deleted: %s",
+        "%d rows about erased runs were there and are deleted: %s",
         deleted.total(),
-        len(erased),
         ", ".join(f"{rows} in {table}" for table, rows in sorted(deleted.items())),
         extra={"action": "erased_runs_swept", "rows": deleted.total()},
     )
@@ -132,6 +139,9 @@ class Sweeper(threading.Thread):
             self._swept(rows)
             # The numbers are as before it came, and would be the same when as much comes again.
             self._rows = -1
+            return _PAUSE
+        if unfinished(self._store):
+            # Its rows stay if it is killed, and nothing else need change then.
             return _PAUSE
         # Rows that came during the sweep have changed the numbers, and are looked for the next time.
         self._rows, self._look_again = now["rows"], began + _LONGEST_PAUSE

@@ -50,6 +50,11 @@ SELECT toString(Project) AS OfProject, TraceId, toUnixTimestamp64Milli(min(Erase
 FROM {TOMBSTONES} WHERE {{which}}
 GROUP BY OfProject, TraceId ORDER BY Erased, TraceId"""  # noqa: S608
 
+_UNFINISHED: Final = f"""
+SELECT toUnixTimestamp64Micro(Begun) AS stamp, Begun > now64(6) - toIntervalSecond({_PATIENCE}) AS going_on
+FROM (SELECT max(ChangedAt) AS Begun FROM {TOMBSTONES} GROUP BY Project, TraceId HAVING Begun > max(DoneAt))
+GROUP BY Begun ORDER BY Begun"""  # noqa: S608
+
 T = TypeVar("T")
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -142,6 +147,15 @@ def tombstones_of(store: Store, runs: Iterable[Key]) -> dict[Key, Tombstone]:
     for part in parts_of(sorted(set(runs))):
         found.update((each.key, each) for each in _read(store, which, keys_params(part)))
     return found
+
+
+def unfinished(store: Store) -> list[tuple[int, bool]]:
+    """Return the stamps of deletions that have no end yet, and whether each is going on; else it was killed.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    return [(int(row["stamp"]), bool(row["going_on"])) for row in store.query(_UNFINISHED)]
 
 
 def find_tombstones(store: Store, prefix: str = "", project: str | None = None) -> list[Tombstone]:

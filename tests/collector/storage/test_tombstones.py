@@ -11,7 +11,7 @@ from otlp_requests import DAY, OTHER, START, TRACE, agent_span, log_request, req
 from test_erasure import left
 
 from mast_trace.exceptions import ConfigurationError, RunErased, StorageError
-from mast_trace_collector.storage import Store, erasure
+from mast_trace_collector.storage import Store, erasure, tombstones
 from mast_trace_collector.storage import sweep as module
 from mast_trace_collector.storage.erasure import before, delete_since, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
@@ -27,6 +27,7 @@ from mast_trace_collector.storage.tombstones import (
     insert_living,
     new_stamp,
     tombstones_of,
+    unfinished,
 )
 
 BETWEEN = datetime.fromtimestamp((START + DAY // 2) // 10**9, timezone.utc)
@@ -178,6 +179,24 @@ def test_a_killed_erasure_is_finished_by_the_sweep(store):
     assert rows_of(store) == {}
 
 
+def test_the_sweeper_waits_for_the_end_of_an_erasure(store, monkeypatch):
+    """It is killed without another change in the database."""
+    two_runs(store)
+    bury(
+        store, new_stamp(store), "SELECT '' AS Project, {trace:String} AS TraceId", {"trace": TRACE}
+    )
+    sweeper = Sweeper(store)
+    sweeper._step()
+    assert rows_of(store)
+    for name in ("_UNFINISHED", "_ROWS"):
+        later = getattr(tombstones, name).replace("toIntervalSecond(30)", "toIntervalSecond(0)")
+        monkeypatch.setattr(tombstones, name, later)
+    sweeper._step()
+    assert rows_of(store) == {}
+    assert unfinished(store) == []
+    beside(store).unlink()
+
+
 def test_an_erasure_that_goes_on_is_left_to_itself(store):
     """Its rows are not counted as arrivals, and not deleted twice at the same time."""
     two_runs(store)
@@ -190,18 +209,25 @@ def test_an_erasure_that_goes_on_is_left_to_itself(store):
     assert [(each.arrived, each.going_on) for each in find_tombstones(store)] == [(0, False)]
 
 
-def test_rows_that_keep_coming_in_are_an_error(store, monkeypatch):
+@pytest.mark.parametrize("often", [2, 1000])
+def test_what_comes_meanwhile_is_deleted_and_what_keeps_coming_is_an_error(
+    store, monkeypatch, often
+):
     two_runs(store)
     original, calls = Store.command, itertools.count()
 
     def command(self, sql, *more, **options):
         answer = original(self, sql, *more, **options)
-        if sql.startswith("ALTER TABLE `mast_judge_calls`"):
-            store.insert("mast_judge_calls", [{"TraceId": TRACE, "CallId": f"call {next(calls)}"}])
+        if sql.startswith("ALTER TABLE `mast_judge_calls`") and (number := next(calls)) < often:
+            store.insert("mast_judge_calls", [{"TraceId": TRACE, "CallId": f"call {number}"}])
         return answer
 
     monkeypatch.setattr(Store, "command", command)
     monkeypatch.setattr(erasure, "_PAUSE", 0.0)
+    if often == 2:
+        erasure.erase(store, *of_runs(store, [TRACE]))
+        assert rows_of(store) == {}
+        return
     with pytest.raises(StorageError, match="1 in mast_judge_calls"):
         erasure.erase(store, *of_runs(store, [TRACE]))
     monkeypatch.undo()
