@@ -49,7 +49,7 @@ class TakenSet:
     failures: int
     new_labels: int
     without_label: int
-    erased: int
+    erased: int = 0
 
 
 def take_set(store: Store, folder: Path) -> TakenSet:
