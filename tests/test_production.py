@@ -18,7 +18,7 @@ from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.declarations import READABLE, Rows
-from mast_trace_collector.storage.erasure import _TABLES, _WITHOUT_RUNS
+from mast_trace_collector.storage.run_tables import run_tables
 from mast_trace_dashboards.cli.dashboards import export
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.access import Access
@@ -26,6 +26,9 @@ from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 ROOT = Path(__file__).parent.parent
+OF_PROJECTS = {
+    table for table, rows in READABLE.items() if rows in {Rows.OF_PROJECT, Rows.OF_TRACES}
+}
 FOLDER = ROOT / "examples" / "production"
 SETTINGS = {
     each.table: each for each in (CollectorConfig, JudgeConfig, WorkerConfig, UpConfig, WebConfig)
@@ -341,9 +344,10 @@ def test_users_and_policies_parse_and_what_is_erased_is_filtered(tmp_path: Path)
         migrate(store)
         for sql in [*grants, *policies]:
             store.query("SELECT formatQuery({sql:String})", {"sql": sql})
-    # Prices are no data about runs: none is erased.
+        erasable = run_tables(store)
+    erased = {each.name for each in erasable}
     filtered = {table for table, rows in READABLE.items() if rows is Rows.OF_PROJECT}
-    assert {*_TABLES, *_WITHOUT_RUNS, "mast_prices"} - filtered == {"otel_traces_trace_id_ts"}
+    assert erased - filtered == {"otel_traces_trace_id_ts"}
 
 
 @pytest.mark.parametrize("name", ["gateway", "writer"])
@@ -366,5 +370,5 @@ def test_the_two_halves_of_the_pipeline_meet_in_kafka() -> None:
         sent, taken = gateway["exporters"]["kafka"][signal], writer["receivers"]["kafka"][signal]
         assert taken == {"topics": [sent["topic"]], "encoding": sent["encoding"]}
     tables = writer["exporters"]["clickhouse"]
-    assert {tables["traces_table_name"], tables["logs_table_name"]} <= set(_TABLES)
+    assert {tables["traces_table_name"], tables["logs_table_name"]} <= OF_PROJECTS
     assert tables["create_schema"] is False

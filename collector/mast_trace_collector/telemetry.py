@@ -101,6 +101,12 @@ class CollectorMetrics:
         self.retried_spans = self._counter(
             "retried_spans", "Spans of dead letters that could be stored after all."
         )
+        if logs_of is None:
+            self.swept_rows = Counter(
+                f"{_PREFIX}_swept_rows",
+                "Rows about erased runs that arrived after the erasure and were deleted.",
+                registry=self.registry,
+            )
         self.insert_failures = self._counter(
             "insert_failures", "Inserts that the database did not take; each is tried again."
         )

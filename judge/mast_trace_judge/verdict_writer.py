@@ -93,14 +93,17 @@ class VerdictWriter:
 
     async def _save(self, judged: Sequence[Judged]) -> None:
         refused: list[tuple[Judged, Exception]] = []
+        stored: set[Key] = set()
+
+        def write(some: Sequence[Judged]) -> None:
+            # Without those on runs that were erased meanwhile.
+            for each in verdict_store.save(self._store, [verdict for _, verdict in some]):
+                stored.add((each.project, each.trace_id, each.fingerprint))
+
         await asyncio.to_thread(
-            apart,
-            judged,
-            lambda some: verdict_store.save(self._store, [verdict for _, verdict in some]),
-            lambda one, error: refused.append((one, error)),
+            apart, judged, write, lambda one, error: refused.append((one, error))
         )
-        without = {key_of(run) for (run, _), _ in refused}
-        self._stored([one for one in judged if key_of(one[0]) not in without])
+        self._stored([one for one in judged if key_of(one[0]) in stored])
         for (run, verdict), error in refused:
             instead = self.failed(run, error)
             if instead and verdict.status == "unscored":

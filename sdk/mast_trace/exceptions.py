@@ -7,6 +7,7 @@
     |-- InstrumentationError
     |   `-- UnsupportedVersion
     |-- CollectorError
+    |   |-- RunErased
     |   `-- StorageError
     |       `-- SchemaMismatch
     `-- JudgeError
@@ -46,6 +47,10 @@ class StorageError(CollectorError):
 
 class SchemaMismatch(StorageError):
     """The tables in the database belong to another version of mast-trace."""
+
+
+class RunErased(CollectorError):
+    """The run was erased: the store keeps nothing about it any more."""
 
 
 class JudgeError(MastTraceError):

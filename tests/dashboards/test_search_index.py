@@ -10,7 +10,7 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.erasure import of_runs
+from mast_trace_collector.storage.erasure import erase, of_runs
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_collector.storage.search_index import (
     OLDEST,
@@ -110,8 +110,7 @@ def test_random_texts_have_the_same_hits_with_the_index_as_without(indexed: Stor
     assert len(narrowed) > 50
     for text in dice.sample(narrowed, 36):
         assert answers(indexed, text, **narrowing(text)) == answers(indexed, text), text
-    for erasure in of_runs([span["TraceId"] for span in stored[:400]]):
-        erasure.execute(indexed)
+    erase(indexed, *of_runs(indexed, [span["TraceId"] for span in stored[:400]]))
     indexed.command("OPTIMIZE TABLE otel_traces FINAL")
     some = 0
     for text in dice.sample(narrowed, 20):

@@ -17,8 +17,10 @@ from mast_trace_collector.backup.folder import (
     engine_folder,
     read_manifest,
 )
-from mast_trace_collector.storage import Store
+from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.address import parse_address
+from mast_trace_collector.storage.tombstone_file import FILE as TOMBSTONES
+from mast_trace_collector.storage.tombstone_file import keep_in_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
 
 _WORK: Final = "restoring"
+_NO_TOMBSTONES: Final = (
+    "there is no {file}: runs that were erased after this backup are in it again. Copy that file from the earlier data "
+    "folder into this one and restore anew, or erase them once more"
+)
 
 
 def restore(
@@ -48,7 +54,12 @@ def restore(
     manifest = read_manifest(source)
     data_dir, engine = config.data_dir.absolute(), engine_folder(config)
     files = sorted((source / FILES).iterdir())
-    taken = [path for path in [engine, *(data_dir / each.name for each in files)] if path.exists()]
+    kept = engine.parent / TOMBSTONES
+    taken = [
+        path
+        for path in [engine, *(data_dir / each.name for each in files)]
+        if path.exists() and path != kept
+    ]
     if taken:
         raise ConfigurationError(
             f"{data_dir} holds data already ({', '.join(path.name for path in taken)}): stop what "
@@ -58,10 +69,14 @@ def restore(
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, mode=0o700)
     try:
-        _restore_database(source / DATABASE, work / DATABASE, config, manifest, say)
         copy_files(source / FILES, work / FILES)
+        if kept.exists():
+            shutil.copy2(kept, work / FILES / TOMBSTONES)
+        else:
+            say(_NO_TOMBSTONES.format(file=kept))
+        _restore_database(source / DATABASE, work, config, manifest, say)
         for each in sorted((work / FILES).iterdir()):
-            each.rename(data_dir / each.name)
+            each.replace(data_dir / each.name)
         engine.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(work / DATABASE, engine)
     finally:
@@ -71,16 +86,20 @@ def restore(
 
 def _restore_database(
     source: Path,
-    engine: Path,
+    work: Path,
     config: CollectorConfig,
     manifest: Manifest,
     say: Callable[[str], None],
 ) -> None:
+    engine, file = work / DATABASE, work / FILES / TOMBSTONES
     database = parse_address(config.store_url).database
     with Store.open(f"chdb://{quote(str(engine))}", database=database) as store:
         try:
             restore_database(store, engine, source, manifest.database, say)
             check_spans(store, manifest)
+            if file.exists():
+                migrate(store, repairs=False)
+                keep_in_step(store, file)
         except StorageError as error:
             raise StorageError(
                 f"the backup {source.parent} cannot be restored, and nothing was changed: {error}"

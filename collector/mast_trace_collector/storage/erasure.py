@@ -1,100 +1,74 @@
 """Permanent erasure: of runs, of a project, of everything before a time.
 
-An erasure removes every row about a run: its spans, its state, the verdicts and the answers of the
-judge's model that quote it, its replays and their conclusion, the labels that people gave it, the
-evaluations that were sent, its part in patterns, and the lessons and the sentences on patterns that quote it.
+An erasure writes tombstones first (`tombstones`), then removes every row about a run from every table that the
+database's catalogue knows: its spans, its state, the verdicts and the answers of the judge's model that quote it, its
+replays and their conclusion, the labels that people gave it, the evaluations that were sent, its part in patterns, and
+the lessons and the sentences on patterns that quote it. Then it looks whether anything came meanwhile.
 Parts are rewritten without the rows, which are not only hidden. ClickHouse deletes the old files a
 few minutes later (``old_parts_lifetime``); backups and dead letters are up to the operator.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.trajectory import vocabulary
-from mast_trace_collector.storage.retention import TIMES, stored_table
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.retention import TIMES
+from mast_trace_collector.storage.run_tables import NAMES, TOMBSTONES, run_tables
+from mast_trace_collector.storage.tombstones import (
+    KEYS,
+    SINCE,
+    bury,
+    keys_params,
+    mark_done,
+    new_stamp,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from mast_trace_collector.storage.run_tables import RunTable
     from mast_trace_collector.storage.store import Store
+    from mast_trace_collector.storage.tombstones import Key
 
-USER: tuple[str, ...] = (
-    "user.id",
-    "enduser.id",
-    "enduser.pseudo.id",
-    "langfuse.user.id",
-    "traceloop.association.properties.user_id",
-)
-"""Attributes that hold the user of a run, as spelled by different instrumentations."""
-SESSION: tuple[str, ...] = (
-    *vocabulary.SPELLINGS["conversation"],
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-)
-"""Attributes that hold the conversation of a run."""
-
-_SPANS = "otel_traces"
-_LOOKUP = "otel_traces_trace_id_ts"
-_STATES = "mast_run_states"
-_NAMES = "mast_pattern_names"
-_WITHOUT_RUNS = (
-    "mast_experiments",
-    "mast_experiment_looks",
-    "mast_pattern_states",
-    "mast_selftests",
-)
-"""Tables that name no run, and are erased with their project alone."""
-_BY_RUN_END = (
-    "mast_replay_plans",
-    "mast_replays",
-    "mast_confirmations",
-    "mast_injections",
-    "mast_left_out",
-    "mast_pattern_runs",
-    "mast_experiment_runs",
-    "mast_lessons",
-)
-# The states come last: the rows of a run are found by them. Sentences come after the patterns of runs, without
-# which no new sentence is stored.
-_ABOUT_RUNS = (
-    "mast_verdicts",
-    "mast_findings",
-    "mast_judge_calls",
-    "mast_human_labels",
-    *_BY_RUN_END,
-    _NAMES,
-    "otel_logs",
-)
-_TABLES = (_LOOKUP, *_ABOUT_RUNS, _SPANS, _STATES)
-_SETTINGS = {"mutations_sync": 2, "allow_nondeterministic_mutations": 1}
-_CHUNK = 1000
-"""Most ids in one statement: they travel in the URL of a request."""
-_OURS = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
-_NOBODY_ELSES = "TraceId NOT IN (SELECT TraceId FROM mast_run_states WHERE NOT {ours})".replace(
-    "{ours}", _OURS
-)
+_LOOKUP: Final = "otel_traces_trace_id_ts"
+_STATES: Final = "mast_run_states"
+_LABELS: Final = "mast_human_labels"
+_PRICES: Final = "mast_prices"
+"""A table that is no data about runs: an erasure of a project leaves it."""
+_SETTINGS: Final = {"mutations_sync": 2, "allow_nondeterministic_mutations": 1}
+_TRIES: Final = 6
+_PAUSE: Final = 0.1
+"""Seconds before what came meanwhile is deleted, at first: what is being stored now should be there by then."""
+_OURS: Final = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
+_NOBODY_ELSES: Final = f"TraceId NOT IN (SELECT TraceId FROM {_STATES} WHERE NOT {_OURS})"  # noqa: S608
 
 
 @dataclass(frozen=True)
 class Erasure:
-    """The scope of an erasure: a condition on the rows of each table, in the order of the deletions.
+    """The scope of an erasure.
 
     Attributes:
-        conditions: table -> SQL with ``{name:Type}`` for parameters.
+        runs: a SELECT of ``Project`` and ``TraceId`` of the runs of which nothing is to be left, with ``{name:Type}``
+            for parameters.
         params: their values.
+        beside: table -> condition on further rows, which belong to none of these runs.
     """
 
-    conditions: Mapping[str, str]
-    params: Mapping[str, Any] = field(default_factory=dict)
+    runs: str
+    params: Mapping[str, Any]
+    beside: Mapping[str, str] = field(default_factory=dict)
 
-    def runs(self, store: Store) -> int:
+    def count(self, store: Store) -> int:
         """Count the runs of which nothing would be left."""
         (row,) = store.query(
             f"SELECT uniqExact(Project, TraceId) AS n FROM {_STATES} "  # noqa: S608
-            f"WHERE {self.conditions[_STATES]}",
+            f"WHERE (Project, TraceId) GLOBAL IN ({self.runs})",
             self.params,
         )
         return int(row["n"])
@@ -102,108 +76,132 @@ class Erasure:
     def rows(self, store: Store) -> dict[str, int]:
         """Count the rows of each table that would be erased."""
         counted = {}
-        for table, condition in self.conditions.items():
-            (row,) = store.query(
-                f"SELECT count() AS n FROM {table} WHERE {condition}",  # noqa: S608
-                self.params,
-            )
-            counted[table] = int(row["n"])
+        for table in run_tables(store):
+            conditions = (table.about(self.runs), self.beside.get(table.name, ""))
+            condition = " OR ".join(f"({each})" for each in conditions if each)
+            counted[table.name] = _count(store, table, condition or "0", self.params)
         return counted
 
-    def execute(self, store: Store) -> None:
-        """Erase, and return when it is done. Safe to run again after an interruption.
 
-        Raises:
-            StorageError: the database refused; earlier deletions remain in effect.
-        """
-        for table, condition in self.conditions.items():
-            name, on_cluster = stored_table(store, table)
-            store.command(
-                f"ALTER TABLE {name} {on_cluster} DELETE WHERE {condition}",
-                self.params,
-                settings=_SETTINGS,
+def erase(store: Store, *erasures: Erasure) -> None:
+    """Erase, and return when nothing is left. Safe to run again after an interruption.
+
+    Raises:
+        StorageError: the database refused, or rows about the runs keep coming in; what was deleted is gone.
+    """
+    stamp = new_stamp(store)
+    for each in erasures:
+        bury(store, stamp, each.runs, each.params)
+    for each in erasures:
+        for table in run_tables(store):
+            if condition := each.beside.get(table.name):
+                _delete(store, table, condition, each.params)
+    delete_since(store, stamp)
+
+
+def delete_since(store: Store, stamp: int) -> Counter[str]:
+    """Delete all rows about the runs under tombstones of a stamp or later; return their number by table.
+
+    Raises:
+        StorageError: the database refused, or rows keep coming in.
+    """
+    given = {"stamp": stamp}
+    deleted: Counter[str] = Counter()
+    left: dict[str, int] = {}
+    for number in range(_TRIES):
+        left = {}
+        for table in run_tables(store):
+            condition = table.about(SINCE)
+            rows = _count(store, table, condition, given) if condition else 0
+            if rows:
+                _delete(store, table, condition, given)
+                left[table.name] = rows
+        if not left:
+            mark_done(store, stamp)
+            return deleted
+        deleted.update(left)
+        time.sleep(_PAUSE * 2**number)
+    told = ", ".join(f"{rows} in {table}" for table, rows in left.items())
+    raise StorageError(
+        f"rows about erased runs keep coming in ({told}): end the programs that send them, then erase again; "
+        "`up`, `collect` and `judge work` go on deleting what comes"
+    )
+
+
+def of_runs(store: Store, trace_ids: Sequence[str], *, project: str | None = None) -> list[Erasure]:
+    """Erase runs by their ids, in one project or wherever they are or were."""
+    return of_keys(keys_of(store, trace_ids, project))
+
+
+def of_keys(runs: Sequence[Key]) -> list[Erasure]:
+    """Erase runs by their projects and ids."""
+    return [Erasure(KEYS, keys_params(part)) for part in parts_of(runs)]
+
+
+def keys_of(store: Store, trace_ids: Sequence[str], project: str | None = None) -> list[Key]:
+    """Return the runs with some ids, of one project or of all, from every table that names one, erased ones included."""
+    tables = [each.name for each in run_tables(store) if {"Project", "TraceId"} <= each.columns]
+    found: set[Key] = set()
+    for part in parts_of(sorted(set(trace_ids))):
+        for table in (*tables, TOMBSTONES):
+            rows = store.query(
+                f"SELECT DISTINCT toString(Project) AS OfProject, TraceId FROM `{table}` "  # noqa: S608
+                f"WHERE TraceId IN {{ids:Array(String)}} AND {_OURS}",
+                {"ids": part, "project": project},
             )
+            found.update((row["OfProject"], row["TraceId"]) for row in rows)
+    return sorted(found)
 
 
-def of_runs(trace_ids: Sequence[str], *, project: str | None = None) -> list[Erasure]:
-    """Erase runs by their ids, in one project or wherever they are."""
-    ours = f"TraceId IN {{ids:Array(String)}} AND {_OURS}"
-    # The lookup table has no projects: a trace stays in it while another project has it.
-    lookup = f"TraceId IN {{ids:Array(String)}} AND {_NOBODY_ELSES}"
-    conditions = {table: lookup if table == _LOOKUP else ours for table in _TABLES}
-    conditions[_NAMES] = f"hasAny(TraceIds, {{ids:Array(String)}}) AND {_OURS}"
-    return [
-        Erasure(conditions, {"ids": list(trace_ids[at : at + _CHUNK]), "project": project})
-        for at in range(0, len(trace_ids), _CHUNK)
-    ]
-
-
-def of_names(trace_ids: Sequence[str], *, project: str) -> list[Erasure]:
-    """Erase only the sentences on patterns that a model made from one of some runs of a project."""
-    return [
-        Erasure({_NAMES: each.conditions[_NAMES]}, each.params)
-        for each in of_runs(trace_ids, project=project)
-    ]
-
-
-def of_project(project: str) -> Erasure:
-    """Erase all data of a project."""
-    lookup = f"TraceId IN (SELECT TraceId FROM {_STATES} WHERE {_OURS}) AND {_NOBODY_ELSES}"  # noqa: S608
-    tables = (*_WITHOUT_RUNS, *_TABLES)
-    conditions = {table: lookup if table == _LOOKUP else _OURS for table in tables}
-    return Erasure(conditions, {"project": project})
+def of_project(store: Store, project: str) -> Erasure:
+    """Erase all data of a project; runs that begin meanwhile stay whole."""
+    runs = f"SELECT Project, TraceId FROM {_STATES} WHERE Project = {{project:String}}"  # noqa: S608
+    ours = "Project = {project:String}"
+    of_no_run = f"{ours} AND TraceId NOT IN (SELECT TraceId FROM ({runs}))"  # noqa: S608
+    beside = {
+        table.name: of_no_run if "TraceId" in table.columns else ours
+        for table in run_tables(store)
+        if "Project" in table.columns and table.name != _PRICES
+    }
+    return Erasure(runs, {"project": project}, beside)
 
 
 def before(time: datetime, *, project: str | None = None) -> Erasure:
     """Erase spans from before a time, and all rows about the runs that ended before it."""
-    ended = (
-        f"(Project, TraceId) IN (SELECT Project, TraceId FROM {_STATES} "  # noqa: S608
-        "GROUP BY Project, TraceId HAVING max(End) < {time:DateTime})"
+    runs = (
+        f"SELECT Project, TraceId FROM {_STATES} WHERE {_OURS} "  # noqa: S608
+        "GROUP BY Project, TraceId HAVING max(End) < {time:DateTime}"
     )
-    quoted = f"SELECT TraceId FROM {_STATES} GROUP BY TraceId HAVING max(End) < {{time:DateTime}}"  # noqa: S608
     early = {table: f"{column} < {{time:DateTime}}" for table, column in TIMES.items()}
-    conditions = {
-        # Its rows have the beginning of a trace; the project, if given, comes from the run's state.
-        _LOOKUP: early[_LOOKUP] if project is None else f"{early[_LOOKUP]} AND {_NOBODY_ELSES}",
-        "mast_verdicts": f"{_OURS} AND ({early['mast_verdicts']} OR {ended})",
-        "mast_findings": f"{_OURS} AND ({early['mast_findings']} OR {ended})",
-        # A run may be judged, or labelled, long after it ended.
-        "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
-        "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
-        **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in _BY_RUN_END},
-        # A sentence is erased with the first of the runs that it quotes.
-        _NAMES: f"{_OURS} AND ({early[_NAMES]} OR arrayExists(run -> run IN ({quoted}), TraceIds))",
-        "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
-        _SPANS: f"{_OURS} AND {early[_SPANS]}",
-        # A run's state has the day on which it was written, which is late for imported runs.
-        _STATES: f"{_OURS} AND {ended}",
-    }
-    return Erasure(conditions, {"time": time, "project": project})
+    # A run's state has the day on which it was written, which is late for imported runs.
+    del early[_STATES]
+    beside = {table: f"{_OURS} AND {condition}" for table, condition in early.items()}
+    beside[_LABELS] = f"{_OURS} AND toDateTime(LabelledAt) < {{time:DateTime}}"
+    # Its rows have the beginning of a trace; the project, if given, comes from the run's state.
+    beside[_LOOKUP] = early[_LOOKUP] if project is None else f"{early[_LOOKUP]} AND {_NOBODY_ELSES}"
+    return Erasure(runs, {"time": time, "project": project}, beside)
 
 
-def runs_with(
-    store: Store, attributes: Sequence[str], value: str, *, project: str | None = None
-) -> list[str]:
-    """Return the ids of runs with one of ``attributes`` on a span, a log record or a resource.
+def erase_names(store: Store, trace_ids: Sequence[str], *, project: str) -> None:
+    """Erase only the sentences on patterns that a model made from one of some runs of a project.
 
-    With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs. A run whose spans retention has
-    left out is found by one user and one session alone, the last of its spans' in alphabetical order: a run of
-    several persons is not found by the others.
+    Raises:
+        StorageError: the database refused.
     """
-    found: set[str] = set()
-    for table, own in (("otel_traces", "SpanAttributes"), ("otel_logs", "LogAttributes")):
-        rows = store.query(
-            f"SELECT DISTINCT TraceId FROM {table} WHERE arrayExists(name -> "  # noqa: S608
-            f"{own}[name] = {{value:String}} OR ResourceAttributes[name] = {{value:String}}, "
-            f"{{names:Array(String)}}) AND TraceId != '' AND {_OURS}",
-            {"names": list(attributes), "value": value, "project": project},
-        )
-        found.update(row["TraceId"] for row in rows)
-    for kept, spellings in (("UserId", USER), ("ConversationId", SESSION)):
-        if not set(attributes).isdisjoint(spellings):
-            rows = store.query(
-                f"SELECT DISTINCT TraceId FROM mast_left_out WHERE {kept} = {{value:String}} AND {_OURS}",  # noqa: S608
-                {"value": value, "project": project},
-            )
-            found.update(row["TraceId"] for row in rows)
-    return sorted(found)
+    condition = "Project = {project:String} AND hasAny(TraceIds, {ids:Array(String)})"
+    (names,) = (table for table in run_tables(store) if table.name == NAMES)
+    for part in parts_of(trace_ids):
+        _delete(store, names, condition, {"ids": part, "project": project})
+
+
+def _count(store: Store, table: RunTable, condition: str, params: Mapping[str, Any]) -> int:
+    (row,) = store.query(f"SELECT count() AS n FROM `{table.name}` WHERE {condition}", params)  # noqa: S608
+    return int(row["n"])
+
+
+def _delete(store: Store, table: RunTable, condition: str, params: Mapping[str, Any]) -> None:
+    store.command(
+        f"ALTER TABLE `{table.stored}` {table.on_cluster} DELETE WHERE {condition}",
+        params,
+        settings=_SETTINGS,
+    )

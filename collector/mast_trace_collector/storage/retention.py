@@ -5,10 +5,10 @@ Permanent deletion, whatever the age, is in `erasure`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_collector.storage.run_tables import DISTRIBUTED
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ TIMES: Mapping[str, str] = {
 of experiments, have none: they are kept."""
 
 _BY_DAY = ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "otel_logs")
-_DISTRIBUTED = re.compile(r"Distributed\('([^']+)', '[^']+', '([^']+)'")
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def stored_table(store: Store, table: str) -> tuple[str, str]:
         "WHERE database = currentDatabase() AND name = {table:String}",
         {"table": table},
     )
-    found = _DISTRIBUTED.match(rows[0]["engine_full"]) if rows else None
+    found = DISTRIBUTED.match(rows[0]["engine_full"]) if rows else None
     return (found[2], f"ON CLUSTER {found[1]}") if found else (table, "")
 
 

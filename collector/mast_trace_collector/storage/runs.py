@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace_collector.storage.run_starts import open_roots
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
+from mast_trace_collector.storage.tombstones import refuse_erased
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +118,11 @@ AND (Project, TraceId, Fingerprint) NOT IN
 AND (Project, TraceId) NOT IN
 (
     SELECT Project, TraceId FROM mast_left_out WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
+)
+-- What has arrived of an erased run waits for the sweep.
+AND (Project, TraceId) NOT IN
+(
+    SELECT Project, TraceId FROM mast_tombstones WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
 )
 ORDER BY LastSeen
 LIMIT {limit:UInt64}
@@ -239,12 +245,16 @@ def record_outcome(
 
     Returns:
         False if there is no such run.
+
+    Raises:
+        RunErased: it was erased.
     """
     if outcome not in {"success", "failure"}:
         raise ValueError(f"an outcome is success or failure, not {outcome!r}")
     params = _of_run(trace_id, project)
     sql = f"SELECT DISTINCT Project FROM mast_run_states WHERE {_OF_RUN}"  # noqa: S608
     projects = [row["Project"] for row in store.query(sql, params)]
+    refuse_erased(store, [(found, trace_id) for found in projects])
     for found in projects:
         store.command(
             "INSERT INTO mast_run_states (Project, TraceId, Said) "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from mast_trace_collector.rights import Right, read_rights
 from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.repair_later import RepairLater
+from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.cli import dead_letters
 from mast_trace_dashboards.cli.options import (
     AsJson,
@@ -36,6 +37,10 @@ from mast_trace_dashboards.cli.until_stopped import (
     ready,
     stop_signal,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from threading import Thread
 
 logger = logging.getLogger(__name__)
 
@@ -128,16 +133,16 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
 
     stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
-        repairs = RepairLater(store)
         migrating = in_daemon_thread(lambda: migrate(store, repairs=False))
         migrated = await _migrated_soon(store, migrating)
-        if migrated:
-            repairs.start()
         collector = Collector(settings, store)
+        background = (RepairLater(store), Sweeper(store, collector.metrics.swept_rows.inc))
+        if migrated:
+            _start(background)
         await collector.start()
         later = None
         if not migrated:
-            later = asyncio.create_task(_migrate_later(store, migrating, repairs))
+            later = asyncio.create_task(_migrate_later(store, migrating, background))
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -154,7 +159,8 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
             if later is not None:
                 later.cancel()
             await collector.stop()
-            await asyncio.to_thread(repairs.stop)
+            for each in background:
+                await asyncio.to_thread(each.stop)
             not_ready(ready_file)
 
 
@@ -184,8 +190,13 @@ async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> boo
     return True
 
 
+def _start(background: Iterable[Thread]) -> None:
+    for each in background:
+        each.start()
+
+
 async def _migrate_later(
-    store: Store, migrating: asyncio.Future[object], repairs: RepairLater
+    store: Store, migrating: asyncio.Future[object], background: Iterable[Thread]
 ) -> None:
     """Create the tables as soon as the server answers: waiting spans cannot be stored without them."""
     while True:
@@ -197,7 +208,7 @@ async def _migrate_later(
         except StorageError as error:
             logger.debug("the database does not take the tables yet: %s", error)
         else:
-            repairs.start()
+            _start(background)
             return
         await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
         migrating = in_daemon_thread(lambda: migrate(store, repairs=False))

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.runs_by_attribute import SESSION, USER, runs_with
+from mast_trace_collector.storage.tombstone_file import (
+    beside,
+    keep_in_step,
+    line_of,
+    read_tombstones,
+)
+from mast_trace_collector.storage.tombstones import (
+    find_tombstones,
+    new_stamp,
+    put_back,
+    tombstones_of,
+)
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.erasure import Erasure
+    from mast_trace_collector.storage.tombstones import Tombstone
+
+_SHOWN: Final = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +57,7 @@ class ErasureSelection:
     attribute: str | None
     before: str | None
     project: str | None
+    again: Path | None
 
     def check(self) -> None:
         """Reject ambiguous selections.
@@ -46,42 +66,96 @@ class ErasureSelection:
             ConfigurationError: nothing is selected, or several things, or an empty name (such as
                 that of an unset variable of a shell).
         """
-        chosen = [self.user, self.session, self.attribute, self.before]
+        file = None if self.again is None else str(self.again)
+        chosen = [self.user, self.session, self.attribute, self.before, file]
         number = sum(each is not None for each in chosen) + bool(self.runs)
         if number > 1:
             raise ConfigurationError(
-                "choose by runs, --user, --session, --attribute or --before, one at a time"
+                "choose by runs, --user, --session, --attribute, --before or --again, one at a time"
             )
         if not number and self.project is None:
             raise ConfigurationError(
-                "choose what to erase: runs, --user, --session, --attribute, --before or --project"
+                "choose what to erase: runs, --user, --session, --attribute, --before, --again or --project"
             )
         if any(each is not None and not each.strip() for each in (*chosen, self.project)):
             raise ConfigurationError("an empty value chooses nothing: was a variable unset?")
 
-    def erasures(self, store: Store) -> list[Erasure]:
-        """Return the rows to erase.
+    def scope(self, store: Store) -> Scope:
+        """Return the rows to erase, and the chosen runs that were erased before.
 
         Raises:
             NotFound: a run that was named does not exist.
-            ConfigurationError: a run, a time or an attribute cannot be read.
+            ConfigurationError: a run, a time, an attribute or a file cannot be read.
         """
         if self.before is not None:
-            return [erasure.before(parse_time(self.before), project=self.project)]
+            return Scope([erasure.before(parse_time(self.before), project=self.project)])
+        if self.again is not None:
+            filed = read_tombstones(self.again)
+            return Scope(erasure.of_keys([each.key for each in filed]), filed)
         if self.runs:
-            ids = [resolve_run(store, run, self.project) for run in self.runs]
+            ids = [_named_run(store, run, self.project) for run in self.runs]
         elif self.user is not None:
-            ids = erasure.runs_with(store, erasure.USER, self.user, project=self.project)
+            ids = runs_with(store, USER, self.user, project=self.project)
         elif self.session is not None:
-            ids = erasure.runs_with(store, erasure.SESSION, self.session, project=self.project)
+            ids = runs_with(store, SESSION, self.session, project=self.project)
         elif self.attribute is not None:
             name, equals, value = self.attribute.partition("=")
             if not (name and equals and value):
                 raise ConfigurationError("write an attribute as name=value")
-            ids = erasure.runs_with(store, [name], value, project=self.project)
+            ids = runs_with(store, [name], value, project=self.project)
         else:
-            return [erasure.of_project(str(self.project))]
-        return erasure.of_runs(sorted(set(ids)), project=self.project)
+            return Scope([erasure.of_project(store, str(self.project))])
+        keys = erasure.keys_of(store, ids, self.project)
+        return Scope(erasure.of_keys(keys), list(tombstones_of(store, keys).values()))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The scope of an erasure.
+
+    Attributes:
+        erasures: what is to be erased.
+        known: tombstones of runs in it that were erased before, here or elsewhere.
+    """
+
+    erasures: Sequence[Erasure]
+    known: Sequence[Tombstone] = ()
+
+    def rows(self, store: Store) -> dict[str, int]:
+        """Count the rows to erase by table."""
+        counted: Counter[str] = Counter()
+        for each in self.erasures:
+            counted.update(each.rows(store))
+        return dict(counted)
+
+    def erase(self, store: Store) -> None:
+        """Erase; see `mast_trace_collector.storage.erasure.erase`."""
+        put_back(store, new_stamp(store), [replace(each, arrived=0) for each in self.known])
+        erasure.erase(store, *self.erasures)
+
+
+def _named_run(store: Store, name: str, project: str | None) -> str:
+    """Return the id of a run that exists, or was erased.
+
+    Raises:
+        NotFound: there is no such run.
+        ConfigurationError: several ids begin with the name.
+    """
+    try:
+        return resolve_run(store, name, project)
+    except NotFound as error:
+        erased = (
+            {each.trace_id for each in find_tombstones(store, name, project)} if name else set()
+        )
+        if len(erased) > 1:
+            raise ConfigurationError(
+                f"{len(erased)} erased runs begin with {name!r}: write more of the id"
+            ) from None
+        for found in erased:
+            return found
+        raise NotFound(
+            f"{error}. A run that was sent a moment ago is not stored yet: try again in some seconds"
+        ) from None
 
 
 def erase(
@@ -102,6 +176,16 @@ def erase(
     before: Annotated[
         str | None, typer.Option(help="All from before: 30d, or a time such as 2026-03-01.")
     ] = None,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            help="All runs in a file of --list: after a restored backup has brought them back.",
+            show_default=False,
+        ),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the runs that were erased, and erase nothing.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only report how much would be erased.")
     ] = False,
@@ -114,41 +198,55 @@ def erase(
 ) -> None:
     """Erase runs for good: spans, verdicts, the judge model's answers, labels and evaluations.
 
-    With --project alone, all data of the project. Erasure cannot be undone. Exit status 1 if there
-    is nothing to erase. Backups, dead letters (`mast-trace collect dead-letters`) and damaged files
-    (folders `damaged` of the data folder) are not touched.
+    With --project alone, all data of the project. Erasure cannot be undone: project, id and time of an erased
+    run are kept, and what arrives about it later is deleted. Exit status 1 if there
+    is nothing to erase, or if rows keep coming in. Backups, dead letters (`mast-trace collect dead-letters`) and damaged
+    files (folders `damaged` of the data folder) are not touched.
 
-    Example: `mast-trace erase --user ann@example.org --dry-run`
+    Examples: `mast-trace erase --user ann@example.org --dry-run` · `mast-trace erase --list > tombstones.jsonl`
     """
-    choice = ErasureSelection(runs or [], user, session, attribute, before, project)
+    if listed:
+        with open_store(url, data_dir, config) as store:
+            sys.stdout.writelines(
+                f"{line_of(each)}\n" for each in find_tombstones(store, "", project)
+            )
+        return
+    choice = ErasureSelection(runs or [], user, session, attribute, before, project, again)
     choice.check()
     if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
         raise ConfigurationError(
             "nobody can confirm the erasure here: add --yes, or preview it with --dry-run"
         )
     with open_store(url, data_dir, config) as store:
-        erasures = choice.erasures(store)
-        number = sum(each.runs(store) for each in erasures)
-        rows: dict[str, int] = {}
-        for each in erasures:
-            for table, count in each.rows(store).items():
-                rows[table] = rows.get(table, 0) + count
-        if not any(rows.values()):
+        scope = choice.scope(store)
+        number = sum(each.count(store) for each in scope.erasures)
+        rows = scope.rows(store)
+        if not any(rows.values()) and not scope.known:
             raise NotFound("there is nothing to erase")
         if not as_json:
-            _show(number, rows)
+            _show(scope.known, number, rows)
         if not dry_run:
-            if not yes:
+            if any(rows.values()) and not yes:
                 typer.confirm("Erase this for good?", abort=True)
-            for each in erasures:
-                each.execute(store)
+            scope.erase(store)
+            if (file := beside(store)) is not None:
+                keep_in_step(store, file)
     if as_json:
-        print_json({"erased": not dry_run, "runs": number, "rows": rows})
+        before_now = [json.loads(line_of(each)) | {"arrived": each.arrived} for each in scope.known]
+        shown = {"erased": not dry_run, "runs": number, "rows": rows, "erased_before": before_now}
+        print_json(shown)
     else:
         console().print("Nothing was erased." if dry_run else "Erased.")
 
 
-def _show(number: int, rows: dict[str, int]) -> None:
+def _show(known: Sequence[Tombstone], number: int, rows: Mapping[str, int]) -> None:
+    for each in known[:_SHOWN]:
+        later = f"; {each.arrived} rows that arrived later are deleted" if each.arrived else ""
+        console().print(plain(f"Known: {each}{later}."), soft_wrap=True)
+    if len(known) > _SHOWN:
+        console().print(plain(f"... and {len(known) - _SHOWN} more that were erased before."))
+    if not any(rows.values()):
+        return
     table = Table("TABLE", "ROWS", box=None, pad_edge=False)
     for name, count in rows.items():
         table.add_row(name, str(count))

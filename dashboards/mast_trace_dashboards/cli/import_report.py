@@ -76,6 +76,7 @@ class ImportReport:
     refused: list[Refused] = field(default_factory=list)
     refusals: int = 0
     _importer: Importer | None = None
+    _erased: set[tuple[str, str]] = field(default_factory=set)
     _of_file: int = 0
 
     def check(self, given: Input | Refused, row: Format | None) -> None:
@@ -105,6 +106,7 @@ class ImportReport:
                     taken = by_title.setdefault(each.row.title, Taken(each.row.title))
                     self._take(importer, each, taken, given)
                 importer.flush()
+            self._refuse_erased(importer, given)
             self._end_of_file()
             self.taken.append((_name_of(given), list(by_title.values())))
 
@@ -113,6 +115,12 @@ class ImportReport:
             importer.take(piece, taken)
         except ValueError as error:
             self._refuse(Refused(_name_of(given), None, str(error)))
+
+    def _refuse_erased(self, importer: Importer, given: Input | Refused) -> None:
+        for key in importer.erased.keys() - self._erased:
+            told = f"{importer.erased[key]}, and stays erased: it is not imported"
+            self._refuse(Refused(_name_of(given), None, told))
+        self._erased |= importer.erased.keys()
 
     def _refuse(self, refused: Refused) -> None:
         self.refusals += 1

@@ -13,6 +13,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.shutdown import end_within
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.sweep import Sweeper, sweep
 from mast_trace_dashboards.cli import judge_agreement, judge_bench, judge_fit
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
@@ -70,7 +71,11 @@ def work(
     seconds = CollectorConfig.load(config).shutdown_timeout_seconds
     with open_store(url, data_dir, config) as store:
         worker = Worker(store, _judge(store, config), settings)
-        judged = asyncio.run(_drain(worker) if once else _work_on(worker, seconds))
+        if once:
+            judged = asyncio.run(_drain(worker))
+            sweep(store)
+        else:
+            judged = asyncio.run(_work_on(worker, store, seconds))
     if as_json:
         print_json({"judged": judged})
     else:
@@ -90,7 +95,7 @@ async def _drain(worker: Worker) -> int:
     return total
 
 
-async def _work_on(worker: Worker, seconds: float) -> int:
+async def _work_on(worker: Worker, store: Store, seconds: float) -> int:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -100,7 +105,12 @@ async def _work_on(worker: Worker, seconds: float) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     warn("Judging runs as they finish; Ctrl-C stops.")
-    await worker.run()
+    sweeper = Sweeper(store)
+    sweeper.start()
+    try:
+        await worker.run()
+    finally:
+        await asyncio.to_thread(sweeper.stop)
     return worker.status.judged
 
 

@@ -133,6 +133,8 @@ def _without_sets(
                     f"; {taken.without_label} of them without a label, because the set does not have what replays have "
                     f"shown: `judge fit --dataset {folder}` reads it"
                 )
+            if taken.erased:
+                told += f"; {taken.erased} not taken: their runs were erased here"
             console().print(plain(f"{told}."), soft_wrap=True)
     return [path for path in files if set_at(path) is None]
 

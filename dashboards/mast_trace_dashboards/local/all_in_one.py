@@ -18,6 +18,7 @@ from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.repair_later import RepairLater
+from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.model_endpoint import unreachable
@@ -131,6 +132,9 @@ class AllInOne:
 
         # Created before the other servers, whose refusals it counts; started after them.
         collector = Collector(config, self.store)
+        sweeper = Sweeper(self.store, collector.metrics.swept_rows.inc)
+        sweeper.start()
+        parts.push_async_callback(asyncio.to_thread, sweeper.stop)
         clickhouse, owner = without_secrets(config.store_url), ""
         if self.store.embedded_path:
             await asyncio.to_thread(warn_of_damaged_parts, self.store)

@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
-from mast_trace.exceptions import StorageError
+from mast_trace.exceptions import RunErased, StorageError
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.rights import Right
 from mast_trace_dashboards.certainty import (
@@ -102,7 +102,7 @@ def web_app(
             *(Route(path, other) for path, other in (mounted or {}).items()),
             *(Mount(path, other) for path, other in (mounted or {}).items()),
         ],
-        exception_handlers={HTTPException: failed, StorageError: failed},
+        exception_handlers={HTTPException: failed, RunErased: failed, StorageError: failed},
     )
     return Guard(app, access, sign_in)
 
@@ -160,6 +160,8 @@ def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> R
     headers = None
     if isinstance(error, HTTPException):
         status, text, headers = error.status_code, str(error.detail), error.headers
+    elif isinstance(error, RunErased):
+        status, text = 410, f"{error}."
     else:
         status, text = 503, f"The database does not answer: {error}"
         visitor = visitor_or_none(request)

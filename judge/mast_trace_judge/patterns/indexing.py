@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.moments import in_time, within
+from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.patterns.hits import hits_of
 from mast_trace_judge.patterns.texts import TextMiner
@@ -207,8 +208,7 @@ class PatternIndexer:
             key = (verdict["Project"], verdict["TraceId"])
             if key in wanted:
                 rows.append(_row(verdict, spans.get(key, {}), acted.get(key, {}), miner))
-        if rows:
-            self._store.insert(TABLE, rows)
+        insert_living(self._store, TABLE, rows)
 
     def _learned(self) -> TextMiner:
         """Return a miner that knows the texts that are stored."""

@@ -6,7 +6,8 @@ from collections import defaultdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.erasure import erase_names
+from mast_trace_collector.storage.tombstones import tombstones_of
 from mast_trace_judge.patterns.unnamed import TABLE
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def save(
         StorageError: the database does not answer.
     """
     runs = [read.run.trace_id for read in record.runs]
+    if tombstones_of(store, [(pattern.project, run) for run in runs]):
+        return False
     (there,) = store.query(_STILL_THERE, {"project": pattern.project, "runs": runs})
     if there["Runs"] < len(runs):
         return False
@@ -85,8 +88,7 @@ def erase_outlived(store: Store) -> int:
     for row in store.query(_OUTLIVED):
         gone[row["OfProject"]].append(row["TraceId"])
     for project, runs in gone.items():
-        for names in erasure.of_names(runs, project=project):
-            names.execute(store)
+        erase_names(store, runs, project=project)
     return sum(map(len, gone.values()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import proved_step, refuted_steps
 from mast_trace_judge.store.replay_plans import Plan
@@ -39,7 +40,7 @@ def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) ->
         }
     )
     stored = Confirmation.model_validate_json(stored.model_dump_json())
-    store.insert(TABLE, [row_of(stored, plan)])
+    insert_of_run(store, TABLE, row_of(stored, plan))
     return stored
 
 
@@ -62,7 +63,7 @@ def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool
         service=run.service,
         run_end=utc(run.end),
     )
-    store.insert(TABLE, [row_of(confirmation.model_copy(update={"plan_id": ""}), plan)])
+    insert_of_run(store, TABLE, row_of(confirmation.model_copy(update={"plan_id": ""}), plan))
     return True
 
 

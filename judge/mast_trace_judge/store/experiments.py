@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_judge.store.replay_plans import precedence
 from mast_trace_judge.store.verdict_rows import utc
 
@@ -197,7 +198,7 @@ def freeze(
         }
         for number, lesson in enumerate(lessons)
     ]
-    store.insert(LESSONS, rows)
+    insert_living(store, LESSONS, rows)
 
 
 def frozen(store: Store, project: str, name: str, version: str) -> list[FrozenLesson]:

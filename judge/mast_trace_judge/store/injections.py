@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory import to_dict, trajectory_from_dict
+from mast_trace_collector.storage.tombstones import insert_living, insert_of_run
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
@@ -93,13 +94,16 @@ def save_injection(store: Store, injection: Injection, original: RunSummary) -> 
     Raises:
         StorageError: the database does not accept it.
     """
-    store.insert(TABLE, [_row(injection, utc(original.end))])
+    insert_of_run(store, TABLE, _row(injection, utc(original.end)))
 
 
-def take_over(store: Store, taken: Iterable[tuple[Injection, datetime]]) -> int:
-    """Store planted faults of a set that another store has built; return the number of new ones.
+def take_over(store: Store, taken: Iterable[tuple[Injection, datetime]]) -> tuple[int, int]:
+    """Store planted faults of a set that another store has built.
 
-    A fault that this store has stays as it is.
+    A fault that this store has stays as it is, and one of a run that was erased here is refused.
+
+    Returns:
+        The number of new faults, and of refused ones.
 
     Args:
         store: the database.
@@ -108,7 +112,7 @@ def take_over(store: Store, taken: Iterable[tuple[Injection, datetime]]) -> int:
     Raises:
         StorageError: the database does not accept them.
     """
-    new = 0
+    new = refused = 0
     for injection, end in taken:
         key = {
             "project": injection.project,
@@ -121,9 +125,9 @@ def take_over(store: Store, taken: Iterable[tuple[Injection, datetime]]) -> int:
             key,
         )
         if not known:
-            store.insert(TABLE, [_row(injection, utc(end))])
-            new += 1
-    return new
+            stored = len(insert_living(store, TABLE, [_row(injection, utc(end))]))
+            new, refused = new + stored, refused + 1 - stored
+    return new, refused
 
 
 def _row(injection: Injection, end: datetime) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.tombstones import refuse_erased
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,8 +73,10 @@ def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
     """Store labels.
 
     Raises:
+        RunErased: a run was erased.
         StorageError: the database does not accept them.
     """
+    refuse_erased(store, [(label.project, label.trace_id) for label in labels])
     now = datetime.now(timezone.utc)
     rows = [
         {

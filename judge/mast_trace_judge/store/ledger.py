@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.failed_calls import without_texts
@@ -171,7 +172,7 @@ class StoreLedger:
                 raise too_large[0][1]
 
     def _insert(self, calls: Sequence[JudgeCall]) -> None:
-        self._store.insert(TABLE, [_row(call) for call in calls])
+        insert_living(self._store, TABLE, [_row(call) for call in calls])
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
         """Return the answers that could be read, by the hash of their request.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) ->
         "Plan": text,
         "Precedence": precedence(now),
     }
-    store.insert(TABLE, [row])
+    insert_of_run(store, TABLE, row)
     return stored_plan(store, run.project, run.trace_id, name=name) or plan
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.store.holders import (
     holder_of_this_process,
@@ -130,6 +131,7 @@ def reserve(
         machines differ, so that neither can know to be the first.
 
     Raises:
+        RunErased: the run was erased.
         StorageError: the database does not answer, or does not accept it: do not start it either.
     """
     holder = holder or holder_of_this_process()
@@ -148,7 +150,7 @@ def reserve(
         started_at=now,
     )
     row = {**row_of_result(asked), "Status": RESERVED}
-    store.insert(TABLE, [_row(plan, sequence, row, holder=holder, span_id=span_id)])
+    insert_of_run(store, TABLE, _row(plan, sequence, row, holder=holder, span_id=span_id))
     mine = all(row["Holder"] == holder for row in _at(store, plan, sequence, merged=False))
     return mine and all(row["Holder"] == holder for row in _at(store, plan, sequence))
 
@@ -178,24 +180,24 @@ def record_result(
         False where the number has a result already, which stays.
 
     Raises:
+        RunErased: the run was erased.
         StorageError: the database does not answer, or does not accept it.
     """
     if any(row["Status"] != RESERVED for row in _at(store, plan, sequence)):
         return False
     holder = holder or holder_of_this_process()
     row = row_of_result(result)
-    store.insert(
+    insert_of_run(
+        store,
         TABLE,
-        [
-            _row(
-                plan,
-                sequence,
-                {**row, "ProgramHash": program_hash},
-                holder=holder,
-                span_id=span_id,
-                ended=True,
-            )
-        ],
+        _row(
+            plan,
+            sequence,
+            {**row, "ProgramHash": program_hash},
+            holder=holder,
+            span_id=span_id,
+            ended=True,
+        ),
     )
     return all(row["Holder"] == holder for row in _at(store, plan, sequence))
 

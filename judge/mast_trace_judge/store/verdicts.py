@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.moments import nanoseconds
+from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.verdict_rows import row_of, verdict_of
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 TABLE = "mast_verdicts"
 
 
-def save(store: Store, verdicts: Sequence[Verdict]) -> None:
+def save(store: Store, verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Store verdicts; one of the same run, content and judge version replaces the earlier one.
+
+    Returns:
+        Those that were stored: not those on runs that were erased meanwhile.
 
     Raises:
         StorageError: the database does not accept them.
@@ -30,8 +34,9 @@ def save(store: Store, verdicts: Sequence[Verdict]) -> None:
     if any(verdict.confirmation is not None for verdict in verdicts):
         raise ValueError("a verdict that was joined with its confirmation cannot be stored")
     rows = [row_of(verdict) for verdict in verdicts]
-    if rows:
-        store.insert(TABLE, rows, token=_token(verdicts))
+    stored = insert_living(store, TABLE, rows, token=_token(verdicts))
+    living = {(row["Project"], row["TraceId"]) for row in stored}
+    return [verdict for verdict in verdicts if (verdict.project, verdict.trace_id) in living]
 
 
 def load(

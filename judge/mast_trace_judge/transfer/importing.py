@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from mast_trace import semconv
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_collector.storage.tombstones import tombstones_of
 from mast_trace_judge.store.confirmations import take_over
 from mast_trace_judge.store.labels import save_labels, unstored
 from mast_trace_judge.transfer.export_spans import to_spans, trace_id_of_run
@@ -17,11 +19,12 @@ from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator, Mapping
 
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+    from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
     from mast_trace_collector.storage.store import Store
+    from mast_trace_collector.storage.tombstones import Key, Tombstone
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.transfer.reading import Piece
@@ -66,6 +69,7 @@ class Importer:
         labels: the number of newly stored labels.
         known_labels: the number of labels that the store had already.
         confirmations: the number of stored conclusions of replays; a run that has one keeps it.
+        erased: runs that are refused because they were erased here.
     """
 
     def __init__(self, store: Store) -> None:
@@ -81,6 +85,7 @@ class Importer:
         self.labels = 0
         self.known_labels = 0
         self.confirmations = 0
+        self.erased: dict[Key, Tombstone] = {}
 
     def take(self, piece: Piece, taken: Taken) -> None:
         """Store one run, or some spans, and count them.
@@ -131,7 +136,10 @@ class Importer:
         for request in self._waiting:
             whole.resource_spans.extend(request.resource_spans)
         self._waiting, self._waiting_spans, self._waiting_bytes = [], 0, 0
-        new = _without_known(self._store, whole)
+        runs = {*_runs_of(whole), *self._confirmations}
+        runs |= {(label.project, label.trace_id) for label in self._labels}
+        self._refuse(tombstones_of(self._store, runs))
+        new = _without_known(self._store, whole, self.erased)
         if new.resource_spans:
             data = new.SerializeToString(deterministic=True)
             self.spans += self._writer.write([data], token=f"import-{time.time_ns()}")
@@ -145,6 +153,16 @@ class Importer:
             if run is not None:
                 self.confirmations += take_over(self._store, run, confirmation)
         self._confirmations = {}
+
+    def _refuse(self, erased: Mapping[Key, Tombstone]) -> None:
+        """Leave out what is known about runs that were erased here."""
+        self.erased |= erased
+        self._labels = [
+            label for label in self._labels if (label.project, label.trace_id) not in erased
+        ]
+        for key in erased:
+            self._confirmations.pop(key, None)
+            self.runs.pop(key[1], None)
 
     def _unless_stored(self, run: StoredRun, identity: str) -> ExportTraceServiceRequest:
         """Return the spans of an exported run; none where the store has that run."""
@@ -162,8 +180,25 @@ def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
     )
 
 
-def _without_known(store: Store, request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
-    """Return the request without the spans that are stored already, or are duplicates in it."""
+def _project_of(resource: ResourceSpans) -> str:
+    """Return the project that the database will give to spans."""
+    named = (each for each in resource.resource.attributes if each.key == semconv.PROJECT)
+    return next((each.value.string_value for each in named), "")
+
+
+def _runs_of(request: ExportTraceServiceRequest) -> set[Key]:
+    return {
+        (_project_of(resource), span.trace_id.hex())
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    }
+
+
+def _without_known(
+    store: Store, request: ExportTraceServiceRequest, erased: Container[Key]
+) -> ExportTraceServiceRequest:
+    """Return the request without spans that are stored already, are duplicates in it, or are of erased runs."""
     ids = {(span.trace_id.hex(), span.span_id.hex()) for span in _spans_of(request)}
     if not ids:
         return request
@@ -171,12 +206,12 @@ def _without_known(store: Store, request: ExportTraceServiceRequest) -> ExportTr
     known = {(row["TraceId"], row["SpanId"]) for row in store.query(_KNOWN, asked)}
     left = ExportTraceServiceRequest()
     for resource in request.resource_spans:
-        to = None
+        to, project = None, _project_of(resource)
         for scope in resource.scope_spans:
             new = []
             for span in scope.spans:
                 key = (span.trace_id.hex(), span.span_id.hex())
-                if key not in known:
+                if key not in known and (project, key[0]) not in erased:
                     known.add(key)
                     new.append(span)
             if new:

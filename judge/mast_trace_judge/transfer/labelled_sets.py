@@ -41,6 +41,7 @@ class TakenSet:
         failures: real failures whose decisive step replays had proved.
         new_labels: those whose proof the store did not have; a run that was replayed here keeps its own.
         without_label: those of a set that does not say what its replays have shown; they are runs without a label.
+        erased: faults and failures of runs that were erased here, which are refused.
     """
 
     faults: int
@@ -48,6 +49,7 @@ class TakenSet:
     failures: int
     new_labels: int
     without_label: int
+    erased: int = 0
 
 
 def take_set(store: Store, folder: Path) -> TakenSet:
@@ -70,10 +72,17 @@ def take_set(store: Store, folder: Path) -> TakenSet:
             else:
                 yield each, _end(each)
 
-    new = take_over(store, planted())
+    new, refused = take_over(store, planted())
     importer.flush()
     failures = counts["labelled"] + counts["bare"]
-    return TakenSet(counts["fault"], new, failures, importer.confirmations, counts["bare"])
+    return TakenSet(
+        counts["fault"],
+        new,
+        failures,
+        importer.confirmations,
+        counts["bare"],
+        refused + len(importer.erased),
+    )
 
 
 def _kind(read: Injection | StoredRun) -> str:

@@ -4,20 +4,26 @@ Only ``ON CLUSTER`` and replication need Keeper and are taken out; Distributed t
 them and what reads them are the real ones.
 """
 
+from datetime import datetime, timezone
+
 import pytest
 from old_schema import BEFORE_WHOLE_IDS, make_version
-from otlp_requests import START, TRACE, agent_span, log_request, request
+from otlp_requests import OTHER, START, TRACE, agent_span, log_request, request, two_runs
 from stored_spans import spans_of
 
 from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
+from mast_trace_collector.storage.erasure import before, erase, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
+from mast_trace_collector.storage.run_tables import run_tables
 from mast_trace_collector.storage.runs import (
     finished_runs,
     record_outcome,
     run_summary,
 )
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_collector.storage.sweep import sweep
+from mast_trace_collector.storage.tombstones import find_tombstones
 from mast_trace_collector.storage.totals_repair import repair_totals
 
 CLUSTERED = SchemaOptions(cluster="main", distributed=True)
@@ -73,6 +79,32 @@ def test_totals_of_an_earlier_version_are_repaired_across_the_shards(engine_of_c
         engine_of_cluster.query("SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId")
         == before
     )
+
+
+def test_an_erased_run_is_gone_from_the_shards_and_what_arrives_is_swept(cluster, monkeypatch):
+    original = Store.command
+    monkeypatch.setattr(
+        Store,
+        "command",
+        lambda self, sql, *more, **given: original(
+            self, sql.replace("ON CLUSTER main", ""), *more, **given
+        ),
+    )
+    two_runs(cluster)
+    for number in range(2):
+        if number:
+            SpanWriter(cluster).write([request(agent_span(7))], token="late")
+            assert sweep(cluster) == 3
+        else:
+            erase(cluster, *of_runs(cluster, [TRACE]))
+        for table in run_tables(cluster):
+            if "TraceId" in table.columns:
+                for name in (table.name, table.stored):
+                    rows = cluster.query(f"SELECT DISTINCT TraceId FROM {name}")
+                    assert rows == [{"TraceId": OTHER}], name
+    assert [each.arrived for each in find_tombstones(cluster)] == [3]
+    erase(cluster, of_project(cluster, ""), before(datetime.now(timezone.utc)))
+    assert {each.trace_id for each in find_tombstones(cluster)} == {TRACE, OTHER}
 
 
 @pytest.mark.parametrize("parse_from", [0, 2**60], ids=["by ClickHouse", "by Python"])

@@ -81,7 +81,12 @@ def test_every_table_that_tells_of_runs_is_tested_here(store):
         "SELECT DISTINCT table FROM system.columns WHERE database = currentDatabase() "
         "AND name = 'TraceId' AND table NOT LIKE '%\\_mv'"
     )
-    assert {row["table"] for row in rows} == set(EVERY_TABLE)
+    assert {row["table"] for row in rows} == {*EVERY_TABLE, "mast_tombstones"}
+
+
+def test_ids_of_erased_runs_are_for_nobody_to_read(shared, key):
+    for who in ({}, {"key": key}):
+        assert ask(shared, "SELECT count() FROM mast_tombstones", **who)[0] != 200
 
 
 ROUNDABOUT = [

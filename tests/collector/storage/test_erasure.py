@@ -5,14 +5,9 @@ from datetime import datetime, timezone
 import pytest
 from otlp_requests import DAY, OTHER, START, TRACE, agent_span, request, two_runs
 
-from mast_trace_collector.storage.erasure import (
-    SESSION,
-    USER,
-    before,
-    of_project,
-    of_runs,
-    runs_with,
-)
+from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.erasure import before, of_keys, of_project, of_runs
+from mast_trace_collector.storage.runs_by_attribute import SESSION, USER, runs_with
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 BETWEEN = datetime.fromtimestamp((START + DAY // 2) // 10**9, timezone.utc)
@@ -23,7 +18,7 @@ def left(store):
     tables = store.query(
         "SELECT table FROM system.columns WHERE database = currentDatabase() AND name = 'TraceId' "
         "AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() "
-        "AND engine LIKE '%MergeTree')"
+        "AND engine LIKE '%MergeTree') AND table != 'mast_tombstones'"
     )
     out = {}
     for table in (row["table"] for row in tables):
@@ -33,53 +28,52 @@ def left(store):
 
 
 def erase(store, *erasures):
-    for erasure in erasures:
-        erasure.execute(store)
-        assert erasure.runs(store) == 0
-        assert set(erasure.rows(store).values()) == {0}
+    erasure.erase(store, *erasures)
+    for each in erasures:
+        assert each.count(store) == 0
+        assert set(each.rows(store).values()) == {0}
 
 
 def test_an_erased_run_is_gone_from_every_table_that_tells_of_runs(store):
     """Every table with a TraceId is looked at, so that a new one cannot be forgotten here."""
     two_runs(store)
-    (erasure,) = of_runs([TRACE])
-    assert erasure.runs(store) == 1
-    rows = erasure.rows(store)
+    (chosen,) = of_runs(store, [TRACE])
+    assert chosen.count(store) == 1
+    rows = chosen.rows(store)
     assert (rows["otel_traces"], rows["mast_judge_calls"], rows["mast_verdicts"]) == (2, 2, 1)
-    erase(store, erasure)
+    erase(store, chosen)
     assert set(left(store).values()) == {"f"}
 
 
 def test_an_unknown_run_erases_nothing(store):
     two_runs(store)
-    erase(store, *of_runs(["1" * 32]), *of_runs([]))
+    erase(store, *of_runs(store, ["1" * 32]), *of_runs(store, []))
     assert set(left(store).values()) == {"0f"}
 
 
 def test_more_runs_than_one_statement_can_name(store):
     two_runs(store)
     ids = [f"{number:032x}" for number in range(2500)] + [OTHER]
-    erasures = of_runs(ids)
-    assert len(erasures) == 3
-    erase(store, *erasures)
+    erase(store, *of_runs(store, ids))
+    assert len(of_keys([("", each) for each in ids])) > 3
     assert set(left(store).values()) == {"0"}
 
 
 def test_another_projects_run_of_the_same_id_stays(store):
     requests = [request(agent_span(1)), request(agent_span(2))]
     SpanWriter(store).write(requests, token="t", project_of=["one", "two"].__getitem__)
-    erase(store, *of_runs([TRACE], project="one"))
+    erase(store, *of_runs(store, [TRACE], project="one"))
     assert store.query("SELECT Project FROM otel_traces") == [{"Project": "two"}]
     assert left(store)["otel_traces_trace_id_ts"] == "0"
-    erase(store, *of_runs([TRACE], project="two"))
+    erase(store, *of_runs(store, [TRACE], project="two"))
     assert left(store)["otel_traces_trace_id_ts"] == ""
 
 
 def test_a_project_goes_as_a_whole_and_the_others_stay(store):
     two_runs(store, projects=("one", "two"))
-    erase(store, of_project("one"))
+    erase(store, of_project(store, "one"))
     assert set(left(store).values()) == {"f"}
-    erase(store, of_project("nobody's"))
+    erase(store, of_project(store, "nobody's"))
     assert set(left(store).values()) == {"f"}
 
 

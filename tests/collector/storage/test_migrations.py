@@ -49,6 +49,7 @@ TABLES = {
     "mast_runs",
     "mast_schema_migrations",
     "mast_selftests",
+    "mast_tombstones",
     "mast_evaluations",
     "mast_verdicts",
     "otel_logs",
@@ -363,6 +364,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_lessons",
         "mast_selftests",
         "mast_left_out",
+        "mast_tombstones",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

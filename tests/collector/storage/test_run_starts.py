@@ -7,12 +7,13 @@ import pytest
 from otlp_requests import START, TRACE, agent_span, log_request, request, span
 
 from mast_trace.trajectory import read_trajectory
-from mast_trace_collector.storage.erasure import SESSION, of_project, of_runs, runs_with
+from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import backfill_runs
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary, spans_of
+from mast_trace_collector.storage.runs_by_attribute import SESSION, runs_with
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 TASK = json.dumps(
@@ -260,10 +261,10 @@ def test_erasing_takes_the_record_along(store):
     other = "e" * 32
     write(store, start(), start(trace=other, resource={**RESOURCE, "mast.project": "ours"}))
     assert runs_with(store, SESSION, "c-1") == [TRACE, other]
-    (erasure,) = of_runs([TRACE])
-    assert erasure.runs(store) == 1
-    erasure.execute(store)
-    of_project("ours").execute(store)
+    (erasure,) = of_runs(store, [TRACE])
+    assert erasure.count(store) == 1
+    erase(store, erasure)
+    erase(store, of_project(store, "ours"))
     for table in ("otel_logs", "mast_run_states"):
         assert store.query(f"SELECT TraceId FROM {table}") == []
 

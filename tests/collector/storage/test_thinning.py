@@ -10,7 +10,7 @@ import pytest
 from mast_trace.exceptions import StorageError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import thinning
-from mast_trace_collector.storage.erasure import of_runs
+from mast_trace_collector.storage.erasure import erase, of_runs
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_collector.storage.thinning import beyond_sample, thin, was_left_out
 
@@ -225,8 +225,7 @@ def test_an_erased_run_is_counted_no_more(store):
     thin(store, CUT, 0.0)
     assert was_left_out(store, ids[0], "a") is not None
     assert was_left_out(store, ids[0], "b") is None
-    for erasure in of_runs(ids[:1]):
-        erasure.execute(store)
+    erase(store, *of_runs(store, ids[:1]))
     assert counts(store) == [("a", "shop", 2, 4)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -11,7 +12,9 @@ import pytest
 from end_to_end.span_sender import request_of
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.storage import Store
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_collector.storage.tombstone_file import FILE, read_tombstones
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.local.all_in_one import AllInOne
 from mast_trace_dashboards.local.config import UpConfig
@@ -66,6 +69,33 @@ async def test_beside_a_running_up_and_back(
     # Acknowledged spans are in the database or in the spool: a backup of the copy stores it.
     assert run(["backup", str(tmp_path / "two"), "--data-dir", str(other)]) == 0
     assert spans_in(other) == ids
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["the file is there", "the file is lost"])
+def test_an_older_backup_brings_no_erased_run_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: bool
+) -> None:
+    data = tmp_path / "data"
+    body, ids = request_of(1, 2)
+    with Store.open(f"chdb://{data}/clickhouse") as store:
+        migrate(store)
+        SpanWriter(store).write([body], token="t")
+        (run_id,) = {row["TraceId"] for row in store.query("SELECT TraceId FROM otel_traces")}
+    assert run(["backup", str(tmp_path / "old"), "--data-dir", str(data)]) == 0
+    assert run(["erase", run_id, "--yes", "--data-dir", str(data)]) == 0
+    new = tmp_path / "new"
+    if kept:
+        new.mkdir()
+        shutil.copy2(data / FILE, new / FILE)
+    capsys.readouterr()
+    assert run(["restore", str(tmp_path / "old"), "--data-dir", str(new)]) == 0
+    warned = FILE in capsys.readouterr().err
+    assert (warned, spans_in(new)) == ((False, []) if kept else (True, ids))
+    assert [each.trace_id for each in read_tombstones(new / FILE)] == [run_id] if kept else True
+    # A backup of the new folder has all that it holds.
+    assert run(["backup", str(tmp_path / "newer"), "--data-dir", str(new)]) == 0
+    assert run(["restore", str(tmp_path / "newer"), "--data-dir", str(tmp_path / "newest")]) == 0
+    assert spans_in(tmp_path / "newest") == spans_in(new)
 
 
 def test_a_server_is_not_backed_up_by_us(

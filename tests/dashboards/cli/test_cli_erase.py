@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_collector.storage import Store
+from mast_trace_collector.storage import Store, erasure
+from mast_trace_collector.storage.tombstones import find_tombstones
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import CLI
 
 
@@ -30,12 +33,71 @@ def test_a_dry_run_counts_and_leaves_everything(cli: CLI) -> None:
     assert listed(cli) == before
 
 
-def test_a_run_is_erased_and_a_second_time_it_is_not_found(own_cli: CLI) -> None:
-    assert own_cli.json("erase", own_cli.recorded.ids["trip"][:6], "--yes")["runs"] == 1
+def test_a_run_is_erased_and_a_second_time_its_erasure_is_known(own_cli: CLI) -> None:
+    trip = own_cli.recorded.ids["trip"]
+    assert own_cli.json("erase", trip[:6], "--yes")["runs"] == 1
     assert listed(own_cli) == {own_cli.recorded.ids["invoices"], own_cli.recorded.ids["unjudged"]}
-    status, out, err = own_cli("erase", own_cli.recorded.ids["trip"], "--yes")
+    told = own_cli.json("erase", trip, "--yes")
+    assert (told["runs"], set(told["rows"].values())) == (0, {0})
+    (before,) = told["erased_before"]
+    assert (before["trace_id"], before["arrived"]) == (trip, 0)
+    status, out, _ = own_cli("erase", trip[:6], "--yes")
+    assert status == 0
+    assert f"run {trip} was erased at" in out
+
+
+def test_what_has_arrived_since_is_erased_again(own_cli: CLI) -> None:
+    trip = own_cli.recorded.ids["trip"]
+    first = own_cli.json("erase", trip, "--yes")
+    assert first["erased_before"] == []
+    with Store.open(own_cli.recorded.url) as store:
+        store.insert("mast_lessons", [{"Project": "", "TraceId": trip}])
+    told = own_cli.json("erase", trip, "--yes")
+    assert told["rows"]["mast_lessons"] == 1
+    with Store.open(own_cli.recorded.url) as store:
+        assert store.query("SELECT count() AS n FROM mast_lessons") == [{"n": 0}]
+
+
+def test_an_id_that_nobody_knows_may_be_on_its_way(own_cli: CLI) -> None:
+    status, out, err = own_cli("erase", "ee" * 16, "--yes")
     assert (status, out) == (1, "")
-    assert "no run's id begins with" in err
+    assert "not stored yet" in err
+
+
+def test_rows_that_keep_coming_in_end_with_an_error(
+    own_cli: CLI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure, "_count", lambda *_: 1)
+    monkeypatch.setattr(erasure, "_PAUSE", 0.0)
+    status, out, err = own_cli("erase", own_cli.recorded.ids["trip"], "--yes", "--json")
+    assert (status, out) == (1, "")
+    assert "keep coming in" in err
+
+
+def test_erasures_are_carried_to_another_store(own_cli: CLI, tmp_path: Path) -> None:
+    """As after a server's backup was restored: its own tombstones are older."""
+    status, nothing, _ = own_cli("erase", "--list")
+    assert (status, nothing) == (0, "")
+    ids = own_cli.recorded.ids
+    url = own_cli.recorded.url
+    own_cli.json("erase", ids["trip"], "--yes")
+    _, lines, _ = own_cli("erase", "--list")
+    file = tmp_path / "erased.jsonl"
+    file.write_text(lines)
+    with Store.open(url) as store:
+        (first,) = find_tombstones(store)
+        store.command("TRUNCATE TABLE mast_tombstones")
+        store.insert("mast_lessons", [{"Project": "", "TraceId": ids["trip"], "Number": 7}])
+    told = own_cli.json("erase", "--again", str(file), "--yes")
+    assert told["rows"]["mast_lessons"] == 1
+    assert [each["trace_id"] for each in told["erased_before"]] == [ids["trip"]]
+    with Store.open(url) as store:
+        assert find_tombstones(store) == [first]
+        assert store.query("SELECT count() AS n FROM mast_lessons") == [{"n": 0}]
+    assert own_cli.json("erase", "--again", str(file), "--yes")["runs"] == 0
+    file.write_text("{}\n")
+    status, _, err = own_cli("erase", "--again", str(file), "--yes")
+    assert (status, "erased.jsonl" in err) == (2, True)
 
 
 def test_a_persons_a_sessions_and_an_attributes_runs_are_erased(own_cli: CLI) -> None:

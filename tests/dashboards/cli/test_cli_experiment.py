@@ -17,7 +17,7 @@ from mast_trace.experiment.assignment import Arm
 from mast_trace.experiment.given import Feedback, task_hash
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.erasure import of_project, of_runs
+from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
@@ -323,14 +323,13 @@ def test_erasure_takes_lessons_and_runs_of_experiments(desk: CLI) -> None:
     ids = store_all(desk, in_arms(9, lambda _: True))
     with Store.open(desk.recorded.url) as store:
         source = store.query("SELECT DISTINCT TraceId FROM mast_lessons")
-        for erasure in of_runs([source[0]["TraceId"], ids[0]]):
-            erasure.execute(store)
+        erase(store, *of_runs(store, [source[0]["TraceId"], ids[0]]))
         assert store.query("SELECT count() AS n FROM mast_lessons") == [{"n": 0}]
     look = desk.json("experiment", "e")
     assert look["lessons"] == 0
     assert look["conclusion"]["runs"] == 8
     with Store.open(desk.recorded.url) as store:
-        of_project("").execute(store)
+        erase(store, of_project(store, ""))
         for table in ("mast_experiments", "mast_experiment_looks", "mast_experiment_runs"):
             assert store.query(f"SELECT count() AS n FROM {table}") == [{"n": 0}]
 

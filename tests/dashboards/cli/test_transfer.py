@@ -90,6 +90,47 @@ def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
     assert (again["labels"], again["known_labels"]) == (1, 0)
 
 
+@pytest.mark.parametrize("kind", ["chat", "OTLP", "export", "label"])
+def test_an_erased_run_is_refused_and_the_others_are_stored(
+    empty: CLI, tmp_path: Path, kind: str
+) -> None:
+    other = [*CHAT[:2], {"role": "assistant", "name": "checker", "content": "No, 5."}]
+    if kind == "OTLP":
+        spans = []
+        for text in "ab":
+            with capture_spans(frameworks=[]) as captured, mast_trace.run(f"run {text}"):
+                mast_trace.message("a", "b", f"text {text}")
+            spans.append(captured.spans)
+        files = [_write(tmp_path / f"{n}.json", otlp_json(*each)) for n, each in enumerate(spans)]
+        both = _write(tmp_path / "both.json", otlp_json(*spans[0], *spans[1]))
+    elif kind == "label":
+        second = {**WHO_AND_WHEN, "question": "Add 4 and 5."}
+        files = [_write(tmp_path / f"{n}.json", e) for n, e in enumerate((WHO_AND_WHEN, second))]
+        both = _write(tmp_path / "both.json", [WHO_AND_WHEN, second])
+    else:
+        files = [_write(tmp_path / f"{n}.json", each) for n, each in enumerate((CHAT, other))]
+        lines = tmp_path / "both.jsonl"
+        lines.write_text("".join(f"{json.dumps(each)}\n" for each in (CHAT, other)))
+        both = str(lines)
+    ids = [empty.json("import", each)["runs"][0] for each in files]
+    if kind == "export":
+        assert empty.json("export", "--out", both)["runs"] == 2
+    assert ids[0] != ids[1]
+    for each in ids:
+        empty.json("erase", each, "--yes")
+    with Store.open(empty.recorded.url) as store:
+        store.command("DELETE FROM mast_tombstones WHERE TraceId = {id:String}", {"id": ids[1]})
+    status, out, _ = empty("import", both, "--json")
+    told = json.loads(out)
+    assert (status, told["runs"]) == (1, [ids[1]])
+    (refused,) = told["refused"]
+    assert f"run {ids[0]} was erased at" in refused["problem"]
+    with Store.open(empty.recorded.url) as store:
+        for table in ("otel_traces", "mast_human_labels"):
+            rows = store.query(f"SELECT DISTINCT TraceId FROM {table}")
+            assert ids[0] not in {row["TraceId"] for row in rows}
+
+
 def test_half_a_character_is_no_obstacle(empty: CLI, tmp_path: Path) -> None:
     r"""Tools that cut texts write ``\ud83d``, which JSON can hold and UTF-8 cannot."""
     half = "half \ud83d"

@@ -169,12 +169,11 @@ def test_an_erased_run_is_gone_and_so_is_a_sentence_that_quotes_it(store: Store)
         named = [f"{number:032x}" for number in traces]
         row = {"Project": "", "PatternId": pattern, "TraceIds": named, "RunEnd": NOW}
         store.insert("mast_pattern_names", [row])
-    (erased,) = erasure.of_runs([f"{1:032x}"])
-    erased.execute(store)
+    erasure.erase(store, *erasure.of_runs(store, [f"{1:032x}"]))
     assert [row["TraceId"] for row in rows(store)] == [f"{2:032x}"]
     left = store.query("SELECT PatternId FROM mast_pattern_names")
     assert [row["PatternId"] for row in left] == ["c"]
-    erasure.before(NOW - timedelta(days=1)).execute(store)
+    erasure.erase(store, erasure.before(NOW - timedelta(days=1)))
     assert rows(store) == []
     assert store.query("SELECT PatternId FROM mast_pattern_names") == []
     assert index(store) == 0

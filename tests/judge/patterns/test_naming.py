@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from mast_trace_judge.patterns.name_record import name_record, readable
 from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
 from mast_trace_judge.patterns.places import PLACES
-from mast_trace_judge.patterns.unnamed import STAGE, TABLE, Due, due
+from mast_trace_judge.patterns.unnamed import STAGE, Due, due
 from mast_trace_judge.side_jobs import SideJobs
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
@@ -268,8 +267,8 @@ def test_a_pass_keeps_to_its_calls_and_tokens_and_a_killed_one_is_continued(stor
 def test_a_name_goes_with_any_run_that_the_model_read(found: Store) -> None:
     """Also where a run that is judged again does not show the pattern any more, model or not."""
     one_pass(found, lambda _: answer())
-    (erased,) = erasure.of_runs([f"{2:032x}"])
-    erased.execute(found)
+    (erased,) = erasure.of_runs(found, [f"{2:032x}"])
+    erasure.erase(found, erased)
     assert found.query("SELECT * FROM mast_pattern_names") == []
     assert one_pass(found, lambda _: answer()) == []  # two runs are no pattern
     for n in (4, 5):
@@ -291,12 +290,10 @@ def test_no_name_outlives_a_run_that_is_erased_while_the_model_is_asked(found: S
     one_pass(found, lambda _: answer())
     (row,) = found.query("SELECT * FROM mast_pattern_names")
     found.command("TRUNCATE TABLE mast_pattern_names")
-    (erased,) = erasure.of_runs([f"{2:032x}"])
-    told = {table: erased.conditions[table] for table in ("mast_pattern_runs", TABLE)}
-    erased = replace(erased, conditions=told)
+    (erased,) = erasure.of_runs(found, [f"{2:032x}"])
 
     def erases(_: dict[str, Any]) -> str:
-        erased.execute(found)
+        erasure.erase(found, erased)
         return answer()
 
     assert len(one_pass(found, erases)) == 1

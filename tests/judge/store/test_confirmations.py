@@ -6,7 +6,7 @@ import pytest
 from judge.store.invented_replays import result, run
 from judge.store.verdicts import verdict
 
-from mast_trace_collector.storage.erasure import of_project, of_runs
+from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.retention import beyond_age, set_ttl
 from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
@@ -157,8 +157,7 @@ def test_erasing_a_run_erases_its_replays(store):
     """Texts of fixes and answers quote the run."""
     for number in (1, 2):
         stored(store, proof(), of=run(number))
-    for erasure in of_runs([TRACE]):
-        erasure.execute(store)
+    erase(store, *of_runs(store, [TRACE]))
     assert left(store) == {key: {"2"} for key in TABLES}
     assert confirmation_of(store, "shop", TRACE) is None
 
@@ -167,7 +166,7 @@ def test_erasing_a_project_erases_its_replays(store):
     """And those of no other."""
     stored(store, proof())
     stored(store, proof(), of=run(2, project="bank"))
-    of_project("shop").execute(store)
+    erase(store, of_project(store, "shop"))
     assert left(store) == {key: {"2"} for key in TABLES}
 
 

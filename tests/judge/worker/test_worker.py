@@ -147,7 +147,7 @@ async def test_cancelling_it_does_not_cut_a_verdict_off(store, worker, monkeypat
     def slow(*arguments):
         begun.set()
         assert go_on.wait(30)
-        save(*arguments)
+        return save(*arguments)
 
     monkeypatch.setattr(verdict_store, "save", slow)
     task = asyncio.create_task(worker().run())

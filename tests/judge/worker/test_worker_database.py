@@ -65,7 +65,7 @@ async def test_no_run_is_blamed_for_the_database(store, worker, monkeypatch):
         if away:
             failures.append(arguments)
             raise StorageError("the database is away")
-        save(*arguments)
+        return save(*arguments)
 
     monkeypatch.setattr(verdict_store, "save", failing)
     one = worker(worker_retry_max_seconds=0.05)
