@@ -1545,6 +1545,24 @@ ALTER TABLE traces.otel_traces ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (28, 'priced_calls', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_tombstones_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    ErasedAt SimpleAggregateFunction(min, DateTime64(3)) CODEC(ZSTD(1)),
+    ChangedAt SimpleAggregateFunction(max, DateTime64(6)) CODEC(ZSTD(1)),
+    DoneAt SimpleAggregateFunction(max, DateTime64(6)) CODEC(ZSTD(1)),
+    Arrived SimpleAggregateFunction(sum, UInt64) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedAggregatingMergeTree
+ORDER BY (Project, TraceId)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_tombstones ON CLUSTER main AS traces.mast_tombstones_local
+ENGINE = Distributed('main', 'traces', 'mast_tombstones_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (29, 'tombstones', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
 INSERT INTO traces.mast_run_states (Project, TraceId, Day, LastSeen, Old)
 SELECT Project, TraceId, max(Day), toDateTime64(0, 3), 3
 FROM traces.mast_run_states
@@ -1609,21 +1627,4 @@ FROM traces.mast_run_states AS s
 GROUP BY s.RunKey, s.Project, s.TraceId;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (30, 'being_counted', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
-CREATE TABLE IF NOT EXISTS traces.mast_tombstones_local ON CLUSTER main
-(
-    Project LowCardinality(String),
-    TraceId String CODEC(ZSTD(1)),
-    ErasedAt SimpleAggregateFunction(min, DateTime64(3)) CODEC(ZSTD(1)),
-    ChangedAt SimpleAggregateFunction(max, DateTime64(6)) CODEC(ZSTD(1)),
-    DoneAt SimpleAggregateFunction(max, DateTime64(6)) CODEC(ZSTD(1)),
-    Arrived SimpleAggregateFunction(sum, UInt64) CODEC(ZSTD(1))
-)
-ENGINE = ReplicatedAggregatingMergeTree
-ORDER BY (Project, TraceId)
-SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
-
-CREATE TABLE IF NOT EXISTS traces.mast_tombstones ON CLUSTER main AS traces.mast_tombstones_local
-ENGINE = Distributed('main', 'traces', 'mast_tombstones_local', cityHash64(TraceId));
-
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (29, 'tombstones', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
