@@ -249,6 +249,7 @@ def _show(known: Sequence[Tombstone], number: int, rows: Mapping[str, int]) -> N
         return
     table = Table("TABLE", "ROWS", box=None, pad_edge=False)
     for name, count in rows.items():
-        table.add_row(name, str(count))
+        if count:
+            table.add_row(name, str(count))
     console().print(plain(f"{number} run{'' if number == 1 else 's'}, in these rows:"))
     console().print(table)
