@@ -180,14 +180,14 @@ class Leaving:
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
 
-    def insert(self, table: str, rows: list) -> object:
+    def insert(self, table: str, rows: list, **options: object) -> object:
         """Store rows, and sometimes lose the answer."""
         lose = self._away.pop(0) if self._away else False
         if lose:
             if len(self._away) % 2:
-                self._store.insert(table, rows)
+                self._store.insert(table, rows, **options)
             raise StorageError("the database does not answer")
-        return self._store.insert(table, rows)
+        return self._store.insert(table, rows, **options)
 
 
 def test_a_store_that_goes_away_for_a_while_doubles_nothing(store: Store) -> None:
