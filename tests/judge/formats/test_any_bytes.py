@@ -9,43 +9,29 @@ import json
 import os
 import sys
 import tempfile
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from judge.formats.read_files import CHAT, LINE, OTHER, read
 
 from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_of_messages, format_of_record
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.formats.times import nanoseconds_of
 from mast_trace_judge.transfer.json_values import values_of
-from mast_trace_judge.transfer.reading import Piece, Refused, files_in, read_source
-from mast_trace_judge.transfer.source import check_ratio, source_of
+from mast_trace_judge.transfer.reading import Piece, files_in
 from mast_trace_judge.transfer.spans import to_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 SAMPLES = Path(__file__).parent / "samples"
-CHAT = [{"role": "user", "content": "Häufig?"}, {"role": "assistant", "content": "Yes."}]
-LINE = json.dumps({"messages": CHAT}, ensure_ascii=False)
-OTHER = json.dumps({"messages": [CHAT[0]]}, ensure_ascii=False)
-
-
-def read(path: Path) -> tuple[list[Piece], list[str]]:
-    """Return the content of a file, and the reports of its unreadable parts."""
-    with source_of(path) as source:
-        found = list(read_source(source))
-    refused = [str(each).removeprefix(str(path)) for each in found if isinstance(each, Refused)]
-    return [each for each in found if isinstance(each, Piece)], refused
 
 
 def texts_of(pieces: Iterable[Piece]) -> list[list[str]]:
@@ -275,91 +261,6 @@ def test_a_label_that_cannot_be_stored_is_named(
     pieces, refused = read(tmp_path / "runs.jsonl")
     assert pieces == []
     assert problem in refused[0]
-
-
-# -- size -----------------------------------------------------------------------------------------
-
-
-def test_many_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
-    """The memory does not grow with the file."""
-    line = json.dumps({"messages": [{"role": "user", "content": "x" * 10_000}]}) + "\n"
-    (tmp_path / "runs.jsonl").write_text(line * 5_000, encoding="utf-8")
-    tracemalloc.start()
-    with source_of(tmp_path / "runs.jsonl") as source:
-        count = sum(1 for _ in read_source(source))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert count == 5_000
-    assert peak < 4_000_000
-
-
-def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mast_trace_judge.transfer.json_values.LARGEST", 1 << 20)
-    long = json.dumps({"messages": [{"role": "user", "content": "x" * (3 << 20)}]})
-    (tmp_path / "runs.jsonl").write_text(f"{LINE}\n{long}\n{OTHER}\n", encoding="utf-8")
-    pieces, refused = read(tmp_path / "runs.jsonl")
-    assert len(pieces) == 2
-    assert refused == [":2: it is longer than 1 MiB: write each run on a line"]
-
-
-@pytest.mark.parametrize("compressed", [gzip.compress, zstandard.compress])
-@pytest.mark.parametrize("filler", ["x", "\n", "[", LINE.replace("Yes", "Yes" * 3000) + "\n"])
-def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
-    tmp_path: Path,
-    compressed: Callable[[bytes], bytes],
-    filler: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The beginning is read, and the rest refused before it is unpacked."""
-    unpacked: list[int] = []
-
-    def counted(count: int, packed: int) -> None:
-        unpacked.append(count)
-        check_ratio(count, packed)
-
-    monkeypatch.setattr("mast_trace_judge.transfer.source.check_ratio", counted)
-    monkeypatch.setattr("mast_trace_judge.transfer.source._UNPACKED", 1 << 20)
-    unit = filler.encode() * ((1 << 20) // len(filler))
-    members = [compressed(unit * 2)] * 16
-    (tmp_path / "runs.jsonl").write_bytes(compressed(f"{LINE}\n".encode()) + b"".join(members))
-    pieces, refused = read(tmp_path / "runs.jsonl")
-    assert pieces
-    assert "unpacks to more than 200 times its size" in refused[-1]
-    assert unpacked[-1] < 16 << 20
-
-
-def test_a_file_in_proportion_is_read_whole(tmp_path: Path) -> None:
-    """A thousand times the same run, whose texts are like none of the others."""
-    lines = [
-        json.dumps({"messages": [{"role": "user", "content": os.urandom(9000).hex()}]}) + "\n"
-        for _ in range(20)
-    ]
-    with gzip.open(tmp_path / "runs.jsonl.gz", "wt") as file:
-        for _ in range(50):
-            file.writelines(lines)
-    pieces, refused = read(tmp_path / "runs.jsonl.gz")
-    assert (len(pieces), refused) == (1000, [])
-
-
-def test_a_parquet_file_out_of_proportion_is_refused(tmp_path: Path) -> None:
-    table = pa.table({"role": ["user"], "content": ["x" * (1 << 25)]})
-    pq.write_table(table, tmp_path / "bomb.parquet", compression="zstd")
-    pieces, refused = read(tmp_path / "bomb.parquet")
-    assert pieces == []
-    assert "unpacks to more than 200 times its size" in refused[0]
-
-
-def test_a_small_parquet_file_of_much_text_takes_little(tmp_path: Path) -> None:
-    """One text of 16 megabytes in a hundred rows, which are more than a gigabyte, were they laid out."""
-    rows = pa.array([0] * 100, pa.int32())
-    message = pa.DictionaryArray.from_arrays(rows, ["x" * (1 << 24)])
-    roles = pa.DictionaryArray.from_arrays(rows, ["user"])
-    table = pa.table({"role": roles, "content": message})
-    pq.write_table(table, tmp_path / "bomb.parquet")
-    pieces, refused = read(tmp_path / "bomb.parquet")
-    assert len(pieces) == 1
-    assert "its run is longer than 128 MiB: the message is left out" in refused[0]
-    assert pa.default_memory_pool().max_memory() < 1 << 29
 
 
 # -- any bytes ------------------------------------------------------------------------------------
