@@ -66,7 +66,8 @@ def test_one_that_is_away(host: str, cause: str, user: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", r"does not answer: .*\(.*connection"),
+        # Closed at once, or reset where a part of the request came after the first read.
+        (b"", r"does not answer: .*\(.*[Cc]onnection"),
         (b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbusy", "answers no query now: .*busy"),
         (None, "has not answered in time: .*timed out"),
     ],
