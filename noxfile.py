@@ -21,8 +21,28 @@ from typing import IO
 import nox
 
 HERE = Path(__file__).parent
-ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"))
-CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"))
+
+
+def _release(file: Path) -> tuple[str, list[int]]:
+    """Return the name and the release of an environment's file, such as `crewai-1.15.txt`."""
+    name, _, release = file.stem.rpartition("-")
+    return name, [int(part) for part in release.split(".")]
+
+
+ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"), key=_release)
+CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"), key=_release)
+# What breaks in a release between the oldest and the newest breaks in one of the two as a rule: those
+# between are tested by `nox -s long` alone. The newest ClickHouse is the embedded one of the main tests.
+BETWEEN = [
+    *(
+        f"framework({each.stem})"
+        for before, each, after in zip(
+            ENVIRONMENTS, ENVIRONMENTS[1:], ENVIRONMENTS[2:], strict=False
+        )
+        if _release(before)[0] == _release(each)[0] == _release(after)[0]
+    ),
+    *(f"clickhouse({each.stem})" for each in CLICKHOUSES[1:]),
+]
 # The environments in which tests run on other engines. Tests of our own endpoint belong to the
 # embedded engine, and to the main tests.
 STORED = (
@@ -162,12 +182,14 @@ def framework(session: nox.Session, environment: Path) -> None:
 
 @nox.session(venv_backend="none")
 def frameworks(session: nox.Session) -> None:
-    """Test all frameworks, two environments at a time: one installs while another computes.
+    """Test the oldest and newest of all frameworks, two environments at a time.
 
+    One installs while another computes; `nox -s long` tests the releases between.
     Some frameworks' own threads now and then keep a process from ending. An environment that hangs
     shows the stacks of its threads and gets one more try; one that fails does not.
     """
-    _two_at_a_time(session, [f"framework({each.stem})" for each in ENVIRONMENTS], SESSION_LIMIT)
+    names = [f"framework({each.stem})" for each in ENVIRONMENTS]
+    _two_at_a_time(session, [name for name in names if name not in BETWEEN], SESSION_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -181,13 +203,15 @@ def clickhouse(session: nox.Session, version: Path) -> None:
     pinned = _without_engine(session)
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constraints=pinned)
     name = f"clickhouse({version.stem})"
-    _pytest(session, name, "-n2", *(session.posargs or STORED), MAST_TRACE_TEST_CLICKHOUSE="own")
+    workers = f"-n{WORKERS}"
+    _pytest(session, name, workers, *(session.posargs or STORED), MAST_TRACE_TEST_CLICKHOUSE="own")
 
 
 @nox.session(venv_backend="none")
 def engines(session: nox.Session) -> None:
-    """Test all those engines, two at a time: they wait for the disk as often as they compute."""
-    _two_at_a_time(session, [f"clickhouse({each.stem})" for each in CLICKHOUSES], ENGINE_LIMIT)
+    """Test the oldest of those engines; `nox -s long` tests the others."""
+    names = [f"clickhouse({each.stem})" for each in CLICKHOUSES]
+    _two_at_a_time(session, [name for name in names if name not in BETWEEN], ENGINE_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -270,8 +294,8 @@ def long(session: nox.Session) -> None:
     _debian_packages(session, DEBIAN | DEBIAN_LONG)
     _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
     if not session.posargs:
-        for place in ENGINES:
-            session.notify(f"sweep({place})")
+        for name in [*BETWEEN, *(f"sweep({place})" for place in ENGINES)]:
+            session.notify(name)
         session.notify("train")
         session.notify("pythons")
         session.notify("mutants")
