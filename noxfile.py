@@ -275,10 +275,13 @@ def pythons(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """Make one-line mistakes and check that tests fail; hours, resumable; `nox -s long` runs it last.
 
-    ``nox -s mutants -- fusion alerts`` takes these targets of benchmarks/mutants/targets.toml alone.
+    ``nox -s mutants -- sample --seed 7`` takes others, and benchmarks/mutants says what else there is.
     """
-    _install(session, ".[all,demo]", groups=["test", "frameworks", "mutants"])
-    session.run("python", "benchmarks/mutants/run.py", *session.posargs)
+    _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "mutants"])
+    run = ("python", "benchmarks/mutants/run.py")
+    if not (HERE / "build" / "mutants" / "record" / "commit").exists():
+        session.run(*run, "record")
+    session.run(*run, *(session.posargs or ["sample"]))
 
 
 @nox.session(python=PYTHON)
