@@ -101,7 +101,7 @@ class Receiver:
         if status != 200:
             return status, answer, b""
         self.accepted.append(ExportTraceServiceRequest.FromString(body))
-        partial = ExportTracePartialSuccess(rejected_spans=self.rejects)
+        partial = ExportTracePartialSuccess(rejected_spans=self.rejects, error_message="99% full")
         response = ExportTraceServiceResponse(partial_success=partial if self.rejects else None)
         return status, answer, response.SerializeToString()
 

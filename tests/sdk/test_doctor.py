@@ -71,31 +71,6 @@ class TestEndpoint:
         assert receiver.spans == []
         assert len(receiver.bodies) == 1
 
-    def test_that_nobody_serves_is_named_with_what_to_start(
-        self, known: Callable[..., None], closed_port: int
-    ) -> None:
-        """The commonest problem of all."""
-        found = doctor.examine(endpoint=f"http://127.0.0.1:{closed_port}")
-        (problem,) = found.problems
-        assert str(closed_port) in problem
-        assert "mast-trace up" in problem
-
-    @pytest.mark.parametrize(
-        ("status", "says"),
-        [
-            (401, "OTEL_EXPORTER_OTLP_HEADERS"),
-            (404, "OTEL_EXPORTER_OTLP_ENDPOINT"),
-            (503, "503"),
-        ],
-    )
-    def test_that_refuses_is_named_with_the_setting(
-        self, known: Callable[..., None], receiver: Receiver, status: int, says: str
-    ) -> None:
-        """A key, a path, or the collector's own trouble."""
-        receiver.answers.append((status, {}))
-        (problem,) = doctor.examine(endpoint=receiver.url).problems
-        assert says in problem
-
 
 class TestFrameworks:
     """The recorded frameworks."""

@@ -17,11 +17,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import mast_trace
 from mast_trace import _frameworks
 from mast_trace._session import current_session
+from mast_trace._settings import SDKSettings
+from mast_trace.content_settings import content_from_environment
 from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
 from mast_trace_instrumentations.base import Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mast_trace.content import Capture
 
 
 class Team(Instrumentor):
@@ -350,36 +354,66 @@ class TestEnvironment:
             mast_trace.instrument(frameworks=[])
 
     @pytest.mark.parametrize(
-        ("variables", "endpoint"),
+        ("variables", "argument", "endpoint"),
         [
-            ({}, "http://127.0.0.1:4318/v1/traces"),
-            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9"}, "http://c:9/v1/traces"),
-            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9/otlp/"}, "http://c:9/otlp/v1/traces"),
+            ({}, None, "http://127.0.0.1:4318/v1/traces"),
+            ({"ENDPOINT": "http://c:9"}, None, "http://c:9/v1/traces"),
+            ({"ENDPOINT": "http://c:9/otlp/"}, None, "http://c:9/otlp/v1/traces"),
             (
-                {
-                    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9",
-                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d:8/in",
-                },
+                {"ENDPOINT": "http://c:9", "TRACES_ENDPOINT": "http://d:8/in"},
+                None,
                 "http://d:8/in",
             ),
+            *(
+                ({"TRACES_ENDPOINT": "http://d:8/in"}, f"http://c:9{path}", "http://c:9/v1/traces")
+                for path in ("", "/", "/v1/traces")
+            ),
+            ({"PROTOCOL": "grpc"}, None, "http://127.0.0.1:4317"),
+            (
+                {"PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"},
+                "http://c",
+                "http://c/v1/traces",
+            ),
+            ({"PROTOCOL": "grpc", "ENDPOINT": "c:9"}, None, "https://c:9"),
+            ({"PROTOCOL": "grpc", "TRACES_ENDPOINT": "http://c:9"}, None, "http://c:9"),
         ],
     )
     def test_the_endpoint_follows_otlp(
-        self, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], endpoint: str
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+        argument: str | None,
+        endpoint: str,
     ) -> None:
-        """The general address is a base, the one for traces is complete and wins."""
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        assert mast_trace.instrument(frameworks=[]).endpoint == endpoint
+        """The general address is a base, the one for traces is complete and wins, and an argument may be either.
 
-    @pytest.mark.parametrize("given", ["http://c:9", "http://c:9/", "http://c:9/v1/traces"])
-    def test_an_argument_wins_and_may_be_complete(
-        self, monkeypatch: pytest.MonkeyPatch, given: str
+        One for gRPC has no path, and is a secure one if it has no scheme.
+        """
+        for name, value in variables.items():
+            monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_{name}", value)
+        assert SDKSettings.resolve(endpoint=argument).endpoint.value == endpoint
+
+    @pytest.mark.parametrize(
+        ("name", "general", "of_traces", "read"),
+        [
+            ("HEADERS", "z=9", "a=1,B=x%20y", {"a": "1", "b": "x y"}),
+            ("TIMEOUT", "9", "0.5", 0.5),
+            ("COMPRESSION", "none", "GZip", "gzip"),
+            ("CERTIFICATE", "/z", "/c", "/c"),
+            ("CLIENT_CERTIFICATE", "/z", "/c", "/c"),
+            ("CLIENT_KEY", "/z", "/k", "/k"),
+        ],
+    )
+    def test_the_variable_for_traces_wins(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, general: str, of_traces: str, read: Any
     ) -> None:
-        """Both spellings of the address lead to the same place."""
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://d:8/in")
-        report = mast_trace.instrument(frameworks=[], endpoint=given)
-        assert report.endpoint == "http://c:9/v1/traces"
+        """The general one counts where it is not set."""
+        for variable, value in ((name, general), (f"TRACES_{name}", of_traces)):
+            monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_{variable}", value)
+            found = getattr(SDKSettings.resolve(), name.lower())
+            assert found.origin == f"OTEL_EXPORTER_OTLP_{variable}"
+        assert found.value == read
+        assert SDKSettings.resolve(headers={"c": "3"}).headers.value == {"c": "3"}
 
     def test_the_service_is_named_after_the_variable_or_the_program(
         self, monkeypatch: pytest.MonkeyPatch
@@ -398,7 +432,10 @@ class TestEnvironment:
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "http/protobuf"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "scheme://"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:port", "scheme://user"),
-            ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "seconds"),
+            *(
+                ("OTEL_EXPORTER_OTLP_TIMEOUT", value, "seconds")
+                for value in ("soon", "0", "-1", "nan", "inf")
+            ),
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "rar", "gzip"),
             ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "nope", "no_content"),
         ],
@@ -424,32 +461,23 @@ class TestEnvironment:
             mast_trace.instrument(frameworks=[])
 
     @pytest.mark.parametrize(
-        ("value", "captured"),
+        ("values", "captured"),
         [
-            ("true", True),
-            ("SPAN_ONLY", True),
-            ("SPAN_AND_EVENT", True),
-            ("full", True),
-            ("false", False),
-            ("NO_CONTENT", False),
-            ("EVENT_ONLY", False),
+            ("true 1 SPAN_ONLY SPAN_AND_EVENT", True),
+            ("full FULL", "full"),
+            ("false 0 NO_CONTENT EVENT_ONLY", False),
         ],
     )
     def test_content_follows_the_genai_variable(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        provider: TracerProvider,
-        memory: InMemorySpanExporter,
-        value: str,
-        captured: bool,
+        self, monkeypatch: pytest.MonkeyPatch, values: str, captured: Capture
     ) -> None:
-        """Old spelling and new; without content there is still its hash."""
-        monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
-        mast_trace.instrument(frameworks=[], tracer_provider=provider)
-        mast_trace.message("a", "b", "the text")
-        (span,) = memory.get_finished_spans()
-        assert ("the text" in str(dict(span.attributes))) is captured
-        assert span.attributes["mast.message.content_hash"]
+        """Old spelling and new, by whatever reads it; an argument wins."""
+        for value in values.split():
+            monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
+            assert SDKSettings.resolve().content.capture == captured
+            assert content_from_environment().capture == captured
+            for argument in (True, False, "full"):
+                assert SDKSettings.resolve(capture_content=argument).content.capture == argument
 
 
 def test_finding_frameworks_imports_none() -> None:
