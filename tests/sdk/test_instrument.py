@@ -177,12 +177,21 @@ class TestDiscovery:
         assert current_session() is None
 
     def test_raises_for_a_name_that_nobody_knows(
-        self, known: Callable[..., None], provider: TracerProvider
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
     ) -> None:
-        """A typing error is answered with what there is."""
+        """A typing error is answered with what there is, and ends no session that is on."""
         known(Team)
-        with pytest.raises(ConfigurationError, match=r"'taem'.*known: team"):
-            mast_trace.instrument(frameworks=["taem"], tracer_provider=provider)
+        for _ in range(2):
+            before = current_session()
+            with pytest.raises(ConfigurationError, match=r"'taem'.*known: team"):
+                mast_trace.instrument(frameworks=["taem"], tracer_provider=provider)
+            assert current_session() is before
+            mast_trace.instrument(frameworks=[], tracer_provider=provider)
+        mast_trace.message("a", "b", "c")
+        assert names(memory) == ["send_message a"]
 
     @pytest.mark.parametrize("names", ["mast_trace_team", "flask, mast_trace_team", "*"])
     def test_the_environment_switches_frameworks_off(
@@ -298,13 +307,19 @@ class TestProviders:
         assert trace.get_tracer_provider() is before
 
     def test_one_that_is_handed_in_is_used(
-        self, provider: TracerProvider, memory: InMemorySpanExporter
+        self,
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Spans go its way, and `flush` asks it."""
+        """Spans go its way, and `flush` asks it, in milliseconds."""
         report = mast_trace.instrument(frameworks=[], tracer_provider=provider)
         mast_trace.message("a", "b", "c")
         assert names(memory) == ["send_message a"]
-        assert mast_trace.flush()
+        asked: list[int] = []
+        monkeypatch.setattr(provider, "force_flush", lambda wait: asked.append(wait) or wait > 9)
+        assert [mast_trace.flush(seconds) for seconds in (2.5, 0.001)] == [True, False]
+        assert asked == [2500, 1]
         assert report.endpoint == ""
         mast_trace.uninstrument()
         provider.get_tracer("app").start_span("still alive").end()
@@ -437,6 +452,7 @@ class TestEnvironment:
                 for value in ("soon", "0", "-1", "nan", "inf")
             ),
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "rar", "gzip"),
+            ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "1 MiB", "number of bytes"),
             ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "nope", "no_content"),
         ],
     )

@@ -8,13 +8,15 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from mast_trace.messages import Message
 from mast_trace.replay import order
 from mast_trace.replay.order import Order, ToolOrder
 from mast_trace.replay.tape import Exchange, Execution
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Callable
 
 
 def call(start: int, end: int) -> Exchange:
@@ -22,9 +24,8 @@ def call(start: int, end: int) -> Exchange:
     return Exchange("a", (("user", "the same"),), Message(str(end)), start=start, end=end)
 
 
-def released(calls: list[Exchange], asked: list[Exchange]) -> list[int]:
+def in_threads(line: Order, asked: list[Exchange]) -> list[int]:
     """Return the ends of calls in the order of their release by threads that start as ``asked``."""
-    line = Order(calls)
     done: list[int] = []
 
     def wait(each: Exchange) -> None:
@@ -37,29 +38,6 @@ def released(calls: list[Exchange], asked: list[Exchange]) -> list[int]:
     for thread in threads:
         thread.join()
     return done
-
-
-def test_overlapping_calls_keep_their_order() -> None:
-    """The last to be asked is the first to be released, as it was when recorded."""
-    calls = [call(1, 10), call(2, 20), call(3, 30), call(4, 40)]
-    assert released(calls, calls[::-1]) == [10, 20, 30, 40]
-
-
-def test_tasks_keep_their_order() -> None:
-    """The order holds among tasks of asyncio as well."""
-    calls = [call(1, 10), call(2, 20), call(3, 30)]
-    line = Order(calls)
-    done: list[int] = []
-
-    async def wait(each: Exchange) -> None:
-        await line.wait_async(each)
-        done.append(each.end)
-
-    async def together() -> None:
-        await asyncio.gather(*map(wait, calls[::-1]))
-
-    asyncio.run(together())
-    assert done == [10, 20, 30]
 
 
 def in_tasks(line: Order, asked: list[Exchange]) -> list[int]:
@@ -75,6 +53,13 @@ def in_tasks(line: Order, asked: list[Exchange]) -> list[int]:
 
     asyncio.run(together())
     return done
+
+
+@pytest.mark.parametrize("way", [in_threads, in_tasks])
+def test_overlapping_calls_keep_their_order(way: Callable[..., list[int]]) -> None:
+    """The last to be asked is the first to be released, as it was when recorded."""
+    calls = [call(1, 10), call(2, 20), call(3, 30), call(4, 40)]
+    assert way(Order(calls), calls[::-1]) == [10, 20, 30, 40]
 
 
 def test_many_calls_at_once_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
