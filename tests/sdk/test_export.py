@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 from opentelemetry import context
-from receiver import receiving
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from receiver import receiving, serving_grpc
 
 import mast_trace
 from mast_trace._session import current_session
@@ -245,28 +246,18 @@ class TestBatches:
                 break
         assert receiver.bodies
 
-    def test_an_oversized_span_does_not_take_its_neighbours_down(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
+    @pytest.mark.parametrize(("bad", "size"), [("s13", 30_000), ("\ud800", 100)])
+    def test_a_bad_span_does_not_take_its_neighbours_down(
+        self, exporting: Callable[..., Exporting], receiver: Receiver, bad: str, size: int
     ) -> None:
-        """The collector refuses one span as too large: that one is lost, the rest arrive once."""
+        """One that the collector refuses as too large, or whose name is no UTF-8, is lost; the rest arrive once."""
         receiver.limit = 20_000
         export = exporting(receiver.url, delay=60)
         for index in range(30):
-            export.span(f"s{index}", size=30_000 if index == 13 else 100)
+            export.span(bad if index == 13 else f"s{index}", size=size if index == 13 else 100)
         assert not export.queue.flush(20)
         assert sorted(receiver.names) == sorted(f"s{i}" for i in range(30) if i != 13)
         assert (export.delivered().accepted, export.delivered().refused) == (29, 1)
-
-    def test_a_span_that_cannot_be_encoded_does_not_either(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
-    ) -> None:
-        """A name that is no UTF-8 breaks the encoder; its neighbours arrive."""
-        export = exporting(receiver.url, delay=60)
-        for name in ("before", "\ud800", "after"):
-            export.span(name)
-        assert not export.queue.flush(10)
-        assert receiver.names == ["before", "after"]
-        assert export.delivered().refused == 1
 
 
 class TestRetries:
@@ -398,38 +389,26 @@ def test_without_a_thread_the_end_delivers(
 
 def test_grpc_splits_what_is_too_large(exporting: Callable[..., Exporting]) -> None:
     """The promises hold over gRPC: RESOURCE_EXHAUSTED without a delay means too large."""
-    grpc = pytest.importorskip("grpc")
-    from concurrent.futures import ThreadPoolExecutor
-
-    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
-    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as stubs
-
+    pytest.importorskip("grpc")
     names: list[str] = []
     metadata: dict[str, str] = {}
 
-    class Receiving(stubs.TraceServiceServicer):
-        def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
-            metadata.update(context.invocation_metadata())
-            spans = request.resource_spans[0].scope_spans[0].spans
-            names.extend(span.name for span in spans)
-            return service.ExportTraceServiceResponse()
+    def receive(request: bytes, of: Any) -> bytes:
+        metadata.update(of.invocation_metadata())
+        sent = ExportTraceServiceRequest.FromString(request)
+        names.extend(span.name for span in sent.resource_spans[0].scope_spans[0].spans)
+        return b""
 
-    server = grpc.server(
-        ThreadPoolExecutor(1), options=[("grpc.max_receive_message_length", 20_000)]
-    )
-    stubs.add_TraceServiceServicer_to_server(Receiving(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-            environment.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer k1")
-            export = exporting(f"http://127.0.0.1:{port}", delay=60)
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        serving_grpc(receive, "TraceService", max_receive_message_length=20_000) as url,
+    ):
+        environment.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        environment.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer k1")
+        export = exporting(url, delay=60)
         for index in range(10):
             export.span(f"s{index}", size=30_000 if index == 4 else 1_000)
         assert not export.queue.flush(20)
-    finally:
-        server.stop(None)
     assert sorted(names) == sorted(f"s{index}" for index in range(10) if index != 4)
     assert export.delivered().refused == 1
     assert metadata["authorization"] == "Bearer k1"
@@ -438,8 +417,6 @@ def test_grpc_splits_what_is_too_large(exporting: Callable[..., Exporting]) -> N
 def test_statuses_of_grpc_have_their_fates() -> None:
     """Those that OTLP calls retryable come again; a delay asks for it, whatever the status and wherever it stands."""
     grpc = pytest.importorskip("grpc")
-    from concurrent.futures import ThreadPoolExecutor
-
     from google.protobuf.any_pb2 import Any as Packed
     from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
     from google.rpc.status_pb2 import Status
@@ -465,26 +442,17 @@ def test_statuses_of_grpc_have_their_fates() -> None:
     ]
     answers = iter(expected)
 
-    class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined]
-        def service(self, _call: object) -> object:
-            def refuse(_request: bytes, of: Any) -> None:
-                code, metadata, *_ = next(answers)
-                of.set_trailing_metadata(tuple(metadata.items()))
-                of.abort(grpc.StatusCode[code], "so")
+    def refuse(_request: bytes, of: Any) -> bytes:
+        code, metadata, *_ = next(answers)
+        of.set_trailing_metadata(tuple(metadata.items()))
+        of.abort(grpc.StatusCode[code], "so")
+        return b""
 
-            return grpc.unary_unary_rpc_method_handler(refuse)
-
-    server = grpc.server(ThreadPoolExecutor(1), handlers=[Refusing()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with pytest.MonkeyPatch.context() as environment:
+    with pytest.MonkeyPatch.context() as environment, serving_grpc(refuse) as url:
         environment.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-        transport = open_transport(SDKSettings.resolve(endpoint=f"http://127.0.0.1:{port}"))
-    try:
+        transport = open_transport(SDKSettings.resolve(endpoint=url))
         found = [(each, transport.send(b"", 20.0)) for each in expected]
-    finally:
         transport.close()
-        server.stop(None)
     assert [(*each[:2], result.fate, result.retry_after) for each, result in found] == expected
 
 

@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import mast_trace
-from mast_trace import _frameworks
 from mast_trace._session import current_session
 from mast_trace._settings import SDKSettings
 from mast_trace.content_settings import content_from_environment
@@ -70,24 +69,6 @@ class Broken(Team):
 
     def started(self) -> None:
         raise KeyError("defect")
-
-
-class _Point:
-    def __init__(self, name: str, kind: type[Instrumentor]) -> None:
-        self.name = name
-        self.load = lambda: kind
-
-
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets which instrumentations are installed."""
-
-    def know(*kinds: type[Instrumentor]) -> None:
-        monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-        points = [_Point(kind.framework, kind) for kind in kinds]
-        monkeypatch.setattr(_frameworks, "entry_points", lambda group: points)
-
-    return know
 
 
 def names(exporter: InMemorySpanExporter) -> list[str]:

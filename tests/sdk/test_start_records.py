@@ -15,8 +15,8 @@ from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
+from receiver import serving_grpc
 
 import mast_trace
 from mast_trace import semconv
@@ -218,32 +218,15 @@ class TestEndpoint:
 
     def test_grpc_takes_records_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """By the service of that signal."""
-        grpc = pytest.importorskip("grpc")
+        pytest.importorskip("grpc")
         arrived: list[bytes] = []
-
-        class Service(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined]
-            def service(self, call: object) -> object:
-                def take(request: bytes, _context: object) -> bytes:
-                    arrived.append(request)
-                    return bytes(ExportLogsServiceResponse().SerializeToString())
-
-                if "LogsService" not in call.method:  # type: ignore[attr-defined]
-                    return None
-                return grpc.unary_unary_rpc_method_handler(take)
-
-        server = grpc.server(futures.ThreadPoolExecutor(2))
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.add_generic_rpc_handlers([Service()])
-        server.start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-        try:
-            mast_trace.instrument(frameworks=[], endpoint=f"http://127.0.0.1:{port}")
+        with serving_grpc(lambda request, _: arrived.append(request) or b"", "LogsService") as url:
+            mast_trace.instrument(frameworks=[], endpoint=url)
             with mast_trace.run("one"):
                 mast_trace.flush()
-            assert b"invoke_workflow one" in arrived[0]
-        finally:
             mast_trace.uninstrument()
-            server.stop(0)
+        assert b"invoke_workflow one" in arrived[0]
 
 
 class TestEndOfRun:
