@@ -62,15 +62,6 @@ class TestSteps:
         assert steps(captured_spans) == [("a", CANBERRA)]
         assert captured_spans.trajectory().final_answer == CANBERRA
 
-    def test_of_a_function(self, captured_spans: CapturedSpans) -> None:
-        @mast_trace.agent
-        def geographer(_question: str) -> str:
-            return CANBERRA
-
-        with mast_trace.run("quiz"):
-            geographer("Capital of Australia?")
-        assert steps(captured_spans) == [("geographer", CANBERRA)]
-
     def test_of_one_that_hands_on_the_answer_of_another(
         self, captured_spans: CapturedSpans
     ) -> None:
