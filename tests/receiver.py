@@ -6,10 +6,11 @@ import gzip
 import threading
 import zlib
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -19,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -101,7 +102,7 @@ class Receiver:
         if status != 200:
             return status, answer, b""
         self.accepted.append(ExportTraceServiceRequest.FromString(body))
-        partial = ExportTracePartialSuccess(rejected_spans=self.rejects)
+        partial = ExportTracePartialSuccess(rejected_spans=self.rejects, error_message="99% full")
         response = ExportTraceServiceResponse(partial_success=partial if self.rejects else None)
         return status, answer, response.SerializeToString()
 
@@ -141,3 +142,30 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def serving_grpc(
+    answer: Callable[[bytes, Any], bytes], service: str = "", **options: Any
+) -> Iterator[str]:
+    """Listen on loopback for calls of methods that name a service; yield the address.
+
+    Args:
+        answer: takes a request and its context, which can end the call with another status.
+        service: a part of the methods' names; other methods are unknown to the server.
+        options: of the server.
+    """
+    import grpc
+
+    class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
+        def service(self, call: Any) -> Any:
+            return grpc.unary_unary_rpc_method_handler(answer) if service in call.method else None
+
+    given = [(f"grpc.{name}", value) for name, value in options.items()]
+    server = grpc.server(ThreadPoolExecutor(2), handlers=[Handler()], options=given)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.stop(None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,8 @@ _HEAD_SHARE = 0.7
 _CUT = "characters cut by mast-trace"
 _DEPTH_LIMIT = 24
 _REMEMBERED_LENGTH = 8 * 1024
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+"""Characters that JSON spells otherwise."""
 
 Capture = Literal[True, False, "full"]
 """True: each text once. "full": every input in full as well. False: hashes and sizes only."""
@@ -103,8 +106,8 @@ def as_text(
     Args:
         value: anything.
         limit: about how many characters to collect; a string is returned uncut.
-        clean: applied to each string inside before it is cut, because a redactor cannot recognise a
-            secret of which only a part is left.
+        clean: applied to each string inside that is cut, or that JSON spells otherwise: a redactor
+            cannot recognise a secret of which only a part is left, or whose quotes are escaped.
         on_cut: called if the text is not the whole value.
     """
     if type(value) is str:
@@ -176,7 +179,8 @@ class _Capped:
                 self.is_cut = True
                 copied["..."] = f"{len(value) - len(copied)} more keys cut"
                 break
-            copied[key if type(key) is str else self._text(shown(key))] = self.copy(item, depth + 1)
+            name = self._cleaned(key) if type(key) is str else self._text(shown(key))
+            copied[name] = self.copy(item, depth + 1)
         return copied
 
     def _items(self, value: Any, depth: int) -> list[Any]:
@@ -190,13 +194,20 @@ class _Capped:
         return copied
 
     def _text(self, text: str) -> str:
-        if len(text) > self._left:
-            text = self._clean(text) if self._clean else text
+        too_long = len(text) > self._left
+        text = self._cleaned(text, always=too_long)
+        if too_long:
             kept = truncate(text, max(self._left, 256))
             self.is_cut = self.is_cut or is_cut(kept, text)
             text = kept
         self._left -= len(text)
         return text
+
+    def _cleaned(self, text: str, *, always: bool = False) -> str:
+        """Return a string as it is; redacted, if the whole text will not hold it as it is."""
+        if self._clean is None or not (always or _ESCAPED.search(text)):
+            return text
+        return self._clean(text)
 
 
 @dataclass(frozen=True)
@@ -219,6 +230,11 @@ class ContentPolicy:
         """True if inputs are written out in full on every span."""
         return self.capture == "full"
 
+    @property
+    def cleaner(self) -> Callable[[str], str] | None:
+        """The function that redacts, for `as_text`; None where nothing is redacted."""
+        return None if self.redact is None else self.clean
+
     def clean(self, text: str) -> str:
         """Return ``text`` redacted, before truncation."""
         if self.redact is None or not text:
@@ -231,9 +247,7 @@ class ContentPolicy:
 
     def text(self, value: Any) -> str:
         """Return any value as redacted text, before truncation."""
-        if self.redact is None:
-            return as_text(value, self.limit)
-        return self.clean(as_text(value, self.limit, self.clean))
+        return self.clean(as_text(value, self.limit, self.cleaner))
 
     def render(self, value: Any) -> str | None:
         """Return the attribute for a tool's arguments or result, or None when not captured."""

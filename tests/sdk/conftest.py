@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from receiver import Receiver, receiving
 
 import mast_trace
+from mast_trace import _frameworks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from mast_trace_instrumentations.base import Instrumentor
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +33,23 @@ def receiver() -> Iterator[Receiver]:
     """A receiver on a free port."""
     with receiving() as open_receiver:
         yield open_receiver
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets which instrumentations are installed; none at first."""
+
+    class Point:
+        def __init__(self, kind: type[Instrumentor]) -> None:
+            self.name = kind.framework
+            self.load = lambda: kind
+
+    def know(*kinds: type[Instrumentor]) -> None:
+        monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+        monkeypatch.setattr(_frameworks, "entry_points", lambda group: [*map(Point, kinds)])
+
+    know()
+    return know
 
 
 @pytest.fixture

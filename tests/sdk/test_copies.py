@@ -24,6 +24,8 @@ def ours(operation: str, **more: Any) -> dict[str, Any]:
     return {semconv.OPERATION_NAME: operation, **OURS, **more}
 
 
+KIND = "openinference.span.kind"
+OPERATION = semconv.OPERATION_NAME
 AGENT = {semconv.AGENT_NAME: "writer"}
 TOOL = {semconv.TOOL_NAME: "look_up"}
 TOKENS = {semconv.INPUT_TOKENS: 7}
@@ -34,9 +36,9 @@ def test_a_copy_inside_of_ours() -> None:
         ("root", "", ours("invoke_workflow")),
         ("turn", "root", ours("invoke_agent", **AGENT)),
         ("call", "turn", ours("chat", **TOKENS)),
-        ("theirs", "call", {"openinference.span.kind": "LLM", "llm.token_count.prompt": 7}),
+        ("theirs", "call", {KIND: "LLM", "llm.token_count.prompt": 7}),
         ("tool", "turn", ours("execute_tool", **TOOL)),
-        ("their tool", "tool", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("their tool", "tool", {KIND: "TOOL", "tool.name": "look_up"}),
     )
     assert run.input_tokens == 7
     assert [step.span_id for step in run.steps if step.kind.value == "tool"] == ["tool"]
@@ -45,7 +47,7 @@ def test_a_copy_inside_of_ours() -> None:
 def test_a_copy_around_ours_leaves_what_is_below_in_place() -> None:
     run = trace(
         ("root", "", ours("invoke_workflow")),
-        ("their turn", "root", {"openinference.span.kind": "AGENT", "graph.node.id": "writer"}),
+        ("their turn", "root", {KIND: "AGENT", "graph.node.id": "writer"}),
         ("turn", "their turn", ours("invoke_agent", **AGENT)),
         ("tool", "turn", ours("execute_tool", **TOOL)),
     )
@@ -55,7 +57,7 @@ def test_a_copy_around_ours_leaves_what_is_below_in_place() -> None:
 
 def test_a_run_that_they_take_for_a_turn() -> None:
     run = trace(
-        ("user", "", {"openinference.span.kind": "AGENT", "graph.node.id": "user"}),
+        ("user", "", {KIND: "AGENT", "graph.node.id": "user"}),
         ("root", "user", ours("invoke_workflow")),
         ("turn", "root", ours("invoke_agent", **AGENT)),
     )
@@ -77,16 +79,16 @@ def test_copies_that_lie_in_each_other_end() -> None:
     """A sender may name any parent; the search for one that is kept does not go round."""
     run = trace(
         ("tool", "theirs", ours("execute_tool", **TOOL)),
-        ("theirs", "other", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
-        ("other", "theirs", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("theirs", "other", {KIND: "TOOL", "tool.name": "look_up"}),
+        ("other", "theirs", {KIND: "TOOL", "tool.name": "look_up"}),
     )
     assert [(step.span_id, step.parent_span_id) for step in run.steps] == [("tool", "")]
 
 
 def test_a_trace_of_theirs_alone_is_read_whole() -> None:
     run = trace(
-        ("tool", "", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
-        ("inner", "tool", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("tool", "", {KIND: "TOOL", "tool.name": "look_up"}),
+        ("inner", "tool", {KIND: "TOOL", "tool.name": "look_up"}),
     )
     assert len(run.steps) == 2
 
@@ -108,16 +110,10 @@ def beside(*rows: tuple[str, str, int, int, dict[str, Any]]) -> Trajectory:
 def test_a_tree_of_theirs_beside_ours() -> None:
     """Handlers of callbacks have a tree of their own, a little earlier or later than ours."""
     run = beside(
-        (
-            "graph",
-            "root",
-            2,
-            998,
-            {"gen_ai.operation.name": "invoke_agent", semconv.AGENT_NAME: "team"},
-        ),
-        ("node", "graph", 5, 905, {"openinference.span.kind": "AGENT"}),
-        ("llm", "node", 95, 295, {"openinference.span.kind": "LLM", "llm.token_count.prompt": 7}),
-        ("used", "node", 410, 505, {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("graph", "root", 2, 998, {OPERATION: "invoke_agent", semconv.AGENT_NAME: "team"}),
+        ("node", "graph", 5, 905, {KIND: "AGENT"}),
+        ("llm", "node", 95, 295, {KIND: "LLM", "llm.token_count.prompt": 7}),
+        ("used", "node", 410, 505, {KIND: "TOOL", "tool.name": "look_up"}),
     )
     assert [i.span_id for i in run.invocations] == ["turn", "call"]
     assert [step.span_id for step in run.steps if step.kind.value == "tool"] == ["tool"]
@@ -127,21 +123,9 @@ def test_a_tree_of_theirs_beside_ours() -> None:
 def test_what_only_they_saw_is_kept() -> None:
     """At another time, of another size or name: other work, which ours does not know."""
     run = beside(
-        (
-            "later",
-            "root",
-            600,
-            800,
-            {"openinference.span.kind": "LLM", "llm.token_count.prompt": 7},
-        ),
-        (
-            "other",
-            "root",
-            120,
-            280,
-            {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9},
-        ),
-        ("named", "root", 410, 490, {"openinference.span.kind": "TOOL", "tool.name": "search"}),
+        ("later", "root", 600, 800, {KIND: "LLM", "llm.token_count.prompt": 7}),
+        ("other", "root", 120, 280, {KIND: "LLM", "llm.token_count.prompt": 9}),
+        ("named", "root", 410, 490, {KIND: "TOOL", "tool.name": "search"}),
     )
     assert {"later", "other"} < {i.span_id for i in run.invocations}
     assert run.input_tokens == 7 + 7 + 9
@@ -151,8 +135,8 @@ def test_what_only_they_saw_is_kept() -> None:
 def test_what_comes_right_after_ours_is_no_copy() -> None:
     """With a coarse clock, one work ends in the same moment in which the next begins."""
     run = beside(
-        ("next", "root", 300, 380, {"openinference.span.kind": "LLM"}),
-        ("then", "root", 500, 600, {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("next", "root", 300, 380, {KIND: "LLM"}),
+        ("then", "root", 500, 600, {KIND: "TOOL", "tool.name": "look_up"}),
     )
     assert "next" in {i.span_id for i in run.invocations}
     assert "then" in {s.span_id for s in run.steps}

@@ -6,15 +6,15 @@ import logging
 import ssl
 import subprocess
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
+from receiver import serving_grpc
 
 import mast_trace
-from mast_trace import _frameworks, doctor
+from mast_trace import doctor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +27,7 @@ HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
 
 
-@pytest.fixture(autouse=True)
-def no_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_frameworks, "entry_points", lambda group: [])
+pytestmark = pytest.mark.usefixtures("known")  # no frameworks
 
 
 def told(endpoint: str) -> str:
@@ -53,24 +51,12 @@ STATUSES = [
     (502, {}, "HTTP 502", "its log"),
     (200, {"Content-Type": "text/html; charset=utf-8"}, "web page", ENDPOINT),
 ]
-IDS = [str(status) for status, *_ in STATUSES]
 
 
-@pytest.mark.parametrize(("status", "headers", "reason", "advice"), STATUSES, ids=IDS)
-def test_of_an_answer_by_doctor(
-    receiver: Receiver, status: int, headers: dict[str, str], reason: str, advice: str
-) -> None:
-    """The status, the address and the next step; no secret of a redirect."""
-    receiver.answers.append((status, headers))
-    problem = told(receiver.url)
-    assert receiver.url in problem
-    assert reason in problem
-    assert advice in problem
-    assert "hunter2" not in problem
-
-
-@pytest.mark.parametrize(("status", "headers", "reason", "advice"), STATUSES, ids=IDS)
-def test_of_an_answer_in_the_log(
+@pytest.mark.parametrize(
+    ("status", "headers", "reason", "advice"), STATUSES, ids=[str(each[0]) for each in STATUSES]
+)
+def test_of_an_answer(
     receiver: Receiver,
     caplog: pytest.LogCaptureFixture,
     status: int,
@@ -78,18 +64,19 @@ def test_of_an_answer_in_the_log(
     reason: str,
     advice: str,
 ) -> None:
-    """One line for many requests."""
+    """The status, the address and the next step, by `doctor` and in one line of the log; no secret of a redirect."""
     receiver.answers.extend([(status, {**headers, "Retry-After": "9"})] * 50)
+    problem = told(receiver.url)
+    caplog.clear()
     mast_trace.instrument(frameworks=[], endpoint=receiver.url)
     with caplog.at_level(logging.WARNING, "mast_trace"):
         for _ in range(3):
             mast_trace.message("a", "b", "c")
             mast_trace.flush(0.4)
     (line,) = caplog.messages
-    assert receiver.url in line
-    assert reason in line
-    assert advice in line
-    assert "hunter2" not in line
+    for text in (problem, line):
+        assert all(part in text for part in (receiver.url, reason, advice))
+        assert "hunter2" not in text
 
 
 def test_a_wrong_address_is_not_told_as_a_number_of_spans(
@@ -109,19 +96,6 @@ def test_a_wrong_address_is_not_told_as_a_number_of_spans(
     assert found.delivered is not None
     assert (found.delivered.refused, found.delivered.error) == (600, "HTTP 404 Not Found")
     assert "HTTP 404 Not Found" in found.problems[0]
-
-
-@contextmanager
-def grpc_server() -> Iterator[str]:
-    """The place of a gRPC server that receives no traces."""
-    grpc = pytest.importorskip("grpc")
-    server = grpc.server(ThreadPoolExecutor(1))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.stop(None)
 
 
 class _Silent(BaseHTTPRequestHandler):
@@ -154,49 +128,49 @@ def tls_server(folder: Path) -> Iterator[str]:
         server.server_close()
 
 
+CONNECTIONS = {
+    "nobody": ("http", "`mast-trace up`"),
+    "no such host": ("http", "No host has this name"),
+    "plain over tls": ("https", "begin with http://"),
+    "plain over grpc": ("grpc", f"{PROTOCOL}=http/protobuf"),
+    "grpc over http": ("http", f"{PROTOCOL}=grpc"),
+    "another service": ("grpc", "receives no OTLP traces"),
+    "tls over http": ("http", "begin with https://"),
+    "own authority": ("https", "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+}
+
+
 class TestConnections:
     """Connections to an address with no server, or with one of another protocol."""
 
-    def test_to_nobody(self, closed_port: int) -> None:
-        """The commonest problem of all."""
-        assert "`mast-trace up`" in told(f"http://127.0.0.1:{closed_port}")
-
-    def test_to_a_host_that_there_is_not(self) -> None:
-        """A name that nobody has."""
-        assert "No host has this name" in told("http://no-such-host.invalid:4318")
-
-    def test_over_http_to_grpc(self) -> None:
-        """The two ports of a collector are mixed up easily."""
-        with grpc_server() as place:
-            problem = told(f"http://{place}")
-        assert f"{PROTOCOL}=grpc" in problem
-        assert problem.isprintable()
-
-    def test_over_grpc_to_http(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-        """OTLP over gRPC sent to a port for HTTP."""
+    @pytest.mark.parametrize("to", CONNECTIONS)
+    def test_to_a_place_that_takes_none(
+        self,
+        receiver: Receiver,
+        closed_port: int,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        to: str,
+    ) -> None:
+        """The next step is told in words that can be read."""
         pytest.importorskip("grpc")
-        monkeypatch.setenv(PROTOCOL, "grpc")
-        assert f"{PROTOCOL}=http/protobuf" in told(receiver.url)
-
-    def test_over_grpc_to_another_service(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A server that speaks gRPC about other things."""
-        monkeypatch.setenv(PROTOCOL, "grpc")
-        with grpc_server() as place:
-            assert "receives no OTLP traces" in told(f"http://{place}")
-
-    def test_over_tls_to_a_server_without(self, receiver: Receiver) -> None:
-        """https:// where http:// is meant."""
-        assert "begin with http://" in told(receiver.url.replace("http:", "https:"))
-
-    def test_without_tls_to_a_server_with(self, tmp_path: Path) -> None:
-        """http:// where https:// is meant."""
-        with tls_server(tmp_path) as place:
-            assert "begin with https://" in told(f"http://{place}")
-
-    def test_to_a_certificate_that_nobody_vouches_for(self, tmp_path: Path) -> None:
-        """An authority of one's own."""
-        with tls_server(tmp_path) as place:
-            assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in told(f"https://{place}")
+        scheme, advice = CONNECTIONS[to]
+        place = receiver.url.removeprefix("http://")
+        with ExitStack() as servers:
+            if to in {"nobody", "no such host"}:
+                place = (
+                    f"127.0.0.1:{closed_port}" if to == "nobody" else "no-such-host.invalid:4318"
+                )
+            elif to in {"grpc over http", "another service"}:
+                served = serving_grpc(lambda *_: b"", "another.Service")
+                place = servers.enter_context(served).removeprefix("http://")
+            elif to in {"tls over http", "own authority"}:
+                place = servers.enter_context(tls_server(tmp_path))
+            if scheme == "grpc":
+                monkeypatch.setenv(PROTOCOL, scheme)
+            problem = told(f"{scheme.replace('grpc', 'http')}://{place}")
+        assert advice in problem
+        assert problem.isprintable()
 
     def test_through_a_proxy_that_is_not_there(
         self, closed_port: int, monkeypatch: pytest.MonkeyPatch

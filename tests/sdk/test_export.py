@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from receiver import receiving
+import requests
+from opentelemetry import context
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from receiver import receiving, serving_grpc
 
 import mast_trace
+from mast_trace._session import current_session
 from mast_trace._settings import SDKSettings
 from mast_trace.delivery.limits import Delivered, DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
-from mast_trace.delivery.transport import open_transport
+from mast_trace.delivery.transport import Fate, open_transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,11 +31,12 @@ if TYPE_CHECKING:
 class Exporting:
     """A queue with a tracer before it."""
 
-    def __init__(self, endpoint: str, **limits: Any) -> None:
+    def __init__(self, endpoint: str, timeout: float = 10.0, **limits: Any) -> None:
         settings = SDKSettings.resolve(endpoint=endpoint)
         self.queue = SpanQueue(
             settings.endpoint.value,
             lambda: open_transport(settings),
+            timeout=timeout,
             limits=DeliveryLimits(**limits),
         )
         self.tracer: Tracer = make_provider("test", self.queue).get_tracer("test")
@@ -56,42 +62,47 @@ def exporting() -> Iterator[Callable[..., Exporting]]:
         each.queue.shutdown()
 
 
-def test_spans_arrive_with_the_service_and_the_distribution(receiver: Receiver) -> None:
-    """A collector can tell which program sent a span, and by what."""
-    mast_trace.instrument(frameworks=[], endpoint=receiver.url, service_name="shop")
-    with mast_trace.run("refund"):
-        mast_trace.message("planner", "coder", "Begin.")
-    assert mast_trace.flush()
-    assert sorted(receiver.names) == ["invoke_workflow refund", "send_message planner"]
-    resource = receiver.accepted[0].resource_spans[0].resource
-    attributes = {each.key: each.value.string_value for each in resource.attributes}
-    assert attributes["service.name"] == "shop"
-    assert attributes["telemetry.distro.name"] == "mast-trace"
-
-
+@pytest.mark.parametrize(
+    ("compression", "host"), [("gzip", "localhost"), ("deflate", "127.0.0.1"), (None, "127.0.0.1")]
+)
 def test_headers_and_compression_are_sent(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver,
+    closed_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    compression: str | None,
+    host: str,
 ) -> None:
-    """A bearer key and gzip, each from where OpenTelemetry keeps it."""
+    """A bearer key and a compression, each from where OpenTelemetry keeps it.
+
+    No proxy of the environment is used for this machine, and no instrumentation of the HTTP client is on.
+    """
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20k1,x-team=a")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
-    mast_trace.instrument(frameworks=[], endpoint=receiver.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", compression or "")
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    keys = (context._SUPPRESS_INSTRUMENTATION_KEY, context._SUPPRESS_HTTP_INSTRUMENTATION_KEY)
+    suppressed: list[Any] = []
+    send = requests.Session.send
+
+    def sending(*args: Any, **options: Any) -> Any:
+        suppressed.extend(context.get_value(key) for key in keys)
+        return send(*args, **options)
+
+    monkeypatch.setattr(requests.Session, "send", sending)
+    mast_trace.instrument(
+        frameworks=[], endpoint=receiver.url.replace("127.0.0.1", host), service_name="shop"
+    )
     mast_trace.message("a", "b", "hello")
     assert mast_trace.flush()
     sent = receiver.headers[0]
     assert (sent["authorization"], sent["x-team"]) == ("Bearer k1", "a")
-    assert sent["content-encoding"] == "gzip"
+    assert sent.get("content-encoding") == compression
     assert receiver.names == ["send_message a"]
-
-
-def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
-    receiver: Receiver, closed_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The default collector is on loopback, which no proxy reaches."""
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port}")
-    mast_trace.instrument(frameworks=[], endpoint=receiver.url)
-    mast_trace.message("a", "b", "hello")
-    assert mast_trace.flush()
+    resource = receiver.accepted[0].resource_spans[0].resource
+    found = {each.key: each.value.string_value for each in resource.attributes}
+    assert (found["service.name"], found["telemetry.distro.name"]) == ("shop", "mast-trace")
+    assert suppressed == [True, True]
 
 
 class TestFlush:
@@ -103,79 +114,104 @@ class TestFlush:
         mast_trace.instrument(frameworks=[], endpoint=f"http://127.0.0.1:{closed_port}")
         assert mast_trace.flush(0.0)
 
+    @pytest.mark.parametrize("status", [401, 302])
     def test_is_false_when_the_collector_refuses(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
+        self, exporting: Callable[..., Exporting], receiver: Receiver, status: int
     ) -> None:
-        """A wrong key is not retried, is counted, and is false once."""
-        receiver.answers.append((401, {}))
+        """A wrong key, or a login page behind a redirect, is not retried, is counted, and is false once."""
+        receiver.answers.append((status, {"Location": receiver.url} if status == 302 else {}))
         export = exporting(receiver.url)
         export.span("refused")
         assert not export.queue.flush(10)
         assert export.delivered().refused == 1
-        assert "401" in export.delivered().error
+        assert str(status) in export.delivered().error
         export.span("accepted")
         assert export.queue.flush(10)
         assert receiver.names == ["accepted"]
 
+    def test_is_false_when_a_header_cannot_be_written(self, receiver: Receiver) -> None:
+        """No request can be sent, and the thread that delivers lives on: also for the record of a run."""
+        headers = {"authorization": "Bearer \N{EURO SIGN}"}
+        mast_trace.instrument(frameworks=[], endpoint=receiver.url, headers=headers)
+        for _ in range(2):
+            with mast_trace.run("r"):
+                mast_trace.flush(5)
+            assert not mast_trace.flush(5)
+        session = current_session()
+        assert session is not None
+        assert session.queue is not None
+        assert session.queue.delivered().refused == 2
+
+    @pytest.mark.parametrize(("rejects", "accepted"), [(1, 1), (5, 0)])
     def test_is_false_when_the_collector_takes_only_a_part(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
+        self,
+        exporting: Callable[..., Exporting],
+        receiver: Receiver,
+        rejects: int,
+        accepted: int,
     ) -> None:
-        """OTLP's partial success is not a success."""
-        receiver.rejects = 1
+        """OTLP's partial success is not a success; at most all spans of the request are refused."""
+        receiver.rejects = rejects
         export = exporting(receiver.url)
         export.span("one")
         export.span("two")
         assert not export.queue.flush(10)
-        assert (export.delivered().accepted, export.delivered().refused) == (1, 1)
+        found = export.delivered()
+        assert (found.accepted, found.refused) == (accepted, 2 - accepted)
 
     def test_is_false_when_nobody_answers_and_loses_nothing(
-        self, exporting: Callable[..., Exporting], closed_port: int
+        self,
+        exporting: Callable[..., Exporting],
+        closed_port: int,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
-        """Spans that could not be sent wait; they arrive once when a collector has come back."""
-        export = exporting(f"http://127.0.0.1:{closed_port}")
-        export.span("early")
-        assert not export.queue.flush(0.05)
-        assert export.delivered().waiting == 1
-        with receiving(closed_port) as late:
-            assert export.queue.flush(20)
-            assert late.names == ["early"]
+        """Spans that could not be sent wait; they arrive once when a collector has come back.
 
-    def test_is_false_when_a_redirect_points_elsewhere(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
-    ) -> None:
-        """A login page behind a redirect is not a collector."""
-        receiver.answers.append((302, {"Location": receiver.url}))
-        export = exporting(receiver.url)
-        export.span("lost")
-        assert not export.queue.flush(10)
-        assert receiver.names == []
+        One line says what is wrong and what to do, however long it lasts, and no end of a run waits for it.
+        """
+        export = exporting(f"http://127.0.0.1:{closed_port}", worker_wait=60)
+        for outage, name in enumerate(("early", "again"), start=1):
+            export.span(name)
+            with caplog.at_level(logging.WARNING, "mast_trace"):
+                assert not export.queue.flush(0.8)
+            assert len(caplog.messages) == outage
+            assert f"127.0.0.1:{closed_port}" in caplog.messages[-1]
+            assert "mast-trace up" in caplog.messages[-1]
+            assert export.delivered().waiting == 1
+            end = threading.Thread(target=export.queue._sender.wait_for_delivery)
+            end.start()
+            end.join(20)
+            assert not end.is_alive()
+            with receiving(closed_port) as late:
+                assert export.queue.flush(20)
+                assert late.names == [name]
+            export.queue._sender._transport.close()  # the connection outlives the server
 
 
 class TestBatches:
     """The content of one request."""
 
+    @pytest.mark.parametrize(
+        ("text", "requests"), [("x" * 9_000, 2), ("\N{ROBOT FACE}" * 9_000, 10)]
+    )
     def test_stay_below_the_limit_in_bytes(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
+        self, exporting: Callable[..., Exporting], receiver: Receiver, text: str, requests: int
     ) -> None:
-        """Each request has at most the configured size, however few spans that means."""
-        export = exporting(receiver.url, request_bytes=50_000, delay=60)
-        for index in range(40):
-            export.span(f"s{index}", size=9_000)
-        assert export.queue.flush(10)
-        assert sorted(receiver.names) == sorted(f"s{index}" for index in range(40))
-        assert max(map(len, receiver.bodies)) <= 50_000
-        assert len(receiver.bodies) < 20
+        """In bytes and not in characters, four of which make a batch larger than it looks.
 
-    def test_count_bytes_and_not_characters(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
-    ) -> None:
-        """Four bytes a character make a batch larger than it looks; it is split."""
-        export = exporting(receiver.url, request_bytes=50_000, delay=60)
-        for index in range(8):
-            export.span(f"s{index}", more="\N{ROBOT FACE}" * 9_000)
+        A span beyond the limits of request and queue has a request of its own.
+        """
+        export = exporting(receiver.url, request_bytes=50_000, queue_bytes=100_000, delay=60)
+        names = [f"s{index}" for index in range(10)]
+        for name in names:
+            export.span(name, more=text)
         assert export.queue.flush(10)
-        assert len(receiver.names) == 8
         assert max(map(len, receiver.bodies)) <= 50_000
+        assert len(receiver.bodies) == requests
+        export.span("large", more=text * 12)
+        assert export.queue.flush(10)
+        assert receiver.names == [*names, "large"]
+        assert export.delivered() == Delivered(accepted=11)
 
     def test_leave_without_waiting_once_they_are_full(
         self, exporting: Callable[..., Exporting], receiver: Receiver
@@ -189,54 +225,71 @@ class TestBatches:
         assert export.queue.flush(10)
         assert receiver.names == ["s0", "s1", "s2", "s3"]
 
-    def test_an_oversized_span_does_not_take_its_neighbours_down(
+    def test_do_not_wait_for_what_comes_later(
         self, exporting: Callable[..., Exporting], receiver: Receiver
     ) -> None:
-        """The collector refuses one span as too large: that one is lost, the rest arrive once."""
+        """Spans that follow each other faster than the delay do not keep the first from leaving."""
+        export = exporting(receiver.url, delay=0.3)
+        for _ in range(200):
+            export.span("s")
+            if receiver.arrived.acquire(timeout=0.05):
+                break
+        assert receiver.bodies
+
+    @pytest.mark.parametrize(("bad", "size"), [("s13", 30_000), ("\ud800", 100)])
+    def test_a_bad_span_does_not_take_its_neighbours_down(
+        self, exporting: Callable[..., Exporting], receiver: Receiver, bad: str, size: int
+    ) -> None:
+        """One that the collector refuses as too large, or whose name is no UTF-8, is lost; the rest arrive once."""
         receiver.limit = 20_000
         export = exporting(receiver.url, delay=60)
         for index in range(30):
-            export.span(f"s{index}", size=30_000 if index == 13 else 100)
+            export.span(bad if index == 13 else f"s{index}", size=size if index == 13 else 100)
         assert not export.queue.flush(20)
         assert sorted(receiver.names) == sorted(f"s{i}" for i in range(30) if i != 13)
         assert (export.delivered().accepted, export.delivered().refused) == (29, 1)
-
-    def test_a_span_that_cannot_be_encoded_does_not_either(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
-    ) -> None:
-        """A name that is no UTF-8 breaks the encoder; its neighbours arrive."""
-        export = exporting(receiver.url, delay=60)
-        for name in ("before", "\ud800", "after"):
-            export.span(name)
-        assert not export.queue.flush(10)
-        assert receiver.names == ["before", "after"]
-        assert export.delivered().refused == 1
 
 
 class TestRetries:
     """Retries, and their end."""
 
-    @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+    @pytest.mark.parametrize(
+        ("status", "retry_after", "times"),
+        [
+            *((status, "0", 3) for status in (408, 429, 502, 503, 504)),
+            (503, "soon", 1),
+            (503, "Fri, 31 Feb 1999 07:07:07 GMT", 1),
+        ],
+    )
     def test_until_the_collector_recovers(
-        self, exporting: Callable[..., Exporting], receiver: Receiver, status: int
+        self,
+        exporting: Callable[..., Exporting],
+        receiver: Receiver,
+        status: int,
+        retry_after: str,
+        times: int,
     ) -> None:
-        """A request that may succeed later is sent again and arrives once."""
-        receiver.answers.extend([(status, {"Retry-After": "0"})] * 3)
+        """A request that may succeed later is sent again and arrives once; a header that is no time counts as none."""
+        receiver.answers.extend([(status, {"Retry-After": retry_after})] * times)
         export = exporting(receiver.url)
         export.span("patient")
         assert export.queue.flush(20)
         assert receiver.names == ["patient"]
-        assert receiver.statuses == [status, status, status, 200]
+        assert receiver.statuses == [*[status] * times, 200]
 
-    @pytest.mark.parametrize("retry_after", ["soon", "Fri, 31 Feb 1999 07:07:07 GMT"])
-    def test_survive_a_retry_after_that_is_no_time(
-        self, exporting: Callable[..., Exporting], receiver: Receiver, retry_after: str
+    def test_after_an_answer_that_does_not_come(
+        self, exporting: Callable[..., Exporting], receiver: Receiver
     ) -> None:
-        """A header that cannot be read counts as none."""
-        receiver.answers.append((503, {"Retry-After": retry_after}))
-        export = exporting(receiver.url)
+        """A collector that hangs may recover as well; the span counts once."""
+        receiver.held = threading.Event()
+        export = exporting(receiver.url, timeout=0.2)
         export.span("patient")
+        assert not export.queue.flush(0.3)
+        for _ in range(2):
+            assert receiver.arrived.acquire(timeout=30)
+        receiver.held.set()
         assert export.queue.flush(20)
+        assert export.delivered().accepted == 1
 
     def test_end_after_a_while(
         self, exporting: Callable[..., Exporting], receiver: Receiver
@@ -249,41 +302,42 @@ class TestRetries:
         assert export.delivered().undelivered == 1
         assert receiver.statuses == [503]
 
-    def test_are_announced_once(
-        self,
-        exporting: Callable[..., Exporting],
-        closed_port: int,
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        """One line says what is wrong and what to do, however long it lasts."""
-        export = exporting(f"http://127.0.0.1:{closed_port}")
-        export.span("waiting")
-        with caplog.at_level(logging.WARNING, "mast_trace"):
-            assert not export.queue.flush(1.2)
-        assert len(caplog.messages) == 1
-        assert f"127.0.0.1:{closed_port}" in caplog.text
-        assert "mast-trace up" in caplog.text
-
 
 class TestFullQueue:
     """Spans that come faster than they leave."""
 
+    @pytest.mark.parametrize(
+        ("limit", "attributes"),
+        [
+            ({"queue_spans": 5}, {}),
+            ({"queue_bytes": 55_000}, {"size": 10_000}),
+            ({"queue_bytes": 55_000}, {"ids": ["x" * 1000] * 10}),
+        ],
+        ids=["spans", "bytes", "bytes of lists"],
+    )
     def test_drops_and_counts(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
+        self,
+        exporting: Callable[..., Exporting],
+        receiver: Receiver,
+        limit: dict[str, int],
+        attributes: dict[str, Any],
     ) -> None:
-        """While the collector hangs, the program goes on and new spans are dropped."""
+        """While the collector hangs, the program goes on and new spans are dropped; so are those after the end."""
         receiver.held = threading.Event()
-        export = exporting(receiver.url, queue_spans=5, request_spans=1)
-        export.span("in flight")
+        export = exporting(receiver.url, request_spans=1, **limit)
+        export.span("in flight", **attributes)
         assert receiver.arrived.acquire(timeout=30)
         for index in range(8):
-            export.span(f"s{index}")
+            export.span(f"s{index}", **attributes)
         assert export.delivered().dropped == 3
         receiver.held.set()
         assert not export.queue.flush(20)
         assert receiver.names == ["in flight", "s0", "s1", "s2", "s3", "s4"]
-        export.span("later")
+        export.span("later", **attributes)
         assert export.queue.flush(20)
+        export.queue.shutdown()
+        export.span("too late")
+        assert (export.delivered().accepted, export.delivered().dropped) == (7, 4)
 
     def test_takes_attributes_of_any_kind(
         self, exporting: Callable[..., Exporting], receiver: Receiver
@@ -300,57 +354,96 @@ class TestFullQueue:
         assert export.queue.flush(20)
         assert receiver.names == ["lists"]
 
-    def test_is_full_by_bytes_too(
-        self, exporting: Callable[..., Exporting], receiver: Receiver
-    ) -> None:
-        """Few large spans fill it as many small ones do."""
-        receiver.held = threading.Event()
-        export = exporting(receiver.url, queue_bytes=25_000, request_spans=1)
-        export.span("in flight")
-        assert receiver.arrived.acquire(timeout=30)
-        for index in range(4):
-            export.span(f"s{index}", size=10_000)
-        assert export.delivered().dropped == 2
-        receiver.held.set()
+
+def test_without_a_thread_the_end_delivers(
+    exporting: Callable[..., Exporting], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interpreter that shuts down starts no thread. Spans do not wait for the record of a run."""
+    start = threading.Thread.start
+
+    def starting(thread: threading.Thread) -> None:
+        if thread.name == "mast-trace-export":
+            raise RuntimeError("can't start new thread at interpreter shutdown")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    receiver.logs_held = threading.Event()
+    export = exporting(receiver.url, exit=0.5)
+    export.queue.run_started(export.tracer.start_span("root"))  # type: ignore[arg-type]
+    export.span("last")
+    export.queue.shutdown()
+    receiver.logs_held.set()
+    assert export.delivered() == Delivered(accepted=1)
+    assert receiver.names == ["last"]
 
 
 def test_grpc_splits_what_is_too_large(exporting: Callable[..., Exporting]) -> None:
     """The promises hold over gRPC: RESOURCE_EXHAUSTED without a delay means too large."""
-    grpc = pytest.importorskip("grpc")
-    from concurrent.futures import ThreadPoolExecutor
-
-    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
-    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as stubs
-
+    pytest.importorskip("grpc")
     names: list[str] = []
     metadata: dict[str, str] = {}
 
-    class Receiving(stubs.TraceServiceServicer):
-        def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
-            metadata.update(context.invocation_metadata())
-            spans = request.resource_spans[0].scope_spans[0].spans
-            names.extend(span.name for span in spans)
-            return service.ExportTraceServiceResponse()
+    def receive(request: bytes, of: Any) -> bytes:
+        metadata.update(of.invocation_metadata())
+        sent = ExportTraceServiceRequest.FromString(request)
+        names.extend(span.name for span in sent.resource_spans[0].scope_spans[0].spans)
+        return b""
 
-    server = grpc.server(
-        ThreadPoolExecutor(1), options=[("grpc.max_receive_message_length", 20_000)]
-    )
-    stubs.add_TraceServiceServicer_to_server(Receiving(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-            environment.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer k1")
-            export = exporting(f"http://127.0.0.1:{port}", delay=60)
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        serving_grpc(receive, "TraceService", max_receive_message_length=20_000) as url,
+    ):
+        environment.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        environment.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer k1")
+        export = exporting(url, delay=60)
         for index in range(10):
             export.span(f"s{index}", size=30_000 if index == 4 else 1_000)
         assert not export.queue.flush(20)
-    finally:
-        server.stop(None)
     assert sorted(names) == sorted(f"s{index}" for index in range(10) if index != 4)
     assert export.delivered().refused == 1
     assert metadata["authorization"] == "Bearer k1"
+
+
+def test_statuses_of_grpc_have_their_fates() -> None:
+    """Those that OTLP calls retryable come again; a delay asks for it, whatever the status and wherever it stands."""
+    grpc = pytest.importorskip("grpc")
+    from google.protobuf.any_pb2 import Any as Packed
+    from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+    from google.rpc.status_pb2 import Status
+
+    delay = RetryInfo()
+    delay.retry_delay.FromTimedelta(timedelta(seconds=1.5))
+    details = Status(details=[Packed(), Packed()])
+    details.details[0].Pack(ErrorInfo())
+    details.details[1].Pack(delay)
+    without = Status(details=details.details[:1])
+    alone, among = "google.rpc.retryinfo-bin", "grpc-status-details-bin"
+    later = "CANCELLED DEADLINE_EXCEEDED ABORTED OUT_OF_RANGE DATA_LOSS"
+    expected = [
+        *((code, {}, Fate.LATER, None) for code in later.split()),
+        ("UNAVAILABLE", {}, Fate.UNREACHABLE, None),
+        ("RESOURCE_EXHAUSTED", {}, Fate.UNFIT, None),
+        ("RESOURCE_EXHAUSTED", {among: without.SerializeToString()}, Fate.UNFIT, None),
+        ("INVALID_ARGUMENT", {}, Fate.UNFIT, None),
+        ("PERMISSION_DENIED", {"other": "x"}, Fate.REFUSED, None),
+        ("RESOURCE_EXHAUSTED", {alone: delay.SerializeToString()}, Fate.LATER, 1.5),
+        ("RESOURCE_EXHAUSTED", {among: details.SerializeToString()}, Fate.LATER, 1.5),
+        ("UNAVAILABLE", {among: details.SerializeToString()}, Fate.LATER, 1.5),
+    ]
+    answers = iter(expected)
+
+    def refuse(_request: bytes, of: Any) -> bytes:
+        code, metadata, *_ = next(answers)
+        of.set_trailing_metadata(tuple(metadata.items()))
+        of.abort(grpc.StatusCode[code], "so")
+        return b""
+
+    with pytest.MonkeyPatch.context() as environment, serving_grpc(refuse) as url:
+        environment.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        transport = open_transport(SDKSettings.resolve(endpoint=url))
+        found = [(each, transport.send(b"", 20.0)) for each in expected]
+        transport.close()
+    assert [(*each[:2], result.fate, result.retry_after) for each, result in found] == expected
 
 
 def test_a_cookie_is_sent_back(receiver: Receiver, exporting: Callable[..., Exporting]) -> None:

@@ -15,13 +15,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import mast_trace
-from mast_trace import _frameworks
 from mast_trace._session import current_session
+from mast_trace._settings import SDKSettings
+from mast_trace.content_settings import content_from_environment
 from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
 from mast_trace_instrumentations.base import Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mast_trace.content import Capture
 
 
 class Team(Instrumentor):
@@ -68,24 +71,6 @@ class Broken(Team):
         raise KeyError("defect")
 
 
-class _Point:
-    def __init__(self, name: str, kind: type[Instrumentor]) -> None:
-        self.name = name
-        self.load = lambda: kind
-
-
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets which instrumentations are installed."""
-
-    def know(*kinds: type[Instrumentor]) -> None:
-        monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-        points = [_Point(kind.framework, kind) for kind in kinds]
-        monkeypatch.setattr(_frameworks, "entry_points", lambda group: points)
-
-    return know
-
-
 def names(exporter: InMemorySpanExporter) -> list[str]:
     return [span.name for span in exporter.get_finished_spans()]
 
@@ -120,31 +105,21 @@ class TestDiscovery:
         assert "too_new" in str(report)
         assert "not supported" in str(report)
 
-    def test_warns_once_of_a_version_that_is_not_supported(
+    @pytest.mark.parametrize("kind", [TooNew, Broken])
+    def test_warns_once_of_one_that_is_not_recorded(
         self,
         known: Callable[..., None],
         provider: TracerProvider,
         caplog: pytest.LogCaptureFixture,
+        kind: type[Instrumentor],
     ) -> None:
-        """One line, which names the framework; the others are recorded."""
-        known(TooNew, Team)
+        """One line, which names the framework; a version or a defect keeps neither others nor the program from working."""
+        known(kind, Team)
         with caplog.at_level(logging.WARNING, "mast_trace"):
             report = mast_trace.instrument(tracer_provider=provider)
         (line,) = caplog.messages
-        assert "too_new" in line
+        assert kind.framework in line
         assert report.active == ("team",)
-
-    def test_a_defect_in_one_does_not_keep_the_others_from_working(
-        self,
-        known: Callable[..., None],
-        provider: TracerProvider,
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        """A defect in one instrumentation keeps neither the others nor the program from working."""
-        known(Broken, Team)
-        report = mast_trace.instrument(tracer_provider=provider)
-        assert report.active == ("team",)
-        assert "broken" in caplog.text
 
     @pytest.mark.parametrize(
         ("kind", "error", "says"),
@@ -173,38 +148,40 @@ class TestDiscovery:
         assert current_session() is None
 
     def test_raises_for_a_name_that_nobody_knows(
-        self, known: Callable[..., None], provider: TracerProvider
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
     ) -> None:
-        """A typing error is answered with what there is."""
+        """A typing error is answered with what there is, and ends no session that is on."""
         known(Team)
-        with pytest.raises(ConfigurationError, match=r"'taem'.*known: team"):
-            mast_trace.instrument(frameworks=["taem"], tracer_provider=provider)
+        for _ in range(2):
+            before = current_session()
+            with pytest.raises(ConfigurationError, match=r"'taem'.*known: team"):
+                mast_trace.instrument(frameworks=["taem"], tracer_provider=provider)
+            assert current_session() is before
+            mast_trace.instrument(frameworks=[], tracer_provider=provider)
+        mast_trace.message("a", "b", "c")
+        assert names(memory) == ["send_message a"]
 
-    @pytest.mark.parametrize("names", ["mast_trace_team", "flask, mast_trace_team", "*"])
+    @pytest.mark.parametrize(
+        ("names", "active"),
+        [("mast_trace_team", ()), ("flask, mast_trace_team", ()), ("*", ()), ("team", ("team",))],
+    )
     def test_the_environment_switches_frameworks_off(
         self,
         known: Callable[..., None],
         provider: TracerProvider,
         monkeypatch: pytest.MonkeyPatch,
         names: str,
+        active: tuple[str, ...],
     ) -> None:
-        """By the name under which OpenTelemetry knows our entry point."""
+        """By the name under which OpenTelemetry knows our entry point; ``team`` would be another tool's."""
         known(Team)
         monkeypatch.setenv("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", names)
         report = mast_trace.instrument(tracer_provider=provider)
-        assert report.active == ()
-        assert report.frameworks[0].status == "switched off"
-
-    def test_another_tools_name_does_not_switch_ours_off(
-        self,
-        known: Callable[..., None],
-        provider: TracerProvider,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        """OpenInference's ``crewai`` is not our ``mast_trace_crewai``."""
-        known(Team)
-        monkeypatch.setenv("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "team")
-        assert mast_trace.instrument(tracer_provider=provider).active == ("team",)
+        assert report.active == active
+        assert report.frameworks[0].status == ("on" if active else "switched off")
 
 
 class TestIdempotence:
@@ -294,13 +271,19 @@ class TestProviders:
         assert trace.get_tracer_provider() is before
 
     def test_one_that_is_handed_in_is_used(
-        self, provider: TracerProvider, memory: InMemorySpanExporter
+        self,
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Spans go its way, and `flush` asks it."""
+        """Spans go its way, and `flush` asks it, in milliseconds."""
         report = mast_trace.instrument(frameworks=[], tracer_provider=provider)
         mast_trace.message("a", "b", "c")
         assert names(memory) == ["send_message a"]
-        assert mast_trace.flush()
+        asked: list[int] = []
+        monkeypatch.setattr(provider, "force_flush", lambda wait: asked.append(wait) or wait > 9)
+        assert [mast_trace.flush(seconds) for seconds in (2.5, 0.001)] == [True, False]
+        assert asked == [2500, 1]
         assert report.endpoint == ""
         mast_trace.uninstrument()
         provider.get_tracer("app").start_span("still alive").end()
@@ -350,36 +333,66 @@ class TestEnvironment:
             mast_trace.instrument(frameworks=[])
 
     @pytest.mark.parametrize(
-        ("variables", "endpoint"),
+        ("variables", "argument", "endpoint"),
         [
-            ({}, "http://127.0.0.1:4318/v1/traces"),
-            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9"}, "http://c:9/v1/traces"),
-            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9/otlp/"}, "http://c:9/otlp/v1/traces"),
+            ({}, None, "http://127.0.0.1:4318/v1/traces"),
+            ({"ENDPOINT": "http://c:9"}, None, "http://c:9/v1/traces"),
+            ({"ENDPOINT": "http://c:9/otlp/"}, None, "http://c:9/otlp/v1/traces"),
             (
-                {
-                    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9",
-                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d:8/in",
-                },
+                {"ENDPOINT": "http://c:9", "TRACES_ENDPOINT": "http://d:8/in"},
+                None,
                 "http://d:8/in",
             ),
+            *(
+                ({"TRACES_ENDPOINT": "http://d:8/in"}, f"http://c:9{path}", "http://c:9/v1/traces")
+                for path in ("", "/", "/v1/traces")
+            ),
+            ({"PROTOCOL": "grpc"}, None, "http://127.0.0.1:4317"),
+            (
+                {"PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"},
+                "http://c",
+                "http://c/v1/traces",
+            ),
+            ({"PROTOCOL": "grpc", "ENDPOINT": "c:9"}, None, "https://c:9"),
+            ({"PROTOCOL": "grpc", "TRACES_ENDPOINT": "http://c:9"}, None, "http://c:9"),
         ],
     )
     def test_the_endpoint_follows_otlp(
-        self, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], endpoint: str
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+        argument: str | None,
+        endpoint: str,
     ) -> None:
-        """The general address is a base, the one for traces is complete and wins."""
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        assert mast_trace.instrument(frameworks=[]).endpoint == endpoint
+        """The general address is a base, the one for traces is complete and wins, and an argument may be either.
 
-    @pytest.mark.parametrize("given", ["http://c:9", "http://c:9/", "http://c:9/v1/traces"])
-    def test_an_argument_wins_and_may_be_complete(
-        self, monkeypatch: pytest.MonkeyPatch, given: str
+        One for gRPC has no path, and is a secure one if it has no scheme.
+        """
+        for name, value in variables.items():
+            monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_{name}", value)
+        assert SDKSettings.resolve(endpoint=argument).endpoint.value == endpoint
+
+    @pytest.mark.parametrize(
+        ("name", "general", "of_traces", "read"),
+        [
+            ("HEADERS", "z=9", "a=1,B=x%20y", {"a": "1", "b": "x y"}),
+            ("TIMEOUT", "9", "0.5", 0.5),
+            ("COMPRESSION", "none", "GZip", "gzip"),
+            ("CERTIFICATE", "/z", "/c", "/c"),
+            ("CLIENT_CERTIFICATE", "/z", "/c", "/c"),
+            ("CLIENT_KEY", "/z", "/k", "/k"),
+        ],
+    )
+    def test_the_variable_for_traces_wins(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, general: str, of_traces: str, read: Any
     ) -> None:
-        """Both spellings of the address lead to the same place."""
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://d:8/in")
-        report = mast_trace.instrument(frameworks=[], endpoint=given)
-        assert report.endpoint == "http://c:9/v1/traces"
+        """The general one counts where it is not set."""
+        for variable, value in ((name, general), (f"TRACES_{name}", of_traces)):
+            monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_{variable}", value)
+            found = getattr(SDKSettings.resolve(), name.lower())
+            assert found.origin == f"OTEL_EXPORTER_OTLP_{variable}"
+        assert found.value == read
+        assert SDKSettings.resolve(headers={"c": "3"}).headers.value == {"c": "3"}
 
     def test_the_service_is_named_after_the_variable_or_the_program(
         self, monkeypatch: pytest.MonkeyPatch
@@ -396,10 +409,13 @@ class TestEnvironment:
         ("variable", "value", "says"),
         [
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "http/protobuf"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "scheme://"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:port", "scheme://user"),
-            ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "seconds"),
+            *(
+                ("OTEL_EXPORTER_OTLP_TIMEOUT", value, "seconds")
+                for value in ("soon", "0", "-1", "nan", "inf")
+            ),
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "rar", "gzip"),
+            ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "1 MiB", "number of bytes"),
             ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "nope", "no_content"),
         ],
     )
@@ -424,32 +440,23 @@ class TestEnvironment:
             mast_trace.instrument(frameworks=[])
 
     @pytest.mark.parametrize(
-        ("value", "captured"),
+        ("values", "captured"),
         [
-            ("true", True),
-            ("SPAN_ONLY", True),
-            ("SPAN_AND_EVENT", True),
-            ("full", True),
-            ("false", False),
-            ("NO_CONTENT", False),
-            ("EVENT_ONLY", False),
+            ("true 1 SPAN_ONLY SPAN_AND_EVENT", True),
+            ("full FULL", "full"),
+            ("false 0 NO_CONTENT EVENT_ONLY", False),
         ],
     )
     def test_content_follows_the_genai_variable(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        provider: TracerProvider,
-        memory: InMemorySpanExporter,
-        value: str,
-        captured: bool,
+        self, monkeypatch: pytest.MonkeyPatch, values: str, captured: Capture
     ) -> None:
-        """Old spelling and new; without content there is still its hash."""
-        monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
-        mast_trace.instrument(frameworks=[], tracer_provider=provider)
-        mast_trace.message("a", "b", "the text")
-        (span,) = memory.get_finished_spans()
-        assert ("the text" in str(dict(span.attributes))) is captured
-        assert span.attributes["mast.message.content_hash"]
+        """Old spelling and new, by whatever reads it; an argument wins."""
+        for value in values.split():
+            monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
+            assert SDKSettings.resolve().content.capture == captured
+            assert content_from_environment().capture == captured
+            for argument in (True, False, "full"):
+                assert SDKSettings.resolve(capture_content=argument).content.capture == argument
 
 
 def test_finding_frameworks_imports_none() -> None:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 import mast_trace
+from mast_trace.manual import blocks
 from mast_trace.messages import Message
 
 if TYPE_CHECKING:
@@ -60,15 +61,6 @@ class TestSteps:
             turn.reply(CANBERRA)
         assert steps(captured_spans) == [("a", CANBERRA)]
         assert captured_spans.trajectory().final_answer == CANBERRA
-
-    def test_of_a_function(self, captured_spans: CapturedSpans) -> None:
-        @mast_trace.agent
-        def geographer(_question: str) -> str:
-            return CANBERRA
-
-        with mast_trace.run("quiz"):
-            geographer("Capital of Australia?")
-        assert steps(captured_spans) == [("geographer", CANBERRA)]
 
     def test_of_one_that_hands_on_the_answer_of_another(
         self, captured_spans: CapturedSpans
@@ -212,34 +204,41 @@ def test_what_says_nothing_is_no_answer(captured_spans: CapturedSpans) -> None:
 class TestGenerators:
     """Agents that answer piece by piece."""
 
-    def test_of_texts(self, captured_spans: CapturedSpans) -> None:
-        """The pieces make one answer, and all reach the consumer."""
+    @pytest.mark.parametrize("is_async", [False, True])
+    @pytest.mark.parametrize(
+        ("items", "room", "answer"),
+        [
+            (["Can", "berra."], 99, CANBERRA),
+            ([{"state": "thinking"}, CANBERRA], 999, '[{"state": "thinking"}, "Canberra."]'),
+            (["Can", "berra", ".", "!"], 8, "Canberra"),
+            ([{"state": 1}, {"state": 2}], 8, '[{"state": 1}]'),
+        ],
+    )
+    async def test_of_pieces(
+        self,
+        captured_spans: CapturedSpans,
+        monkeypatch: pytest.MonkeyPatch,
+        items: list[Any],
+        room: int,
+        answer: str,
+        *,
+        is_async: bool,
+    ) -> None:
+        """The pieces make one answer, as far as there is room for them, and all reach the consumer."""
+        monkeypatch.setattr(blocks, "_MOST_YIELDED", room)
 
-        @mast_trace.agent
-        def geographer() -> Iterator[str]:
-            yield "Can"
-            yield "berra."
+        def pieces() -> Iterator[Any]:
+            yield from items
 
-        assert list(geographer()) == ["Can", "berra."]
-        assert answers(captured_spans) == [CANBERRA]
+        async def later() -> AsyncIterator[Any]:
+            for item in items:
+                yield item
 
-    async def test_of_texts_that_are_awaited(self, captured_spans: CapturedSpans) -> None:
-        @mast_trace.agent
-        async def geographer() -> AsyncIterator[str]:
-            yield "Can"
-            yield "berra."
-
-        assert [piece async for piece in geographer()] == ["Can", "berra."]
-        assert answers(captured_spans) == [CANBERRA]
-
-    def test_of_other_values(self, captured_spans: CapturedSpans) -> None:
-        @mast_trace.agent
-        def geographer() -> Iterator[Any]:
-            yield {"state": "thinking"}
-            yield CANBERRA
-
-        assert len(list(geographer())) == 2
-        assert answers(captured_spans) == ['[{"state": "thinking"}, "Canberra."]']
+        if is_async:
+            assert [piece async for piece in mast_trace.agent(later)()] == items
+        else:
+            assert list(mast_trace.agent(pieces)()) == items
+        assert answers(captured_spans) == [answer]
 
     def test_that_return_their_answer(self, captured_spans: CapturedSpans) -> None:
         """The return value is the answer; yielded values are not."""

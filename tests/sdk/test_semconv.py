@@ -123,9 +123,6 @@ def constants(owner: object) -> dict[str, str]:
 
 def test_every_name_is_as_it_was_released() -> None:
     assert constants(semconv) == NAMES
-
-
-def test_every_reason_to_stop_is_as_it_was_released() -> None:
     assert constants(semconv.Termination) == TERMINATIONS
 
 

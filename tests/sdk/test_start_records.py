@@ -12,15 +12,16 @@ import sys
 import textwrap
 import threading
 from concurrent import futures
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
+from receiver import serving_grpc
 
 import mast_trace
 from mast_trace import semconv
 from mast_trace._settings import SDKSettings
+from mast_trace.delivery import start_records
 from mast_trace.delivery.limits import DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+    from opentelemetry.sdk.trace import ReadableSpan
     from receiver import Receiver
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -83,25 +85,26 @@ class TestRecord:
         found = {each.key: each.value.string_value for each in resource.attributes}
         assert (found["service.name"], found["telemetry.distro.name"]) == ("desk", "mast-trace")
 
+    @pytest.mark.parametrize(
+        ("options", "shown"),
+        [({"redact": lambda text: text.replace("7", "#")}, "#"), ({"capture_content": False}, "")],
+    )
     def test_holds_no_text_that_a_span_would_not(
-        self, receiver: Receiver, instrumented: Callable[..., None]
+        self,
+        receiver: Receiver,
+        instrumented: Callable[..., None],
+        options: dict[str, Any],
+        shown: str,
     ) -> None:
-        """Redacted texts are redacted in the record as well."""
-        instrumented(redact=lambda text: text.replace("7", "#"))
-        with mast_trace.run("refund", input="Refund order 7."):
-            mast_trace.flush()
-        assert asked(receiver.logs[0]) == "Refund order #."
-
-    def test_holds_no_texts_where_none_are_captured(
-        self, receiver: Receiver, instrumented: Callable[..., None]
-    ) -> None:
-        """Without capture the record holds no texts, nor anything that reveals them."""
-        instrumented(capture_content=False)
+        """Redacted texts are redacted in the record as well; without capture it holds none."""
+        instrumented(**options)
         with mast_trace.run("refund", input="Refund order 7."):
             mast_trace.flush()
         (record,) = receiver.logs
-        assert b"Refund order" not in record.SerializeToString()
-        assert semconv.INPUT_MESSAGES not in attributes(record)
+        assert b"order 7" not in record.SerializeToString()
+        assert (semconv.INPUT_MESSAGES in attributes(record)) == bool(shown)
+        if shown:
+            assert asked(record) == f"Refund order {shown}."
 
     def test_is_sent_for_a_run_and_not_for_its_parts(
         self, receiver: Receiver, instrumented: Callable[..., None]
@@ -215,32 +218,15 @@ class TestEndpoint:
 
     def test_grpc_takes_records_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """By the service of that signal."""
-        grpc = pytest.importorskip("grpc")
+        pytest.importorskip("grpc")
         arrived: list[bytes] = []
-
-        class Service(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined]
-            def service(self, call: object) -> object:
-                def take(request: bytes, _context: object) -> bytes:
-                    arrived.append(request)
-                    return bytes(ExportLogsServiceResponse().SerializeToString())
-
-                if "LogsService" not in call.method:  # type: ignore[attr-defined]
-                    return None
-                return grpc.unary_unary_rpc_method_handler(take)
-
-        server = grpc.server(futures.ThreadPoolExecutor(2))
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.add_generic_rpc_handlers([Service()])
-        server.start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-        try:
-            mast_trace.instrument(frameworks=[], endpoint=f"http://127.0.0.1:{port}")
+        with serving_grpc(lambda request, _: arrived.append(request) or b"", "LogsService") as url:
+            mast_trace.instrument(frameworks=[], endpoint=url)
             with mast_trace.run("one"):
                 mast_trace.flush()
-            assert b"invoke_workflow one" in arrived[0]
-        finally:
             mast_trace.uninstrument()
-            server.stop(0)
+        assert b"invoke_workflow one" in arrived[0]
 
 
 class TestEndOfRun:
@@ -281,29 +267,81 @@ class TestEndOfRun:
 class TestRecordsThatWait:
     """Beginnings of runs, while no collector takes them."""
 
-    def test_take_a_bounded_room(self) -> None:
-        """The oldest gives way, and what remains fits into one request."""
+    @staticmethod
+    def begun(records: StartRecords, *names: str, size: int = 0) -> list[ReadableSpan]:
+        """Add the roots of runs of these names."""
         tracer = TracerProvider().get_tracer("test")
-        records = StartRecords(DeliveryLimits(request_bytes=10_000, request_spans=5))
-        for number in range(20):
-            span = tracer.start_span(f"{number}", attributes={"text": "x" * 3000})
-            records.add(snapshot(span))  # type: ignore[arg-type]
-        taken = records.take(now=0.0)
-        assert [span.name for span in taken] == ["17", "18", "19"]
-        records.settle(Fate.UNREACHABLE)
-        assert records.due_in(0.0) is None
+        spans = [tracer.start_span(name, attributes={"text": "x" * size}) for name in names]
+        roots = [snapshot(span) for span in spans]  # type: ignore[arg-type]
+        for root in roots:
+            records.add(root)
+        return roots
+
+    @staticmethod
+    def taken(records: StartRecords, now: float = 0.0) -> list[str]:
+        return [span.name for span in records.take(now)]
+
+    @pytest.mark.parametrize(
+        ("limits", "kept"), [({"request_bytes": 10_000}, "789"), ({"request_spans": 5}, "56789")]
+    )
+    def test_take_a_bounded_room(
+        self, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], kept: str
+    ) -> None:
+        """The oldest gives way, and what remains fits into one request: after each way of leaving anew."""
+        monkeypatch.setattr(start_records, "_PAUSE", 0.0)
+        records = StartRecords(DeliveryLimits(**limits))
+        for _ in range(2):
+            for root in self.begun(records, *"abcdef", size=3000):
+                assert records.ended(root)
+                assert not records.ended(root)
+            self.begun(records, *"0123456789", size=3000)
+            assert self.taken(records) == list(kept)
+            records.settle(Fate.UNREACHABLE)
+            assert records.due_in(0.0) is None
+            records.spans_arrived()
+            assert self.taken(records, now=1.0) == list(kept)
+            self.begun(records, "waiting", size=3000)
+            records.settle(Fate.REFUSED)
+            assert records.take(now=2.0) == []
+
+    def test_of_a_run_that_ended_on_the_way_are_not_sent_again(self) -> None:
+        """Its root is exported meanwhile; the records of others wait."""
+        records = StartRecords(DeliveryLimits())
+        ended, _ = self.begun(records, "ended", "open")
+        assert self.taken(records) == ["ended", "open"]
+        records.ended(ended)
+        records.settle(Fate.LATER)
         records.spans_arrived()
-        assert [span.name for span in records.take(now=1.0)] == ["17", "18", "19"]
+        assert self.taken(records, now=1.0) == ["open"]
+
+    def test_are_not_kept_for_an_endpoint_that_takes_none(self) -> None:
+        """For a while, in which their runs are known from their spans."""
+        records = StartRecords(DeliveryLimits())
+        self.begun(records, "refused")
+        records.take(now=0.0)
+        records.settle(Fate.REFUSED)
+        (late,) = self.begun(records, "late")
+        assert (records.due_in(9.0), records.take(now=9.0)) == (None, [])
+        assert records.ended(late)
+
+    def test_remember_a_bounded_number_of_open_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The end of the oldest goes unnoticed."""
+        monkeypatch.setattr(start_records, "_MOST_ROOTS", 2)
+        records = StartRecords(DeliveryLimits())
+        assert [records.ended(root) for root in self.begun(records, "a", "b", "c")] == [
+            False,
+            True,
+            True,
+        ]
 
     def test_are_not_waited_for_by_who_asked_before_they_came(self) -> None:
         """A flush does not wait for records that come later; in a busy program it would never end."""
-        tracer = TracerProvider().get_tracer("test")
         records = StartRecords(DeliveryLimits())
-        records.add(snapshot(tracer.start_span("before")))  # type: ignore[arg-type]
+        self.begun(records, "before")
         asked = records.added
         assert records.pending(asked)
         records.take(now=0.0)
-        records.add(snapshot(tracer.start_span("after")))  # type: ignore[arg-type]
+        self.begun(records, "after")
         assert records.pending(asked)
         records.settle(Fate.ACCEPTED)
         assert not records.pending(asked)
@@ -311,10 +349,9 @@ class TestRecordsThatWait:
 
     def test_a_single_one_is_kept_however_large(self) -> None:
         """Return whether it fits, the endpoint decides."""
-        tracer = TracerProvider().get_tracer("test")
         records = StartRecords(DeliveryLimits(request_bytes=10))
-        records.add(snapshot(tracer.start_span("large")))  # type: ignore[arg-type]
-        assert len(records.take(now=0.0)) == 1
+        self.begun(records, "large")
+        assert self.taken(records) == ["large"]
 
 
 class TestKilledProcess:

@@ -47,86 +47,97 @@ def drive(function: Any, call: Any) -> Any:
     return wrapt.FunctionWrapper(function, handler(function, begin, "testing"))()
 
 
+def asynchronous(function: Any) -> Any:
+    """The same generator as an asynchronous one."""
+
+    async def made() -> Any:
+        inner = function()
+        step = functools.partial(next, inner)
+        while True:
+            try:
+                item = step()
+            except StopIteration:
+                return
+            try:
+                sent = yield item
+            except GeneratorExit:
+                inner.close()
+                raise
+            except BaseException as error:
+                step = functools.partial(inner.throw, error)
+            else:
+                step = functools.partial(inner.send, sent)
+
+    return made
+
+
+class Consumer:
+    """Steps through a generator of either kind, as a patched method's caller does."""
+
+    def __init__(self, function: Any, call: Any, *, is_async: bool) -> None:
+        self.driven = drive(asynchronous(function) if is_async else function, call)
+        self._prefix = "a" if is_async else ""
+
+    async def _do(self, method: str, *args: Any) -> Any:
+        made = getattr(self.driven, f"{self._prefix}{method}")(*args)
+        return await made if self._prefix else made
+
+    async def next(self, end: Any = None) -> Any:
+        return await anext(self.driven, end) if self._prefix else next(self.driven, end)
+
+    async def send(self, value: Any) -> Any:
+        return await self._do("send", value)
+
+    async def throw(self, error: BaseException) -> Any:
+        return await self._do("throw", error)
+
+    async def close(self) -> None:
+        await self._do("close")
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["synchronous", "asynchronous"])
 class TestGenerators:
-    """Synchronous generators."""
+    """Generators of both kinds."""
 
-    def test_values_and_result_pass(self, call):
-        """Yielded and returned values."""
-
-        def counting() -> Any:
-            yield 1
-            yield 2
-            return "counted"
-
-        def consumer() -> Any:
-            return (yield from drive(counting, call))
-
-        driven = consumer()
-        assert [next(driven), next(driven)] == [1, 2]
-        with pytest.raises(StopIteration) as stop:
-            next(driven)
-        assert stop.value.value == "counted"
-        assert call.results == ["counted"]
-        assert call.ends == [None]
-
-    def test_the_context_is_current_inside_only(self, call):
-        """In the generator's own code, not in its consumer's."""
-
-        def looking() -> Any:
-            yield inside()
-            yield inside()
-
-        for seen in drive(looking, call):
-            assert seen
-            assert not inside()
-
-    def test_nothing_begins_before_the_first_step(self, call):
-        """Nothing begins before the first step, as with the generator itself."""
+    async def test_values_pass_and_the_context_is_current_inside_only(self, call, *, is_async):
+        """In the generator's own code, not in its consumer's; nothing begins before the first step."""
         begun: list[int] = []
 
         def begin(*_: Any) -> Traced:
             begun.append(1)
             return call
 
-        def one() -> Any:
-            yield 1
+        def looking() -> Any:
+            yield inside()
+            yield inside()
 
-        driven = drive(one, begin)
+        consumer = Consumer(looking, begin, is_async=is_async)
         assert begun == []
-        next(driven)
-        assert begun == [1]
+        for _ in range(2):
+            assert await consumer.next() is True
+            assert not inside()
+        assert (begun, call.ends) == ([1], [])
+        assert await consumer.next("end") == "end"
+        assert call.ends == [None]
 
-    def test_what_is_sent_arrives(self, call):
-        """`send`."""
+    async def test_what_is_sent_and_thrown_arrives(self, call, *, is_async):
+        """The generator may handle an error, and go on."""
 
         def echo() -> Any:
             got = yield "ready"
-            while True:
-                got = yield f"got {got}"
-
-        driven = drive(echo, call)
-        next(driven)
-        assert driven.send("a") == "got a"
-        assert driven.send("b") == "got b"
-
-    def test_what_is_thrown_can_be_handled(self, call):
-        """`throw`: the generator may go on."""
-
-        def stubborn() -> Any:
+            got = yield f"got {got}"
             try:
-                yield 1
+                yield f"got {got}"
             except ValueError:
-                assert inside()
-                yield 2
+                yield f"handled {inside()}"
 
-        driven = drive(stubborn, call)
-        next(driven)
-        assert driven.throw(ValueError("handled")) == 2
+        consumer = Consumer(echo, call, is_async=is_async)
+        await consumer.next()
+        assert [await consumer.send("a"), await consumer.send("b")] == ["got a", "got b"]
+        assert await consumer.throw(ValueError("thrown")) == "handled True"
         assert call.ends == []
-        assert list(driven) == []
-        assert call.ends == [None]
 
-    def test_an_error_passes_as_it_is(self, call):
+    async def test_an_error_passes_as_it_is(self, call, *, is_async):
         """The exception itself passes, and is noted as the end."""
         error = KeyError("mine")
 
@@ -134,15 +145,15 @@ class TestGenerators:
             yield 1
             raise error
 
-        driven = drive(failing, call)
-        next(driven)
+        consumer = Consumer(failing, call, is_async=is_async)
+        await consumer.next()
         with pytest.raises(KeyError) as caught:
-            next(driven)
+            await consumer.next()
         assert caught.value is error
         assert call.ends == [error]
         assert not inside()
 
-    def test_closing_closes_the_generator_inside_of_the_context(self, call):
+    async def test_closing_closes_the_generator_inside_of_the_context(self, call, *, is_async):
         """The generator's clean-up runs inside of the context."""
         cleaned: list[bool] = []
 
@@ -152,77 +163,30 @@ class TestGenerators:
             finally:
                 cleaned.append(inside())
 
-        driven = drive(tidy, call)
-        next(driven)
-        driven.close()
-
+        consumer = Consumer(tidy, call, is_async=is_async)
+        await consumer.next()
+        await consumer.close()
         assert cleaned == [True]
         assert [type(end) for end in call.ends] == [GeneratorExit]
 
 
-class TestAsynchronousGenerators:
-    """Asynchronous generators."""
+class TestEnds:
+    """Ends of generators that one kind has alone."""
 
-    async def test_values_pass_and_the_context_is_current_inside_only(self, call):
-        """Values pass and the context is current inside only, as with synchronous generators."""
-
-        async def looking() -> Any:
-            yield inside()
-            yield inside()
-
-        seen: list[bool] = []
-        async for value in drive(looking, call):
-            seen.append(value)
-            assert not inside()
-        assert seen == [True, True]
-        assert call.ends == [None]
-
-    async def test_what_is_sent_and_thrown_arrives(self, call):
-        """`asend` and `athrow`."""
-
-        async def echo() -> Any:
-            got = yield "ready"
-            try:
-                yield f"got {got}"
-            except ValueError:
-                yield "handled"
-
-        driven = drive(echo, call)
-        await anext(driven)
-        assert await driven.asend("a") == "got a"
-        assert await driven.athrow(ValueError("thrown")) == "handled"
-
-    async def test_an_error_passes_as_it_is(self, call):
-        """The exception itself passes."""
-        error = KeyError("mine")
-
-        async def failing() -> Any:
+    def test_a_returned_value_passes(self, call):
+        def counting() -> Any:
             yield 1
-            raise error
+            return "counted"
 
-        driven = drive(failing, call)
-        await anext(driven)
-        with pytest.raises(KeyError) as caught:
-            await anext(driven)
-        assert caught.value is error
-        assert call.ends == [error]
+        def consumer() -> Any:
+            return (yield from drive(counting, call))
 
-    async def test_closing_closes_the_generator(self, call):
-        """`aclose`."""
-        cleaned: list[bool] = []
-
-        async def tidy() -> Any:
-            try:
-                yield 1
-            finally:
-                cleaned.append(inside())
-
-        driven = drive(tidy, call)
-        await anext(driven)
-        await driven.aclose()
-
-        assert cleaned == [True]
-        assert [type(end) for end in call.ends] == [GeneratorExit]
+        driven = consumer()
+        assert next(driven) == 1
+        with pytest.raises(StopIteration) as stop:
+            next(driven)
+        assert stop.value.value == "counted"
+        assert (call.results, call.ends) == (["counted"], [None])
 
     def test_one_that_its_loop_has_forgotten_ends(self, call):
         """A loop that is closed closes no generators: that of a stream which nobody reads on."""
@@ -367,38 +331,49 @@ async def outcome_of(made: Any) -> Any:
     return list(made) if inspect.isgenerator(made) else made
 
 
+def patched(function: Any, begin: Any, doing: str) -> Any:
+    """Trace a function as a method of a framework is patched."""
+    return wrapt.FunctionWrapper(function, handler(function, lambda _, *args: begin(*args), doing))
+
+
+@pytest.mark.parametrize("make", [traced, patched])
 @pytest.mark.parametrize("function", KINDS)
 class TestEveryKind:
     """Rules that hold for functions, coroutines, generators and asynchronous generators."""
 
-    async def test_nothing_is_traced_where_nothing_begins(self, function):
+    async def test_nothing_is_traced_where_nothing_begins(self, function, make):
         """The result is the same."""
         bare = await outcome_of(function(1))
-        assert await outcome_of(traced(function, lambda *_: None, "testing")(1)) == bare
-        patched = wrapt.FunctionWrapper(function, handler(function, lambda *_: None, "testing"))
-        assert await outcome_of(patched(1)) == bare
+        assert await outcome_of(make(function, lambda *_: None, "testing")(1)) == bare
 
-    async def test_an_error_of_telemetry_changes_nothing(self, function, monkeypatch, caplog):
-        """Errors of telemetry at the beginning or at the end change nothing; each is logged."""
+    async def test_an_error_of_telemetry_changes_nothing(self, function, make, monkeypatch, caplog):
+        """Errors of telemetry at the beginning, at an item or at the end change nothing; each is logged."""
         monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
         monkeypatch.setattr("mast_trace.spans.guard._reported", set())
 
         def broken(*_: Any) -> Any:
             raise ZeroDivisionError
 
+        class Broken:
+            context = None
+            end = broken
+
+            def yielded(self, _item: Any) -> None:
+                raise LookupError
+
         bare = await outcome_of(function(1))
-        assert await outcome_of(traced(function, broken, "beginning")(1)) == bare
-        ending = traced(function, lambda *_: Inside(end=broken), "ending")
-        assert await outcome_of(ending(1)) == bare
-        told = [record.getMessage() for record in caplog.records]
-        assert [line.partition(";")[0] for line in told] == [
-            "mast-trace failed while beginning",
-            "mast-trace failed while ending",
+        assert await outcome_of(make(function, broken, "beginning")(1)) == bare
+        assert await outcome_of(make(function, lambda *_: Broken(), "ending")(1)) == bare
+        yields = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        assert [type(record.exc_info[1]) for record in caplog.records] == [
+            ZeroDivisionError,
+            *[LookupError] * yields,
+            ZeroDivisionError,
         ]
 
-    def test_the_kind_stays(self, function):
+    def test_the_kind_stays(self, function, make):
         """Frameworks look at it."""
-        made = traced(function, lambda *_: None, "testing")
+        made = make(function, lambda *_: None, "testing")
         for look in (
             inspect.iscoroutinefunction,
             inspect.isgeneratorfunction,
@@ -407,21 +382,21 @@ class TestEveryKind:
             assert look(made) == look(function)
         assert made.__name__ == function.__name__
 
-    def test_wrong_arguments_of_a_patched_call_fail_as_they_did(self, function):
+    def test_wrong_arguments_fail_as_they_did(self, function, make):
         """At once, or when awaited."""
-        patched = wrapt.FunctionWrapper(function, handler(function, lambda *_: Inside(), "testing"))
+        made = make(function, lambda *_: Inside(), "testing")
         with pytest.raises(TypeError, match="missing 1 required positional argument"):
-            asyncio.run(outcome_of(patched()))
+            asyncio.run(outcome_of(made()))
 
-    async def test_a_decorator_around_it_hides_nothing(self, function, call):
+    async def test_a_decorator_around_it_hides_nothing(self, function, make, call):
         """The kind is that of the innermost function."""
 
         @functools.wraps(function)
         def decorated(*args: Any) -> Any:
             return function(*args)
 
-        patched = wrapt.FunctionWrapper(decorated, handler(decorated, lambda *_: call, "testing"))
-        assert await outcome_of(patched(1)) == await outcome_of(function(1))
+        made = make(decorated, lambda *_: call, "testing")
+        assert await outcome_of(made(1)) == await outcome_of(function(1))
         assert call.ends == [None]
 
 

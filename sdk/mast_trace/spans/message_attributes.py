@@ -193,7 +193,7 @@ class MessageWriter:
             known = (own.clean(message.content), calls, own.redacted, own.cut)
             if run:
                 run.cleaned[message.key] = known
-        altered.redacted = altered.redacted or known[2]
+        altered.redacted = altered.redacted or known[2] or message.redacted
         altered.cut = altered.cut or known[3]
         return replace(message, content=known[0], tool_calls=known[1])
 
@@ -233,12 +233,12 @@ def _redacted(value: Any, altered: Alterations) -> Any:
     if isinstance(value, dict):
         # Types are words of the provider's interface, without which nothing could be rebuilt.
         return {
-            str(key): item if key == "type" else _redacted(item, altered)
+            str(key): item if key == "type" and isinstance(item, str) else _redacted(item, altered)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [_redacted(item, altered) for item in value]
-    return value
+    return value if value is None or isinstance(value, int | float) else altered.clean(shown(value))
 
 
 def _arguments(text: str, limit: int, altered: Alterations) -> Any:

@@ -140,5 +140,7 @@ def test_lessons_are_recorded_within_bounds(captured_spans: CapturedSpans) -> No
     assert json.loads(whole) == {"key": "k", "text": "a secret"}
     assert json.loads(told("a secret", redact=lambda _: "x")[0])["text"] == "x"
     assert told("a secret", capture=False) is None
-    assert told("a secret", limit=20) is None
+    size = len(whole)
+    assert [told("a secret", limit=limit) for limit in (size, size - 1)] == [(whole,), None]
+    assert told("\N{ROBOT FACE}" * 8, limit=size + 23) is None, "the limit is one of bytes"
     assert told("a" * given_lessons.MOST_BYTES) is None

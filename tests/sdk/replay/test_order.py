@@ -8,13 +8,15 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from mast_trace.messages import Message
 from mast_trace.replay import order
 from mast_trace.replay.order import Order, ToolOrder
 from mast_trace.replay.tape import Exchange, Execution
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Callable
 
 
 def call(start: int, end: int) -> Exchange:
@@ -22,9 +24,8 @@ def call(start: int, end: int) -> Exchange:
     return Exchange("a", (("user", "the same"),), Message(str(end)), start=start, end=end)
 
 
-def released(calls: list[Exchange], asked: list[Exchange]) -> list[int]:
+def in_threads(line: Order, asked: list[Exchange]) -> list[int]:
     """Return the ends of calls in the order of their release by threads that start as ``asked``."""
-    line = Order(calls)
     done: list[int] = []
 
     def wait(each: Exchange) -> None:
@@ -37,29 +38,6 @@ def released(calls: list[Exchange], asked: list[Exchange]) -> list[int]:
     for thread in threads:
         thread.join()
     return done
-
-
-def test_overlapping_calls_keep_their_order() -> None:
-    """The last to be asked is the first to be released, as it was when recorded."""
-    calls = [call(1, 10), call(2, 20), call(3, 30), call(4, 40)]
-    assert released(calls, calls[::-1]) == [10, 20, 30, 40]
-
-
-def test_tasks_keep_their_order() -> None:
-    """The order holds among tasks of asyncio as well."""
-    calls = [call(1, 10), call(2, 20), call(3, 30)]
-    line = Order(calls)
-    done: list[int] = []
-
-    async def wait(each: Exchange) -> None:
-        await line.wait_async(each)
-        done.append(each.end)
-
-    async def together() -> None:
-        await asyncio.gather(*map(wait, calls[::-1]))
-
-    asyncio.run(together())
-    assert done == [10, 20, 30]
 
 
 def in_tasks(line: Order, asked: list[Exchange]) -> list[int]:
@@ -75,6 +53,13 @@ def in_tasks(line: Order, asked: list[Exchange]) -> list[int]:
 
     asyncio.run(together())
     return done
+
+
+@pytest.mark.parametrize("way", [in_threads, in_tasks])
+def test_overlapping_calls_keep_their_order(way: Callable[..., list[int]]) -> None:
+    """The last to be asked is the first to be released, as it was when recorded."""
+    calls = [call(1, 10), call(2, 20), call(3, 30), call(4, 40)]
+    assert way(Order(calls), calls[::-1]) == [10, 20, 30, 40]
 
 
 def test_many_calls_at_once_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,12 +115,14 @@ def test_a_call_that_cannot_go_on_holds_nothing_for_ever(monkeypatch: pytest.Mon
     assert asyncio.run(cancelled()) < 0.5
 
 
-def test_calls_that_did_not_overlap_do_not_wait() -> None:
-    """A call that began after another one had ended is released at once."""
-    calls = [call(1, 10), call(10, 20)]
-    line = Order(calls)
+@pytest.mark.parametrize(("second", "stops"), [(call(10, 20), False), (call(2, 20), True)])
+def test_calls_that_did_not_overlap_do_not_wait(second: Exchange, stops: bool) -> None:
+    """A call that began after another one had ended, or after the order was given up, is released at once."""
+    line = Order([call(1, 10), second])
+    if stops:
+        line.stop()
     began = time.monotonic()
-    line.wait(calls[1])
+    line.wait(second)
     assert time.monotonic() - began < 0.2
 
 
@@ -190,16 +177,6 @@ def test_nothing_waits_for_a_call_that_the_program_answers_itself() -> None:
     line.release(calls[0])
     line.wait(calls[2])
     assert time.monotonic() - began < 0.5
-
-
-def test_nothing_waits_after_a_stop() -> None:
-    """Order is given up when the program has changed."""
-    calls = [call(1, 10), call(2, 20)]
-    line = Order(calls)
-    line.stop()
-    began = time.monotonic()
-    line.wait(calls[1])
-    assert time.monotonic() - began < 0.2
 
 
 def test_ten_thousand_calls_are_ordered_quickly() -> None:
