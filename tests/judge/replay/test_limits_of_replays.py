@@ -79,8 +79,10 @@ def test_as_many_replays_run_as_are_allowed(done: int, running: int) -> None:
 def test_a_replay_that_asks_no_model_needs_no_dollars() -> None:
     account = Account(Budget(0, 0.0), COST)
     assert account.allow(FREE) == Allowance(0, 0.0)
+    account = Account(Budget(None, 0.5), COST)
     account.add([ended(2, None), ended(4, 0.5)])
     assert (account.runs, account.calls, account.cost_usd) == (2, 6, 1.0)
+    assert account.allow(FREE) == Allowance(0, 0.0)
 
 
 @pytest.mark.parametrize(
