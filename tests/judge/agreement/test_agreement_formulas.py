@@ -228,6 +228,7 @@ BLAMED = st.tuples(st.integers(0, 12), st.sampled_from(["Coder", "coder", "Plann
 
 
 @given(st.lists(st.tuples(BLAMED, BLAMED), max_size=30))
+@settings(deadline=None)
 def test_agreement_on_steps(pairs):
     """Shares of runs by distance, and of agents whatever their case."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
