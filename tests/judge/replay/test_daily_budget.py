@@ -64,7 +64,6 @@ def test_a_killed_process_keeps_its_reservation_and_loses_its_lock(tmp_path: Pat
 import sys, time
 from pathlib import Path
 from mast_trace_judge.replay.daily import DailyBudget
-from mast_trace_judge.replay.handled import HandledRuns
 from mast_trace_judge.replay.run_lock import locked_run
 DailyBudget(Path({str(tmp_path / "days")!r}), 10).reserve(7)
 with locked_run(Path({str(tmp_path / "locks")!r}), "p", "../../etc") as mine:

@@ -47,7 +47,7 @@ def posterior(
     location.points = [(points or {}).get(each, 0.0) for each in range(LENGTH)]
     nothing = {"systematic": 0.0, "diffuse": 0.0, "none": 0.0}
     location.kinds = Kinds(sum(origins.values()), **{**nothing, **kinds})
-    location.rate = lambda _position: rate
+    location.rate = lambda position: rate if position in {0, PLACE - 1} else 1 - rate
     location.information = lambda _position, *, points: information
     return evidence
 
