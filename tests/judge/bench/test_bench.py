@@ -39,7 +39,7 @@ def test_calibration_error_is_the_weighted_distance_per_bin():
     assert found.calibration_error == pytest.approx(0.15)
     assert len(found.reliability) == 2
     assert found.step_errors == {0: 9, 1: 11}
-    coin = [Prediction((5,), "b", probability=0.5)] * 50  # of one run, which fall together
+    coin = [Prediction((5,), "b", probability=0.5)] * 50  # they fall together
     assert score("x", "y", runs[:1], [coin]).error_by_chance == pytest.approx(0.5)
     assert score("x", "y", runs[:1], [[Prediction((5,), "b")]]).error_by_chance is None
 

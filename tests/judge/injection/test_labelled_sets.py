@@ -102,7 +102,7 @@ def made_set(store: Store, tables: tuple[Store, Tables], tmp_path: Path) -> Path
 
 
 def test_hashes_of_names_decide_what_is_held_out() -> None:
-    """Of ten groups six are for training and two for each other split; of four operators one is held out."""
+    """Six of ten groups are for training and two for each other split; one of four operators is held out."""
     for number in range(200):
         first = int.from_bytes(sha256(str(number).encode()).digest()[:4], "big")
         split = ["train"] * 6 + ["validation"] * 2 + ["test"] * 2

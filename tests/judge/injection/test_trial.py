@@ -209,7 +209,7 @@ def test_a_step_is_decisive_where_at_most_a_tenth_of_ten_replays_succeed(
 def test_a_deterministic_program_shows_it_by_equal_replays(
     faulty: int, restored: int, odd: str, alike: bool
 ) -> None:
-    """Of the whole program, of the fault and of the restored step; one that differs takes it back."""
+    """Replays of the whole program, the fault and the restored step are equal; one that differs takes it back."""
     fails = [result(FAULTY, False, "x")] * faulty
     helps = [result(KEPT, True, "y")] * restored
     clean = [*STARTS_ALIKE, ArmResult(Arm("verify"), "ok", True, calls_hash="")]

@@ -176,7 +176,7 @@ FULL: dict[str, Any] = {
     "stronger_model": "big",
 }
 PROGRAM = {"command", "oracle", "reset", "live_tools"}
-"""What evidence for a fix depends on."""
+"""Choices on which the evidence for a fix depends."""
 
 
 def test_an_experiment_goes_on_only_with_the_same_replays() -> None:

@@ -80,7 +80,7 @@ def pairs(found: Evidence, fix: int, keep: int, count: int, **more: Any) -> Comp
 
 @pytest.mark.parametrize(
     ("here", "before", "is_so"),
-    [(0.5, 0.05, True), (below(0.5), 0.0, False), (0.5, above(0.05), False), (0.9, 0.0, True)],
+    [(0.5, 0.05, True), (below(0.5), 0.05, False), (0.5, above(0.05), False), (0.9, 0.0, True)],
 )
 def test_an_origin_is_likely_and_nothing_before_it_is(
     here: float, before: float, is_so: bool
@@ -234,7 +234,7 @@ def test_the_search_ends_where_a_replay_tells_nothing(information: float, goes_o
 def test_the_last_missed_chance_is_named_where_it_is_sure(
     later: float, last: float, status: str, point: int | None
 ) -> None:
-    """What lies behind the origin makes it repairable; the step itself does not."""
+    """A point behind the origin makes it repairable; the step itself does not."""
     behind = {9: last, 10: later - last} if later else {PLACE: last}
     found = posterior(evidence("s"), {PLACE: 0.9}, behind)
     pairs(found, 20, 0, 20)
@@ -276,6 +276,7 @@ def test_a_step_is_refuted_where_success_almost_certainly_does_not_fall(
     """The step was named by the judge or tested, and no fix of it is proved."""
     found = evidence("s", prior={STEP: 0.9} if judged else {})
     found.counts[-1] = (2, 4)
+    pairs(found, 0, 0, 0, place=9)  # a fix that was planned, and not tried
     posterior(found, {PLACE: origin, 2: 0.5}, {PLACE: point}, systematic=systematic)
     if proved or not judged:
         pairs(found, 20 if proved else 0, 0, 20)
@@ -334,6 +335,10 @@ def test_two_equal_pairs_prove_a_fix_of_a_deterministic_program(
                 arms.append(ArmResult(Arm("keep", STEP), "ok", name == "fix", **given))  # type: ignore[arg-type]
             found.add(*arms)
         assert found.proved(deterministic=deterministic) == proved
+    same = evidence().plan.comparison(PLACE, STEP, RESAMPLE)
+    for _ in range(2):  # a fix that helps no more than the kept step
+        same.add(*[ArmResult(Arm("keep", STEP), "ok", True, calls_hash="c")] * 2)
+    assert not same.proved(deterministic=True)
 
 
 @pytest.mark.parametrize(
