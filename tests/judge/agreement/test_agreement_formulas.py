@@ -84,6 +84,7 @@ def test_a_comparison_reports_these_numbers(pairs):
     assert found.observed == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
     assert (found.items, found.positives) == (len(pairs), yes)
     assert found.both == sum(a and b for a, b in pairs)
+    assert found.prevalence == pytest.approx(sum(yes) / (2 * len(pairs)))
     assert (found.kappa_interval is None) == (kappa is None)
     if kappa is not None:
         assert -1 <= found.kappa_interval.low <= found.kappa_interval.high <= 1
@@ -209,6 +210,7 @@ def test_wilson(trials, share):
 
 def test_wilson_at_both_ends():
     """A share of all or of none has itself for an end, whatever rounding makes of the formula."""
+    assert (wilson(0, 0).low, wilson(0, 0).high) == (0.0, 1.0)
     for trials in range(1, 200):
         assert 0 < wilson(trials, trials).low < wilson(trials, trials).high <= 1
         assert 0 <= wilson(0, trials).low < wilson(0, trials).high < 1
@@ -216,7 +218,8 @@ def test_wilson_at_both_ends():
 
 @pytest.mark.parametrize("measure", [cohen_kappa, gwet_ac1])
 def test_answers_to_different_runs_are_refused(measure):
-    """One annotator with more answers than the other has rated other runs."""
+    """One annotator with more answers than the other has rated other runs; no answers agree in nothing."""
+    assert measure([], []) is None
     with pytest.raises(ValueError, match="3 answers of one annotator, 2 of the other"):
         measure([True, False, True], [True, False])
 
@@ -225,6 +228,7 @@ BLAMED = st.tuples(st.integers(0, 12), st.sampled_from(["Coder", "coder", "Plann
 
 
 @given(st.lists(st.tuples(BLAMED, BLAMED), max_size=30))
+@settings(deadline=None)
 def test_agreement_on_steps(pairs):
     """Shares of runs by distance, and of agents whatever their case."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]

@@ -30,39 +30,6 @@ def _labelled(step: int, agent: str = "b", group: str = "q", marked: frozenset[i
     return LabelledRun("made-up", group, run.build(), group, step, agent, marked)
 
 
-def test_strict_and_official_scoring_differ_where_digits_are_contained():
-    """The labelled step 1 is a part of the predicted 12: right for the published script, wrong here."""
-    found = score("judge", "made-up", [_labelled(1)], [[Prediction((12,), "b (thought)")]])
-    assert found.shares["step"].value == 0
-    assert found.shares["official step"].value == 1
-    assert found.shares["agent"].value == 1
-
-
-def test_near_misses_and_the_first_three_count_separately():
-    """Predictions one step off, three steps off, and third in the list each count in their own share."""
-    runs = [_labelled(5), _labelled(5), _labelled(5)]
-    given = [[Prediction((6,), "b")], [Prediction((2,), "b")], [Prediction((9, 8, 5), "b")]]
-    shares = score("judge", "made-up", runs, given).shares
-    assert shares["within 1"].value == pytest.approx(1 / 3)
-    assert shares["within 3"].value == pytest.approx(2 / 3)
-    assert shares["top 3"].value == pytest.approx(1 / 3)
-    assert shares["step"].value == 0
-
-
-def test_a_marked_failure_counts_though_it_is_not_the_root_cause():
-    """Marked failures count only where a second team marked them."""
-    runs = [_labelled(5, marked=frozenset({5, 9}))]
-    shares = score("judge", "made-up", runs, [[Prediction((9, 1, 2), "b")]]).shares
-    assert (shares["marked in 1"].value, shares["step"].value) == (1, 0)
-    assert "marked in 1" not in score("x", "y", [_labelled(5)], [[Prediction((9,), "b")]]).shares
-
-
-def test_no_verdict_is_a_miss():
-    """An abstention is never left out of the count."""
-    found = score("judge", "made-up", [_labelled(5)], [[Prediction((), "")]])
-    assert {share.value for share in found.shares.values()} == {0}
-
-
 def test_calibration_error_is_the_weighted_distance_per_bin():
     """Ten predictions at 0.85 with nine right, ten at 0.25 with none right: (0.05 + 0.25) / 2."""
     runs = [_labelled(5)] * 20
@@ -72,19 +39,9 @@ def test_calibration_error_is_the_weighted_distance_per_bin():
     assert found.calibration_error == pytest.approx(0.15)
     assert len(found.reliability) == 2
     assert found.step_errors == {0: 9, 1: 11}
-
-
-def test_perfect_probabilities_show_an_error_by_chance():
-    """The error of one run at 0.5 is 0.5; over many it vanishes; predictions of one run fall together."""
-
-    def by_chance(runs, repeats=1):
-        given = [[Prediction((5,), "b", probability=0.5)] * repeats for _ in range(runs)]
-        return score("judge", "made-up", [_labelled(5)] * runs, given).error_by_chance
-
-    assert by_chance(1) == pytest.approx(0.5)
-    assert by_chance(1, repeats=50) == pytest.approx(0.5)
-    assert by_chance(400) < 0.05
-    assert score("x", "y", [_labelled(5)], [[Prediction((5,), "b")]]).error_by_chance is None
+    coin = [Prediction((5,), "b", probability=0.5)] * 50  # they fall together
+    assert score("x", "y", runs[:1], [coin]).error_by_chance == pytest.approx(0.5)
+    assert score("x", "y", runs[:1], [[Prediction((5,), "b")]]).error_by_chance is None
 
 
 def test_random_is_scored_as_an_expectation():

@@ -24,7 +24,8 @@ pytest.importorskip("scipy")
 
 MANY = labels_from(planted_set(scenarios=10))
 WRONG, RIGHT = Hit(0.0, 0.0, None), Hit(1.0, 1.0, None)
-NO_LOSS = PeopleGain(40, 0.3, 0.3, 0.4, Interval(-0.01, 0.2), Interval(-0.01, 0.2))
+NO_LOSS = PeopleGain(40, 0.3, 0.3, 0.4, Interval(-0.03, 0.2), Interval(-0.03, 0.2))
+"""The largest loss on people's labels that passes."""
 
 
 def hits(labels, right):
@@ -68,13 +69,14 @@ def test_original_runs_held_out_in_place_of_scenarios_pass_nothing():
 @pytest.mark.parametrize(
     ("given", "failing"),
     [
-        ({"labels": MANY[:50]}, "Size"),
+        ({"labels": MANY[:59]}, "Size"),
+        ({"labels": labels_from([*planted_set(scenarios=7)] * 2)}, "Size"),
         ({"fitted": NEVER_RIGHT}, "Gain over the untrained cascade"),
         # One operator of six is not enough: its gain is within chance over scenarios, or carried alone.
         ({"baselines": {"position": HALF, "phrases": NEVER_RIGHT}}, "Better than position alone"),
         ({"baselines": {"position": NEVER_RIGHT, "phrases": HALF}}, "Better than phrases alone"),
         (
-            {"people": replace(NO_LOSS, difference=Interval(-0.04, 0.3))},
+            {"people": replace(NO_LOSS, difference=Interval(-0.0301, 0.3))},
             "No worse on people's labels",
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,9 @@ from scripted_llm import Reply, ScriptedLLM
 
 import mast_trace
 from mast_trace.testing import capture_spans, replayed
-from mast_trace.trajectory import to_dict
+from mast_trace.trajectory import SpanRecord, to_dict
+from mast_trace_judge.gate.budgets import priced_calls
+from mast_trace_judge.pricing import OwnPrice
 from mast_trace_judge.testing import assert_budget, assert_outcome
 
 openai = pytest.importorskip("openai", reason="needs the openai client")
@@ -105,3 +108,43 @@ def test_a_replay_has_tokens_and_no_time(asked: CapturedSpans, tmp_path: Path) -
     assert_budget(replay, model_calls=2)
     with pytest.raises(TypeError, match="asks no model"):
         assert_budget(replay, model_seconds=10)
+
+
+def test_a_call_is_priced_by_each_kind_of_its_tokens_once() -> None:
+    """Cached input has prices of its own; a span of another tool for the same call, and one without tokens, add nothing."""
+
+    def span(number: int, **usage: int) -> SpanRecord:
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "m",
+            "gen_ai.provider.name": "here" if number < 3 else "there",
+            **{f"gen_ai.usage.{name.replace('__', '.')}": value for name, value in usage.items()},
+        }
+        return SpanRecord(
+            "a" * 32,
+            f"{number:016x}",
+            "",
+            "chat m",
+            number,
+            number + 1,
+            attributes,
+            "Unset",
+            "",
+            "s",
+        )
+
+    used = {"input_tokens": 1000, "output_tokens": 10}
+    spans = [
+        span(1, **used),
+        span(2, **used, cache_read__input_tokens=600, cache_creation__input_tokens=300),
+        span(3, **used),
+        span(4, output_tokens=10),
+        span(5, input_tokens=1000),
+        span(6),
+    ]
+    own = {
+        "here/m": OwnPrice(input=Decimal(2), output=Decimal(5), cache_read=Decimal(1), cache_write=Decimal(3)),
+        "m": OwnPrice(input=Decimal(4), output=Decimal(7)),
+    }  # fmt: skip
+    found = [each.cost and each.cost * 1_000_000 for each in priced_calls(spans, own)]
+    assert found == [2050, 100 * 2 + 600 * 1 + 300 * 3 + 50, 4070, 70, 4000]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from math import exp
+from math import exp, nextafter
+from typing import Any
 
 import pytest
 
-from mast_trace_judge.gate.comparison import FAILURES, Side, compare
+from mast_trace_judge.gate.comparison import FAILURES, Compared, Side, compare
 from mast_trace_judge.gate.fisher import (
     Counts,
     corrected,
@@ -109,12 +110,6 @@ def test_one_run_can_fail_a_gate_only_beside_a_good_baseline() -> None:
     assert smallest(Counts(0, 50, 0, 50)) == 1.0
 
 
-def test_a_comparison_of_nothing_is_undecided() -> None:
-    found = compare(Side(), Side())
-    assert found.status == "undecided"
-    assert {each.finding for each in found.measures} == {"not compared"}
-
-
 def test_a_side_with_ten_thousand_runs_is_quick_and_exact() -> None:
     old = Side(10_000, {"judged": 10_000}, 10_000, 1000)
     new = Side(10_000, {"judged": 10_000}, 10_000, 1100)
@@ -122,3 +117,53 @@ def test_a_side_with_ten_thousand_runs_is_quick_and_exact() -> None:
     assert measure.key == FAILURES
     assert measure.corrected == pytest.approx(0.0111894, abs=1e-6)
     assert measure.finding == "worse"
+
+
+def side(known: int, failures: int = 0, **more: Any) -> Side:
+    """Return as many judged runs with a known outcome."""
+    given: dict[str, Any] = {"runs": known, "states": {"judged": known}, **more}
+    return Side(known=known, failures=failures, **given)
+
+
+EXAMINED = {"examined": {"1.3": 50}, "shown": {"1.3": 1}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "compared", "status"),
+    [
+        (Side(), Side(), "all", "undecided"),
+        (side(50), side(50), "all", "not worse"),
+        (side(50), side(50, 20), "all", "worse"),
+        (side(50), side(50, 20), "modes", "undecided"),
+        (side(50, **EXAMINED), side(50, 20, **EXAMINED), "modes", "not worse"),
+        (side(50, **EXAMINED), side(50, 20, examined={"1.3": 50}, shown={"1.3": 30}), "modes", "worse"),
+        (side(50, **EXAMINED), side(50, examined={"1.3": 50}, shown={"1.3": 30}), "failures", "not worse"),
+        (side(50), side(0), "all", "undecided"),
+        (side(0), side(50), "all", "undecided"),
+        (side(50), side(50, states={"waiting": 50}), "all", "undecided"),
+        (side(50), side(50, other_judge=50), "all", "undecided"),
+        (side(50), side(50, other_judge=49), "all", "not worse"),
+        (side(50), side(0, runs=50, states={"judged": 50}), "all", "undecided"),
+        (side(0, runs=50, states={"judged": 50}), side(50), "all", "undecided"),
+        (side(20, 5), side(1), "all", "undecided"),
+        (side(50), side(1), "all", "not worse"),
+        (side(20, 5, **EXAMINED), side(1, **EXAMINED), "modes", "not worse"),
+    ],
+)  # fmt: skip
+def test_a_comparison_that_could_find_nothing_worse_is_undecided(
+    old: Side, new: Side, compared: Compared, status: str
+) -> None:
+    """Each rate that is compared counts: one that is worse decides, and one that could not be is no pass."""
+    assert compare(old, new, compared=compared).status == status
+
+
+def test_a_rate_is_worse_from_the_level_on() -> None:
+    old, new = side(50, 1), side(50, 9)
+    p = worse(Counts(1, 50, 9, 50))
+    for level, status in ((p, "worse"), (nextafter(p, 0.0), "not worse")):
+        found = compare(old, new, compared="failures", level=level)
+        assert found.status == status
+        assert could_fail(Counts(1, 50, 9, 50), level)
+    highest = worse(Counts(1, 50, 50, 50))
+    assert could_fail(Counts(1, 50, 9, 50), highest)
+    assert not could_fail(Counts(1, 50, 9, 50), nextafter(highest, 0.0))

@@ -44,7 +44,7 @@ class TestLimits:
         return result(FAULT.change.arm, None, calls_hash, seconds=seconds)
 
     def test_a_team_that_hangs_has_failed(self) -> None:
-        trial = self.decided(lambda _: self.hangs(30.1))
+        trial = self.decided(lambda _: self.hangs(30.0))
         assert (trial.verdict, trial.censored, trial.success_after) == ("kept", 0, 0.0)
         assert (len(trial.faulty), len(trial.restored)) == (3, 2)
         assert trial.is_decisive
@@ -87,7 +87,7 @@ class TestLimits:
         assert self.decided(lambda _: self.hangs(31.0), restored=None).verdict == "censored"
 
     @pytest.mark.parametrize(
-        ("seconds", "calls", "verdict"), [(31.0, 10, "censored"), (61.0, 10, "kept")]
+        ("seconds", "calls", "verdict"), [(59.9, 10, "censored"), (60.0, 10, "kept")]
     )
     def test_a_team_that_does_its_work_again_has_more_time(
         self, seconds: float, calls: int, verdict: str

@@ -11,7 +11,7 @@ from planted_trials import FAULT, STARTS_ALIKE, result
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import RECOVERY, ArmResult
 from mast_trace_judge.injection.experiment import InjectionExperiment
-from mast_trace_judge.injection.recovery import MOST_STEPS, Recovery, later_steps
+from mast_trace_judge.injection.recovery import Recovery, later_steps
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.statistics import ResultMismatch
 
@@ -79,10 +79,11 @@ class TestRecovery:
         two = self.told(None, False, False, False)
         assert [each.arm.step for each in two.results] == [4, 4, 4, 6]
         assert (two.ask(), two.is_repaired, two.is_unknown) == (None, False, False)
+        assert not self.told(None, None, None).is_unknown
         three = self.told(None, None, None, None)
         assert (three.ask(), three.is_repaired, three.is_unknown) == (None, False, True)
 
-    @pytest.mark.parametrize(("answers", "asked"), [(13, 8), (20, MOST_STEPS), (200, MOST_STEPS)])
+    @pytest.mark.parametrize(("answers", "asked"), [(13, 8), (17, 12), (18, 12), (200, 12)])
     def test_a_repair_right_after_the_fault_of_a_long_run_is_seen(
         self, answers: int, asked: int
     ) -> None:
@@ -93,8 +94,11 @@ class TestRecovery:
             for place, span in enumerate(spans)
         ]
         calls = [Invocation("model", "reader", span, "", 0, 0) for span in spans]
-        later = later_steps(Trajectory("a" * 32, tuple(steps), tuple(calls)), FAULT)
-        near = FAULT.change.step + 1
+        failed, near = Trajectory("a" * 32, tuple(steps), tuple(calls)), FAULT.change.step + 1
+        later = later_steps(failed, FAULT)
+        for level in ("request", "message"):  # an agent may answer them rightly all the same
+            change = dataclasses.replace(FAULT.change, level=level)
+            assert later_steps(failed, dataclasses.replace(FAULT, change=change))[0] == near - 1
         assert later[:6] == tuple(range(near, near + 6))
         assert (len(later), len(set(later)), sorted(later)) == (asked, asked, list(later))
         assert later[-1] >= 0.8 * (answers - 2)

@@ -42,17 +42,16 @@ SHOP = Path(__file__).parents[1] / "replay" / "shop.py"
 CHOICE, COUNTED, REPORT, PLAN, ORDER = range(5)
 
 
-def test_other_line_ends_in_texts_divide_no_row(tmp_path: Path) -> None:
-    """JSON leaves U+2028 and NEL as they are."""
+@pytest.mark.parametrize("count", [2, 64, 65, 129])
+def test_other_line_ends_in_texts_divide_no_row(tmp_path: Path, count: int) -> None:
+    """JSON leaves U+2028 and NEL as they are; Parquet has 64 rows in a group, and the rest in a last one."""
     shape = {"format": 1, "id": "a\u2028b\x85c", "run": {"text": "one\u2029two"}}
-    write_set(tmp_path, [shape, {**shape, "id": "second"}])
-    assert [row for _, row in shapes_of(tmp_path)] == [shape, {**shape, "id": "second"}]
+    given = [shape, *({**shape, "id": str(number)} for number in range(1, count))]
+    write_set(tmp_path, given)
+    assert [row for _, row in shapes_of(tmp_path)] == given
     (tmp_path / "runs.jsonl").unlink()
-    rows = [row for _, row in shapes_of(tmp_path)]
-    assert [(row["id"], row["run"]) for row in rows] == [
-        (shape["id"], shape["run"]),
-        ("second", shape["run"]),
-    ]
+    rows = [(row["id"], row["run"]) for _, row in shapes_of(tmp_path)]
+    assert rows == [(each["id"], each["run"]) for each in given]
 
 
 class Team:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.confirmation import Confirmation, Contrast
-from mast_trace_judge.injection.dataset import build
+from mast_trace_judge.injection.dataset import _held_out, _split, build
 from mast_trace_judge.injection.set_files import CARD, PARQUET, RUNS, shapes_of
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.study.datasets.injected import set_at
@@ -94,9 +95,19 @@ def rewrite(folder: Path, **changed: Any) -> None:
 def made_set(store: Store, tables: tuple[Store, Tables], tmp_path: Path) -> Path:
     """A set with one real failure; the store is empty again."""
     keep(store, failure())
+    assert build(store, tmp_path, project="other") == rows_of(tmp_path) == []
     assert [each.source for each in build(store, tmp_path)] == ["replay"]
     tables[1].renew()
     return tmp_path
+
+
+def test_hashes_of_names_decide_what_is_held_out() -> None:
+    """Six of ten groups are for training and two for each other split; one of four operators is held out."""
+    for number in range(200):
+        first = int.from_bytes(sha256(str(number).encode()).digest()[:4], "big")
+        split = ["train"] * 6 + ["validation"] * 2 + ["test"] * 2
+        assert _split(str(number)) == split[first % 10]
+        assert _held_out(str(number)) == (first % 4 == 0)
 
 
 @pytest.mark.parametrize("file", [RUNS, PARQUET])

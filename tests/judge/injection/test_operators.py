@@ -13,8 +13,9 @@ from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.injection.certain import certain, left_out_words
-from mast_trace_judge.injection.faults import chosen, faults_of, most_faults_of
-from mast_trace_judge.injection.injecting import _is_replayable
+from mast_trace_judge.injection.changes import Change
+from mast_trace_judge.injection.faults import Fault, chosen, faults_of, most_faults_of
+from mast_trace_judge.injection.injecting import _is_replayable, _missed_by
 from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN, is_uncertain
 from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
 from mast_trace_judge.injection.sites import answers_of
@@ -193,6 +194,26 @@ def test_a_word_or_the_task_is_no_message() -> None:
     run.answer("buyer", "There are 12 pieces.")
     run.answer("checker", "Fine.")
     assert list(faults_of(run.done(), 1, ["message-number", "message-cut"])) == []
+
+
+@pytest.mark.parametrize(
+    ("level", "operator", "missed"),
+    [
+        ("answer", "2.6-number", ("buyer", "checker")),
+        ("request", "2.6-number", ("buyer", "checker")),
+        ("message", "message-number", ("reader", "buyer", "checker")),
+        ("result", "tool-wrong", ("buyer", "checker", "reader")),
+    ],
+)
+def test_whoever_acts_after_a_fault_might_have_noticed_it(
+    level: Any, operator: str, missed: tuple[str, ...]
+) -> None:
+    """The agent to blame is none of them; a message may be noticed in the step that it reaches."""
+    run = Run("Go.")
+    for agent in ("checker", "reader", "buyer", "checker", "reader"):
+        run.answer(agent, "Fine.")
+    fault = Fault("a" * 32, operator, Change(1, level), "reader", 1)
+    assert _missed_by(fault, run.done()) == missed
 
 
 def test_a_seed_decides_everything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from planted_trials import FAULT, STARTS_ALIKE, decided, result
 
 from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
+from mast_trace_judge.injection.recovery import Recovery
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.bounds import most_calls
 from mast_trace_judge.replay.statistics import ResultMismatch
@@ -64,9 +66,9 @@ def test_a_run_that_succeeds_all_the_same_is_a_negative() -> None:
 
 @pytest.mark.parametrize("rate", [0.5, 0.6, 0.9])
 def test_a_harmless_fault_is_hardly_ever_kept(rate: float) -> None:
-    """Among 600 harmless faults at most 5 % are kept."""
-    kept = sum(decided(rate, rate, seed).verdict == "kept" for seed in range(600))
-    assert kept <= 0.05 * 600
+    """Among 200 harmless faults at most 5 % are kept."""
+    kept = sum(decided(rate, rate, seed).verdict == "kept" for seed in range(200))
+    assert kept <= 0.05 * 200
 
 
 def test_a_real_fault_is_mostly_kept() -> None:
@@ -90,16 +92,136 @@ def test_replays_without_an_outcome_end_it() -> None:
     assert trial.verdict == "censored"
 
 
-def test_a_censored_replay_counts_against_the_fault() -> None:
-    """A faulty replay without outcome counts as a success, a restored one as a failure."""
-    with_censored, without = Trial(FAULT), Trial(FAULT)
-    for trial, faulty in ((with_censored, None), (without, False)):
-        for _ in range(3):
-            trial.tell(result(FAULT.change.arm, False, "x"))
-            trial.tell(result(trial.restore, True, "y"))
-        trial.tell(result(FAULT.change.arm, faulty, "x"))
-        trial.tell(result(trial.restore, True, "y"))
-    assert with_censored.e_value < without.e_value
+def told(faulty: list[ArmResult], restored: list[ArmResult], **more: object) -> Trial:
+    return Trial(FAULT, faulty=faulty, restored=restored, **more)  # type: ignore[arg-type]
+
+
+def outcomes(arm: Arm, successes: int, count: int) -> list[ArmResult]:
+    """Return so many replays, no two of which made the same requests."""
+    return [result(arm, number < successes, str(number)) for number in range(count)]
+
+
+FAULTY, KEPT = FAULT.change.arm, Arm("keep", FAULT.kept_until)
+
+
+@pytest.mark.parametrize(
+    "status", ["timeout", "over budget", "blocked", "diverged", "error", "crashed"]
+)
+def test_a_replay_without_an_outcome_counts_against_the_fault(status: str) -> None:
+    """A faulty one counts as a success and a restored one as a failure; a crash after the fault is a failure."""
+
+    def evidence(faulty: ArmResult, restored: ArmResult) -> float:
+        return told([*outcomes(FAULTY, 0, 2), faulty], [*outcomes(KEPT, 2, 2), restored]).e_value
+
+    (fails, succeeds), (lost, found) = (
+        (outcomes(FAULTY, 0, 1)[0], result(FAULTY, True)),
+        (
+            result(KEPT, False),
+            result(KEPT, True),
+        ),
+    )
+    ended = ArmResult(FAULTY, status)  # type: ignore[arg-type]
+    best = evidence(fails, found)
+    assert evidence(succeeds, found) < best > evidence(fails, lost)
+    assert evidence(ended, found) == (best if status == "crashed" else evidence(succeeds, found))
+    assert evidence(fails, dataclasses.replace(ended, arm=KEPT)) == evidence(fails, lost)
+    trial = told([ended] * 3, [result(KEPT, None)])
+    assert trial.censored == (1 if status == "crashed" else 4)
+
+
+def test_a_fault_is_kept_from_an_e_value_of_twenty() -> None:
+    """Successes after the fault and failures of restored replays, of which some lie close to either side."""
+    near = []
+    for count, repaired, lost in product(range(3, 20), range(6), range(6)):
+        if repaired <= count and lost <= count:
+            trial = told(outcomes(FAULTY, repaired, count), outcomes(KEPT, count - lost, count))
+            near.append(trial.e_value)
+            kept = trial._of_pairs == "kept"
+            assert kept == (trial.e_value >= 20), (count, repaired, lost)
+    assert max(each for each in near if each < 20) > 18.5
+    assert min(each for each in near if each >= 20) < 21.5
+
+
+@pytest.mark.parametrize(
+    ("faulty", "restored", "verdict"),
+    [
+        ((20, 10), (20, 10), "unproved"),
+        ((20, 10), (19, 10), "open"),
+        ((3, 3), (0, 0), "survived"),
+        ((2, 2), (0, 0), "open"),
+        ((3, 2), (0, 0), "open"),
+        ((3, 0), (1, 1), "open"),
+    ],
+)
+def test_a_fault_is_decided_after_enough_replays(
+    faulty: tuple[int, int], restored: tuple[int, int], verdict: str
+) -> None:
+    trial = told(outcomes(FAULTY, faulty[1], faulty[0]), outcomes(KEPT, restored[1], restored[0]))
+    assert trial.verdict == verdict
+
+
+@pytest.mark.parametrize("of_restored", [0, 1, 2])
+@pytest.mark.parametrize("unknown", [3, 4])
+def test_more_than_three_replays_without_an_outcome_decide_nothing(
+    unknown: int, of_restored: int
+) -> None:
+    faulty = [ArmResult(FAULTY, "blocked")] * (unknown - of_restored)
+    trial = told([*faulty, *outcomes(FAULTY, 0, 1)], [ArmResult(KEPT, "blocked")] * of_restored)
+    assert trial.verdict == ("censored" if unknown > 3 else "open")
+
+
+@pytest.mark.parametrize(
+    ("count", "successes", "decisive"),
+    [
+        (10, 0, True),
+        (10, 1, True),
+        (10, 2, False),
+        (9, 0, False),
+        (9, 1, False),
+        (9, 2, False),
+        (20, 2, True),
+        (20, 3, False),
+    ],
+)
+def test_a_step_is_decisive_where_at_most_a_tenth_of_ten_replays_succeed(
+    count: int, successes: int, decisive: bool
+) -> None:
+    """More replays are asked for while one success more could still be too many."""
+    recovery = Recovery((4,), results=[result(Arm("keep", 4), False)])
+    trial = told(outcomes(FAULTY, successes, count), outcomes(KEPT, 20, 20), recovery=recovery)
+    assert (trial.verdict, trial.is_decisive) == ("kept", decisive)
+    assert (trial.point_of_no_return == FAULT.change.step) == decisive
+    assert (trial.ask() == FAULTY) == (count == 9 and successes < 2)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "restored", "odd", "alike"),
+    [
+        (3, 2, "", True),
+        (2, 2, "", False),
+        (3, 1, "", False),
+        *[
+            (3, 2, odd, False)
+            for odd in ("faulty", "restored", "whole", "success", "failure", "lost")
+        ],
+    ],
+)
+def test_a_deterministic_program_shows_it_by_equal_replays(
+    faulty: int, restored: int, odd: str, alike: bool
+) -> None:
+    """Replays of the whole program, the fault and the restored step are equal; one that differs takes it back."""
+    fails = [result(FAULTY, False, "x")] * faulty
+    helps = [result(KEPT, True, "y")] * restored
+    clean = [*STARTS_ALIKE, ArmResult(Arm("verify"), "ok", True, calls_hash="")]
+    if odd in {"faulty", "success", "lost"}:
+        fails[-1] = result(
+            FAULTY, {"success": True, "lost": None}.get(odd, False), "z" if odd == "faulty" else "x"
+        )
+    elif odd in {"restored", "failure"}:
+        helps[-1] = result(KEPT, odd != "failure", "z" if odd == "restored" else "y")
+    elif odd == "whole":
+        clean[1] = dataclasses.replace(clean[1], calls_hash="other")
+    assert told(fails, helps, clean=clean).is_deterministic == alike
 
 
 class TestExperiment:
@@ -119,10 +241,12 @@ class TestExperiment:
         assert "does not replay" in experiment.refused
         assert experiment.waiting() == ()
 
-    def test_refuses_a_system_that_fails_by_itself(self) -> None:
-        experiment = self.ran([True, False, False, False])
-        assert f"1 of {STARTS}" in experiment.refused
-        assert experiment.waiting() == ()
+    @pytest.mark.parametrize("successes", [0, 1, 2, 4])
+    def test_refuses_a_system_that_fails_by_itself(self, successes: int) -> None:
+        """Half of the live replays succeed at least, or no fault is tried."""
+        experiment = self.ran([place < successes for place in range(STARTS)])
+        assert bool(experiment.refused) == (successes < 2)
+        assert (experiment.waiting() == ()) == (successes < 2)
 
     def test_tries_one_fault_after_the_other_and_resumes(self) -> None:
         """The stored results, told again, lead to the same place."""

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
+CHECKS = 6
+"""Replays and questions before the search; one of them that is killed ends the experiment."""
+
 
 def test_the_planted_error_is_confirmed_and_stored(store: Store) -> None:
     program = Program()
@@ -52,26 +55,19 @@ def test_the_planted_error_is_confirmed_and_stored(store: Store) -> None:
     assert confirmation_of(store, "shop", run().trace_id) == done.confirmation
     assert done.confirmation.live_calls == program.calls == spent(store).live_calls
     assert len(results_of(store, plan_of(store, run(), ""))) == len(program.replays)
+    asked = Program()
+    again = confirming(store, asked)
+    assert again.resume() == done.confirmation.replays
+    assert (again.run(), asked.replays) == (done, [])
 
 
-def test_a_finished_experiment_asks_nothing_more(store: Store) -> None:
-    work = confirming(store, Program())
-    work.resume()
-    first = work.run()
-    program = Program()
-    again = confirming(store, program)
-    assert again.resume() == first.confirmation.replays
-    assert again.run() == first
-    assert program.replays == []
-
-
-@pytest.mark.parametrize("every", [1, 2, 5])
+@pytest.mark.parametrize("every", [1, 5])
 def test_a_killed_process_loses_the_running_replay_alone(store: Store, every: int) -> None:
     """Killed at each n-th replay, it goes on; a killed replay is stored once, with its reserved calls."""
     program, kills = Program(), 0
 
     def kill(number: int) -> None:
-        if number % (every + 1) == every and number < 30:
+        if CHECKS < number < 30 and number % (every + 1) == every:
             raise Killed
 
     program.fault = kill
@@ -93,46 +89,29 @@ def test_a_killed_process_loses_the_running_replay_alone(store: Store, every: in
     assert done.confirmation.replays == len(results)
 
 
-@pytest.mark.parametrize("limit", [1, 23, 60])
-@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("unit", ["calls", "cost"])
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_calls_never_exceed_their_limit(
-    store: Store, limit: int, jobs: int, *, greedy: bool
-) -> None:
-    """Not even with a program that asks without end, kills, restarts and replays at the same time."""
-    program = Program(greedy=greedy)
+def test_no_limit_is_exceeded(store: Store, unit: str, jobs: int) -> None:
+    """Not even with a program that asks without end at an unknown cost, kills, restarts and replays at the same time."""
+    program, limit = Program(greedy=True, cost_usd=None), 23
+    budget = Budget(limit) if unit == "calls" else Budget(None, limit * COST.most)
 
     def kill(number: int) -> None:
-        if number % 4 == 3:
+        if number > CHECKS and number % 4 == 3:
             raise Killed
 
     program.fault = kill
-    for _ in range(60):
-        work = confirming(store, program, Budget(max_calls=limit), jobs=jobs)
+    while True:
+        work = confirming(store, program, budget, jobs=jobs)
         work.resume()
-        try:
+        with suppress(Killed):
             done = work.run()
-        except Killed:
-            continue
-        break
-    assert program.calls <= limit
-    assert spent(store).live_calls <= limit
-    assert f"of {limit} live calls" in done.reason or not done.reason
-
-
-@pytest.mark.parametrize("limit", [0.0, 0.01, 0.1, 0.3])
-def test_dollars_never_exceed_their_limit(store: Store, limit: float) -> None:
-    """Each call costs as much as was assumed at most, and half of the results have no known cost."""
-    program = Program(cost_usd=None)
-    work = confirming(store, program, Budget(max_cost_usd=limit))
-    work.resume()
-    done = work.run()
-    assert program.calls * COST.most <= limit + 1e-9
-    assert "--max-cost" in done.reason
-    again = confirming(store, program, Budget(max_cost_usd=limit))
+            break
+    assert 0 < program.calls <= spent(store).live_calls <= limit
+    assert f"--max-{unit}" in done.reason
+    again = confirming(store, program, budget)
     again.resume()
-    again.run()
-    assert program.calls * COST.most <= limit + 1e-9
+    assert (again.run(), again.progress().replays) == (done, len(program.replays))
 
 
 def test_replays_are_limited_and_a_larger_budget_goes_on(store: Store) -> None:
@@ -149,25 +128,30 @@ def test_replays_are_limited_and_a_larger_budget_goes_on(store: Store) -> None:
     assert more.run().confirmation.status == "confirmed"
 
 
-def test_the_budget_of_the_day_holds_over_runs_and_restarts(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dollars", "jobs"), [(False, 3), (True, 1)])
+def test_the_budget_of_the_day_holds_over_runs_and_restarts(
+    store: Store, tmp_path: Path, jobs: int, *, dollars: bool
+) -> None:
     day = [date(2026, 3, 1)]
 
     def budget() -> DailyBudget:
-        return DailyBudget(tmp_path / "days", 40, today=lambda: day[0])
+        calls, usd = (9999, 40 * COST.most) if dollars else (40, None)
+        return DailyBudget(tmp_path / "days", calls, usd, today=lambda: day[0])
 
-    program = Program()
-    for _ in range(3):
-        work = confirming(store, program, day=budget())
+    program = Program(cost_usd=None) if dollars else Program()
+    for _ in range(2):
+        work = confirming(store, program, day=budget(), jobs=jobs)
         work.resume()
         done = work.run()
-        assert "midnight UTC" in done.reason
-    assert 20 < program.calls <= 40
+        assert (done.of_day, "midnight UTC" in done.reason) == (True, True)
+    assert (0 if dollars else 20) < program.calls <= 40
     assert budget().spent().calls == program.calls
-    day[0] = date(2026, 3, 2)
+    assert budget().spent().cost_usd <= 40 * COST.most
+    first, day[0] = program.calls, date(2026, 3, 2)
     work = confirming(store, program, day=budget())
     work.resume()
     work.run()
-    assert 40 < program.calls <= 80
+    assert first < program.calls <= first + 40
 
 
 class Leaving:
@@ -216,28 +200,15 @@ def test_a_store_that_stays_away_ends_it_and_it_goes_on_later(store: Store) -> N
     assert later.run().confirmation.status == "confirmed"
 
 
-@pytest.mark.parametrize(
-    ("result", "setup", "said"),
-    [
-        ({"models": ("m", "m-2026-07")}, {}, "m-2026-07 answered now"),
-        ({"live_tools": 2}, {}, "2 tools were executed, and nothing restored the state"),
-        ({"live_tools": 1}, {"reset": ("true",)}, ""),
-    ],
-)
-def test_replays_that_cannot_be_compared_confirm_nothing(
-    store: Store, result: dict, setup: dict, said: str
-) -> None:
+def test_replays_that_cannot_be_compared_confirm_nothing(store: Store) -> None:
     """The first sign ends the experiment, also after a restart."""
-    program = Program(**result)
+    program = Program(models=("m", "m-2026-07"))
     for _ in range(2):
-        work = confirming(store, program, setup=Setup(("program",), **setup))
+        work = confirming(store, program)
         work.resume()
         told = work.run().confirmation
-        if said:
-            assert (told.status, told.origin, len(program.replays)) == ("not isolated", None, 1)
-            assert said in told.text
-        else:
-            assert told.status == "confirmed"
+        assert (told.status, told.origin, len(program.replays)) == ("not isolated", None, 1)
+        assert "m-2026-07 answered now" in told.text
 
 
 def test_replays_at_the_same_time_give_the_same_conclusion(store: Store) -> None:

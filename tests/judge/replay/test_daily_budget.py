@@ -10,9 +10,11 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
+from judge.store.invented_replays import run
 
 from mast_trace.exceptions import BudgetExhausted, StorageError
 from mast_trace_judge.replay.daily import DailyBudget, Spent
+from mast_trace_judge.replay.handled import HandledRuns
 from mast_trace_judge.replay.run_lock import locked_run
 
 if TYPE_CHECKING:
@@ -88,3 +90,12 @@ def test_a_file_that_is_no_ledger_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "days").write_text("not a database, but a text that is long enough to be seen")
     with pytest.raises(StorageError, match="days"):
         DailyBudget(tmp_path / "days", 10)
+
+
+def test_a_run_is_dealt_with_once_as_it_is(tmp_path: Path) -> None:
+    """After a restart, too; another project's run of the same id, and one that has changed since, are looked at."""
+    HandledRuns(tmp_path / "runs").add(run(), "confirmed")
+    again = HandledRuns(tmp_path / "runs")
+    assert again.holds(run())
+    for other in ({"project": "else"}, {"trace_id": "2" * 32}, {"fingerprint": "f2"}):
+        assert not again.holds(run(**other))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,28 +55,6 @@ def test_a_deterministic_program_needs_two_pairs_and_the_conclusion_says_so() ->
     assert "deterministic" in found.text
     assert found.contrasts[-1].pairs == 2
     assert replays <= 6 + 34
-
-
-def test_equal_outcomes_alone_are_not_deterministic() -> None:
-    experiment = made()
-    draw = random.Random(0)
-    chance = single(6, 1.0)
-    while (trial := experiment.ask()) is not None:
-        experiment.tell(at_random(trial, chance(trial) > 0.5, draw))
-    found = experiment.conclusion()
-    assert found.status == "confirmed"
-    assert "deterministic" not in found.text
-    assert found.contrasts[-1].pairs > 2
-
-
-def test_one_replay_that_differs_takes_back_that_a_program_is_deterministic() -> None:
-    experiment, chance, odd = made(), single(6, 1.0), True
-    while (trial := experiment.ask()) is not None:
-        result = alike(trial, chance(trial) > 0.5)
-        if trial.phase == "screening" and odd:
-            result, odd = replace(result, calls_hash="another"), False
-        experiment.tell(result)
-    assert "deterministic" not in experiment.conclusion().text
 
 
 def test_a_deterministic_fix_that_fails_is_given_up_after_two_pairs() -> None:

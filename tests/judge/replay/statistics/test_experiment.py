@@ -151,14 +151,6 @@ def test_the_budget_of_calls_is_never_exceeded_and_more_of_it_goes_on(most: int)
     assert longer.conclusion().status == "confirmed"
 
 
-def test_the_budget_of_dollars_ends_it() -> None:
-    experiment = made(limits=Limits(max_cost_usd=0.5))
-    conduct(experiment, single(6, 0.9))
-    found = experiment.conclusion()
-    assert found.cost_usd is not None
-    assert 0.5 <= found.cost_usd <= 0.5 + 0.12  # the replay that reached it
-
-
 def test_an_unknown_price_makes_the_cost_unknown() -> None:
     experiment = made()
     for _ in range(7):
@@ -175,14 +167,6 @@ def test_batches_may_run_together_and_are_told_in_order() -> None:
         for each in results:
             experiment.tell(each)
     assert experiment.conclusion().origin == 13
-
-
-def test_the_search_leaves_calls_for_the_proof_where_it_is_told_to() -> None:
-    experiment = made(limits=Limits(search_calls=60))
-    told = conduct(experiment, single(6, 0.5))
-    searched = [each.live_calls for each in told if each.phase in {"start", "screening"}]
-    assert sum(searched[:-2]) < 60
-    assert any(each.phase == "pairs" for each in told)
 
 
 def test_replays_without_an_outcome_end_it_with_the_reason() -> None:
