@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -165,41 +166,33 @@ class TestOpen:
         file.write_text(line)
         return file
 
+    @pytest.mark.parametrize("beside", [False, True])
+    @pytest.mark.parametrize("keys", [False, True])
     @pytest.mark.parametrize(
-        ("settings", "beside"),
+        ("settings", "local"),
         [
-            ({}, False),
             ({}, True),
             ({"web_host": "::1"}, True),
+            ({"web_token": "t"}, False),
+            ({"web_host": "0.0.0.0"}, False),
+            ({"web_public_names": NAME}, False),
+            (
+                {"web_trusted_proxies": PROXY, "web_user_header": USER, "web_public_names": NAME},
+                False,
+            ),
         ],
     )
-    def test_without_keys(self, settings: dict[str, Any], beside: bool) -> None:
-        access = Access.of(WebConfig.load(**settings), None, open_beside_keys=beside)
-        assert access.is_open
-
-    def test_with_keys_only_where_that_was_so_before(self, keys_file: Path) -> None:
-        assert Access.of(WebConfig.load(), keys_file, open_beside_keys=True).is_open
-        assert not Access.of(WebConfig.load(), keys_file, open_beside_keys=False).is_open
-
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {"web_token": "t"},
-            {"web_host": "0.0.0.0"},
-            {"web_public_names": NAME},
-            {"web_trusted_proxies": PROXY, "web_user_header": USER, "web_public_names": NAME},
-        ],
-    )
-    def test_never_where_others_could_come(self, keys_file: Path, settings: dict[str, str]) -> None:
+    def test_only_where_nobody_else_could_come(
+        self, keys_file: Path, settings: dict[str, str], local: bool, keys: bool, beside: bool
+    ) -> None:
+        """And with keys, only where that was so before."""
         config = WebConfig.load(**settings)
-        assert not Access.of(config, keys_file, open_beside_keys=True).is_open
-
-    @pytest.mark.parametrize(
-        "settings", [{"web_host": "0.0.0.0"}, {"web_host": "::"}, {"web_public_names": NAME}]
-    )
-    def test_nothing_is_served_to_strangers(self, settings: dict[str, str]) -> None:
-        with pytest.raises(ConfigurationError, match="MAST_TRACE_WEB_TOKEN"):
-            Access.of(WebConfig.load(**settings), None, open_beside_keys=True)
+        nobody = (
+            not keys and not local and not config.trusted_proxies and "web_token" not in settings
+        )
+        with pytest.raises(ConfigurationError) if nobody else nullcontext():
+            access = Access.of(config, keys_file if keys else None, open_beside_keys=beside)
+            assert access.is_open == (local and (beside or not keys))
 
     def test_a_key_that_is_shown_counts_all_the_same(self, away: Store, keys_file: Path) -> None:
         access = Access.of(WebConfig.load(), keys_file, open_beside_keys=True)

@@ -43,12 +43,6 @@ class TestSigningIn:
             assert client.get("/static/style.css").status_code == 200
             assert "set-cookie" not in answer.headers
 
-    def test_a_program_gets_words(self, door: View) -> None:
-        with door.client() as client:
-            answer = client.get("/")
-            assert answer.status_code == 401
-            assert "Authorization: Bearer" in answer.text
-
     def test_a_key_opens_a_session_without_being_in_the_cookie(self, door: View) -> None:
         with door.client() as client:
             answer = client.post("/sign-in", data={"key": f" {door.key}\n", "next": "/judge?x=1"})
