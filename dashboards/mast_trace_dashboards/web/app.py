@@ -39,6 +39,7 @@ from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.lessons import Lessons
 from mast_trace_dashboards.web.runbooks import Runbooks
+from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
 from mast_trace_dashboards.web.views import Views
@@ -96,7 +97,7 @@ def web_app(
             *Lessons(store).routes,
             Route(SIGN_IN, sign_in.form),
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
-            Route("/sign-out", sign_in.leave, methods=["POST"]),
+            Route(SIGN_OUT, sign_in.leave, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
             # The path itself, too: a redirect to the one with a slash would name http behind a proxy for TLS.
             *(Route(path, other) for path, other in (mounted or {}).items()),

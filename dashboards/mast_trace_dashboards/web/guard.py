@@ -10,8 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from mast_trace_collector.rights import Right
 from mast_trace_dashboards.web.health import PATHS as HEALTH
 from mast_trace_dashboards.web.proxies import host_name
+from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.visitor import admit
 
@@ -43,7 +45,7 @@ _HEADERS = {
 class Guard:
     """Sets the headers, identifies the visitor, and refuses strangers and forged requests.
 
-    Pages are reached only by admitted visitors, and need no check of their own.
+    Pages are reached only by admitted visitors, who may read; only further rights need a check of their own.
 
     Args:
         app: the pages.
@@ -83,6 +85,9 @@ class Guard:
             return refusal
         try:
             visitor = self._access.identify(request)
+            # A session may outlast its key's right to read, and a proxy's users may have none. It can be left all the same.
+            if visitor is not None and path != SIGN_OUT:
+                visitor.demand(Right.READ)
         except HTTPException as error:
             return None if _is_open(path) else self._sign_in.ask(Request(bare), error)
         if visitor is not None:

@@ -70,8 +70,8 @@ class Sessions:
 class FailedSignIns:
     """Limits failed attempts of each address: twenty at once, then one every three seconds.
 
-    An IPv6 address counts as its network, which belongs to one owner. Addresses that are dropped
-    because there are too many start again.
+    An IPv6 address counts as its network, which belongs to one owner; an IPv4 address in IPv6's form, as a server
+    on ``::`` sees it, counts as itself. Addresses that are dropped because there are too many start again.
     """
 
     def __init__(self) -> None:
@@ -107,4 +107,6 @@ def _network(address: str) -> str:
         return address
     if parsed.version == 4:
         return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK), strict=False))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.access import Access
 
 PATH = "/sign-in"
+LEAVE = "/sign-out"
 _LONGEST_PLACE = 2000
 
 

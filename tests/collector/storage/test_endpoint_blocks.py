@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import struct
-import urllib.error
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import clickhouse_driver.compression as drivers
 import lz4.block
@@ -165,20 +164,3 @@ class TestEndpoint:
         if headers["Content-Encoding"] == "zstd":
             body = zstandard.decompress(body)
         assert blocks.unpack(body, LIMIT) == b"x" * 9000 + b"\n"
-
-    def test_an_error_comes_in_blocks_as_from_a_server(self, endpoint: str) -> None:
-        assert self.refused(endpoint, query="SELECT * FROM nothing", compress=1) == "60"
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(endpoint, query="SELECT * FROM nothing", compress=1)
-        assert b"UNKNOWN_TABLE" in blocks.unpack(caught.value.read(), LIMIT)
-
-    def test_who_may_not_read_is_told_in_plain_text(self, endpoint: str) -> None:
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(endpoint, query="SELECT 1", compress=1, headers={"X-ClickHouse-Key": "wrong"})
-        assert caught.value.read().startswith(b"Code: 516")
-
-    @staticmethod
-    def refused(endpoint: str, **fields: Any) -> str | None:
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(endpoint, **fields)
-        return caught.value.headers["X-ClickHouse-Exception-Code"]

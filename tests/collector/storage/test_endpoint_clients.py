@@ -1,11 +1,8 @@
 """Clients of a ClickHouse server read the embedded store, unmodified."""
 
-import gzip
 import json
-import urllib.error
 import urllib.parse
 import urllib.request
-from base64 import b64encode
 from datetime import datetime, timezone
 
 import clickhouse_connect
@@ -127,66 +124,15 @@ async def test_the_asynchronous_client(endpoint):
 class TestPlainHTTP:
     """curl and everything like it."""
 
-    @pytest.mark.parametrize(
-        "headers",
-        [
-            {"X-ClickHouse-User": "x", "X-ClickHouse-Key": PASSWORD},
-            {"Authorization": "Basic " + b64encode(f"x:{PASSWORD}".encode()).decode()},
-        ],
-        ids=["headers", "basic"],
-    )
-    def test_a_query_in_the_address(self, endpoint, headers):
-        sql = "SELECT 1 AS a, 'x' AS b"
-        _, body = get(endpoint, query=sql, default_format="JSON", headers=headers)
-        assert json.loads(body)["data"] == [{"a": 1, "b": "x"}]
-
-    def test_the_password_in_the_address(self, endpoint):
-        url = f"http://{endpoint}/?{urllib.parse.urlencode({'query': 'SELECT 1', 'password': PASSWORD})}"
-        with urllib.request.urlopen(url) as answer:
-            assert answer.read() == b"1\n"
-
     def test_a_query_in_the_body_with_parameters(self, endpoint):
         sql = b"SELECT arrayStringConcat({v:Array(String)}, '|') -- a comment\n;"
         headers, body = get(endpoint, data=sql, param_v="['a','b']")
         assert body == b"a|b\n"
         assert headers["X-ClickHouse-Format"] == "TabSeparated"
 
-    def test_a_compressed_query_and_result(self, endpoint):
-        headers, body = get(
-            endpoint,
-            data=gzip.compress(b"SELECT repeat('x', 9000)"),
-            headers={"Content-Encoding": "gzip", "Accept-Encoding": "gzip"},
-            enable_http_compression=1,
-        )
-        assert headers["Content-Encoding"] == "gzip"
-        assert gzip.decompress(body) == b"x" * 9000 + b"\n"
-
     def test_the_format_of_the_text_wins(self, endpoint):
         _, body = get(endpoint, query="SELECT 1 AS a FORMAT JSONEachRow", default_format="CSV")
         assert json.loads(body) == {"a": 1}
-
-    def test_a_ping_needs_no_password(self, endpoint):
-        for path in ("/ping", "/"):
-            with urllib.request.urlopen(f"http://{endpoint}{path}") as answer:
-                assert answer.read() == b"Ok.\n"
-
-    @pytest.mark.parametrize(
-        ("sql", "status", "code"),
-        [
-            ("SELECT", 400, "62"),
-            ("SELECT * FROM t", 404, "60"),
-            ("SELECT nope", 404, "47"),
-            (" ", 400, "62"),
-        ],
-    )
-    def test_errors_have_the_servers_status_and_number(self, endpoint, sql, status, code):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(endpoint, query=sql)
-        assert (caught.value.code, caught.value.headers["X-ClickHouse-Exception-Code"]) == (
-            status,
-            code,
-        )
-        assert caught.value.read().startswith(f"Code: {code}. DB::Exception:".encode())
 
 
 class TestStatementSettings:

@@ -161,13 +161,6 @@ def test_a_projects_key_does_not_write(shared, key, store):
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 3}]
 
 
-def test_the_key_may_come_in_any_header_that_clients_use(shared, key):
-    sql = "SELECT DISTINCT Project FROM otel_traces"
-    assert ask(shared, sql, key=None, headers={"Authorization": f"Bearer {key}"})[2] == "ours\n"
-    assert ask(shared, sql, key=None, password=key)[2] == "ours\n"
-    assert ask(shared, sql, key=None, headers={"Authorization": "Bearer mt_unknown"})[0] == 403
-
-
 def test_the_usual_client_works_with_it(shared, key):
     host, port = shared.split(":")
     client = clickhouse_connect.get_client(

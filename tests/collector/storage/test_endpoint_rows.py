@@ -245,14 +245,6 @@ def test_a_statement_may_have_so_many_characters(plan):
     )
 
 
-def test_a_parameter_without_a_value_is_refused_as_by_a_server(plan):
-    with pytest.raises(QueryError) as error:
-        plan("SELECT {a:String}")
-    assert error.value.text == (
-        "Code: 456. DB::Exception: Substitution `a` is not set (UNKNOWN_QUERY_PARAMETER)"
-    )
-
-
 def test_names_that_a_lambda_has_may_be_called_unless_they_are_refused_functions(plan):
     sql = "WITH (x -> x + 1) AS {} SELECT {}(1)"
     assert plan(sql.format("f", "f")).confined

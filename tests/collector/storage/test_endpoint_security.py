@@ -1,6 +1,5 @@
 """A reader of the ClickHouse endpoint reads the store's tables and nothing else."""
 
-import gzip
 import socket
 import urllib.error
 import urllib.parse
@@ -8,14 +7,11 @@ import urllib.request
 
 import pytest
 from endpoint_server import PASSWORD, WRITE_TOKEN, serve
-from starlette.testclient import TestClient
 
-from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http import ClickHouseHTTP, blocks
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store
 
 ACCESS_DENIED = "497"
-AUTHENTICATION_FAILED = "516"
 
 
 def ask(endpoint, sql, *, key=PASSWORD, data=None, headers=None, **fields):
@@ -228,85 +224,8 @@ def test_honest_queries_pass(endpoint, sql, answer):
     assert answer is None or body == answer
 
 
-class TestPassword:
-    """Access to the endpoint."""
-
-    @pytest.mark.parametrize("key", [None, "", "wrong", PASSWORD + " ", "\u00fc"])
-    def test_no_or_a_wrong_password_is_refused(self, endpoint, key):
-        shown = key.encode("latin-1").decode("latin-1") if key else key
-        status, number, body = ask(endpoint, "SELECT 1", key=shown)
-        assert (status, number) == (403, AUTHENTICATION_FAILED)
-        assert PASSWORD not in body
-
-    @pytest.mark.parametrize("header", ["Basic", "Basic !!!", "Basic eA==", "Bearer x"])
-    def test_a_broken_header_is_refused(self, endpoint, header):
-        assert ask(endpoint, "SELECT 1", key=None, headers={"Authorization": header})[0] == 403
-
-    def test_without_a_password_only_this_machine_reads(self, embedded):
-        app = ClickHouseHTTP(embedded, password=None)
-        params = {"query": "SELECT 1"}
-        assert TestClient(app, client=("127.0.0.1", 1)).get("/", params=params).status_code == 200
-        assert TestClient(app, client=("10.0.0.9", 1)).get("/", params=params).status_code == 403
-        app.close()
-
-    def test_an_empty_password_is_a_mistake(self, embedded):
-        for options in ({"password": ""}, {"password": "x", "write_token": ""}):
-            with pytest.raises(ConfigurationError, match="empty"):
-                ClickHouseHTTP(embedded, **options)
-
-    def test_a_server_needs_no_endpoint(self):
-        with pytest.raises(ConfigurationError, match="one of its own"):
-            ClickHouseHTTP(Store.open("http://127.0.0.1:1", connect=False), password="x")
-
-
-class TestWriteToken:
-    """Statements that change something, for trusted programs on this machine."""
-
-    def test_it_lets_statements_pass(self, endpoint, embedded):
-        sql = "INSERT INTO mast_trace.mast_human_labels (TraceId) VALUES ('x')"
-        assert ask(endpoint, sql, key=WRITE_TOKEN, data=b"")[0] == 200
-        assert embedded.query("SELECT count() AS n FROM mast_human_labels") == [{"n": 1}]
-        embedded.command("TRUNCATE TABLE mast_human_labels")
-
-    def test_another_machine_cannot_use_it(self, embedded):
-        app = ClickHouseHTTP(embedded, password=PASSWORD, write_token=WRITE_TOKEN)
-        headers = {"X-ClickHouse-Key": WRITE_TOKEN}
-        client = TestClient(app, client=("10.0.0.9", 1), headers=headers)
-        assert client.post("/", content=b"DROP TABLE mast_trace.otel_traces").status_code == 403
-        app.close()
-
-    def test_there_is_none_unless_it_was_set(self, embedded):
-        app = ClickHouseHTTP(embedded, password=PASSWORD)
-        with serve(app) as address:
-            assert ask(address, "SELECT 1", key=WRITE_TOKEN)[1] == AUTHENTICATION_FAILED
-            assert ask(address, "SELECT 1", key="None")[1] == AUTHENTICATION_FAILED
-        app.close()
-
-
 class TestLimits:
     """A request costs no more than allowed."""
-
-    def test_a_large_body_is_refused(self, embedded):
-        app = ClickHouseHTTP(embedded, password=PASSWORD, max_body=1000)
-        with serve(app) as address:
-            bomb = gzip.compress(b" " * 100_000)
-            assert ask(address, "", data=b"x" * 1001)[0] == 413
-            assert ask(address, "", data=bomb, headers={"Content-Encoding": "gzip"})[0] == 413
-        app.close()
-
-    def test_a_readers_request_is_smaller_than_a_writers(self, endpoint):
-        """Statements of readers are short; 16 MiB hold the values of any parameter, too."""
-        padded = b" " * (16 * 1024 * 1024) + b"SELECT 1"
-        assert ask(endpoint, "", data=padded, key=WRITE_TOKEN)[:3] == (200, "", "1\n")
-        status, number, body = ask(endpoint, "", data=padded)
-        assert (status, number) == (413, "307")
-        assert "the request is larger than 16777216 bytes" in body
-        packed = gzip.compress(padded, 1)
-        status, number, body = ask(endpoint, "", data=packed, headers={"Content-Encoding": "gzip"})
-        assert (status, number) == (413, "307")
-        assert "more than 16777216 bytes decompressed" in body
-        assert ask(endpoint, "", data=blocks.pack(padded), decompress="1")[:2] == (413, "307")
-        assert ask(endpoint, "", data=padded[16:])[2] == "1\n"
 
     @pytest.mark.parametrize(("key", "status"), [("wrong", b"403"), (PASSWORD, b"413")])
     def test_a_body_that_is_refused_is_not_waited_for(self, embedded, key, status):
@@ -323,42 +242,6 @@ class TestLimits:
                 answer = connection.recv(100)
         app.close()
         assert answer.split()[1] == status
-
-    def test_a_slow_query_ends_in_time(self, embedded):
-        app = ClickHouseHTTP(embedded, password=PASSWORD, timeout=3)
-        with serve(app) as address:
-            sql = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(rand())"
-            assert ask(address, sql)[:2] == (408, "159")
-            assert ask(address, "SELECT 1")[2] == "1\n"
-        app.close()
-
-    def test_a_large_result_is_refused(self, embedded):
-        app = ClickHouseHTTP(embedded, password=PASSWORD, max_result=10_000)
-        with serve(app) as address:
-            assert ask(address, "SELECT number FROM numbers(1000000)")[1] == "396"
-        app.close()
-
-    def test_broken_and_unknown_encodings_are_refused(self, endpoint):
-        for encoding in ("gzip", "zstd", "lz4", "deflate", "br"):
-            headers = {"Content-Encoding": encoding}
-            assert ask(endpoint, "", data=b"SELECT 1", headers=headers)[0] == 400
-
-    def test_broken_blocks_are_refused_not_misread(self, endpoint):
-        for body in (b"SELECT 1", bytes(100), blocks.pack(b"SELECT 1")[:-1]):
-            assert ask(endpoint, "", data=body, decompress="1")[0] == 400
-
-    def test_a_large_request_in_blocks_is_refused(self, embedded):
-        app = ClickHouseHTTP(embedded, password=PASSWORD, max_body=10_000)
-        with serve(app) as address:
-            bomb = blocks.pack(b" " * 100_000)
-            assert ask(address, "", data=bomb, decompress="1")[0] == 413
-        app.close()
-
-    def test_tables_that_are_sent_along_are_refused_in_words(self, endpoint):
-        for name in ("ids_structure", "ids_types"):
-            status, _, body = ask(endpoint, "SELECT * FROM ids", **{name: "id UInt8"})
-            assert status == 501
-            assert "name the values in the query" in body
 
     def test_names_that_are_no_settings_are_refused(self, endpoint):
         assert ask(endpoint, "SELECT 1", **{"x = 1; DROP TABLE t": "1"})[1] == ACCESS_DENIED

@@ -124,6 +124,19 @@ def view(store: Store, tmp_path: Path) -> View:
     return View(store, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def away() -> Iterator[Store]:
+    """A database that does not answer: the door does not ask it, and pages that do answer 503."""
+    with Store.open("http://nobody:none@127.0.0.1:9", connect=False) as store:
+        yield store
+
+
+@pytest.fixture
+def door(away: Store, tmp_path: Path) -> View:
+    """A view like `view`, for tests of who is let in, and to which pages."""
+    return View(away, tmp_path)
+
+
 @pytest.fixture
 def quick_reload(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have changes of the keys file count at once."""

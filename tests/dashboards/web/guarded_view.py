@@ -13,6 +13,7 @@ from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from starlette.types import ASGIApp, Message
@@ -30,7 +31,13 @@ ALL = frozenset({Right.READ, Right.LABEL})
 class View:
     """A view with a token, a key of the project without name, and a trusted proxy."""
 
-    def __init__(self, store: Store, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        folder: Path,
+        mounted: Mapping[str, ASGIApp] | None = None,
+        **settings: Any,
+    ) -> None:
         self.file = folder / "keys"
         (self.key, self.line), (self.sender, senders) = new_key("p", ALL), new_key("p")
         self.file.write_text(f"{self.line}\n{senders}\n")
@@ -42,7 +49,7 @@ class View:
             **settings,
         }
         self.access = Access(WebConfig.load(**given), ProjectKeys(self.file))
-        self.app: ASGIApp = web_app(store, self.access)
+        self.app: ASGIApp = web_app(store, self.access, mounted=mounted)
 
     def client(self, peer: str = STRANGER, *, https: bool = False, **headers: str) -> TestClient:
         """Return a browser that comes from an address."""

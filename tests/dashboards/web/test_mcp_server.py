@@ -231,28 +231,12 @@ class TestReading:
             ("get_step_input", {"run": SECOND, "step": 99}, "its steps are 0 to 2"),
             ("run_query", {"name": "nonsense"}, "list_queries"),
             ("run_query", {"name": "runs", "parameters": {"x": 1}}, "has no parameter x"),
-            (
-                "run_query",
-                {"name": "runs", "parameters": {"limit": "x"}},
-                "limit is of type UInt32",
-            ),
+            ("run_query", {"name": "runs", "parameters": {"limit": "x"}}, "limit is of type"),
             ("run_query", {"name": "runs", "parameters": {"limit": -1}}, "limit is of type UInt32"),
             ("run_query", {"name": "runs", "parameters": {"limit": True}}, "limit is of type"),
-            (
-                "run_query",
-                {"name": "runs", "parameters": {"agents": "x"}},
-                "agents is of type Array",
-            ),
-            (
-                "run_query",
-                {"name": "runs", "parameters": {"agents": [1]}},
-                "agents is of type Array",
-            ),
-            (
-                "run_query",
-                {"name": "runs", "parameters": {"since": 5}},
-                "since is of type DateTime",
-            ),
+            ("run_query", {"name": "runs", "parameters": {"agents": "x"}}, "agents is of type"),
+            ("run_query", {"name": "runs", "parameters": {"agents": [1]}}, "agents is of type"),
+            ("run_query", {"name": "runs", "parameters": {"since": 5}}, "since is of type"),
             ("run_query", {"name": "run", "parameters": {"run": None}}, "run is of type String"),
             ("list_steps", {"run": SECOND, "first": 10**30}, "from 0 to 1,000,000,000 (number of"),
             ("list_runs", {"since": "soon"}, "cannot read the time"),
@@ -261,16 +245,8 @@ class TestReading:
             ("list_runs", {"limit": 0}, "`limit` must be a whole number from 1 to 100."),
             ("list_runs", {"limit": "many"}, "`limit` must be a whole number from 1 to 100."),
             ("list_runs", {"service": 5}, "`service` must be a string."),
-            (
-                "list_runs",
-                {"outcome": "bad"},
-                '`outcome` must be "", "success", "failure" or "unknown".',
-            ),
-            (
-                "compare_runs",
-                {},
-                "Wrong arguments of compare_runs: `run`, which is missing, must be a string (the run's id",
-            ),
+            ("list_runs", {"outcome": "bad"}, '"success", "failure" or "unknown".'),
+            ("compare_runs", {}, "of compare_runs: `run`, which is missing, must be a string (the"),
             ("compare_runs", {"run": RUN}, "of compare_runs: `other`, which is missing, must be a"),
             ("get_step", {"run": RUN, "step": -1}, "`step` must be a whole number of at least 0 ("),
             ("run_query", {"name": "runs", "parameters": 3}, "`parameters` must be an object ("),
@@ -309,7 +285,6 @@ def view(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vie
     made = {
         "reader": new_key(OURS, frozenset({Right.READ})),
         "labeller": new_key(OURS, frozenset({Right.READ, Right.LABEL})),
-        "sender": new_key(OURS),
     }
     file = tmp_path_factory.mktemp("keys") / "keys"
     file.write_text("\n".join(line for _, line in made.values()))
@@ -329,7 +304,7 @@ def view(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vie
         return asyncio.run_coroutine_threadsafe(work, loop).result(30)
 
     endpoint, served = on_loop(begin())
-    keys = {who: key for who, (key, _) in made.items()} | {"operator": "operator", "none": "x"}
+    keys = {who: key for who, (key, _) in made.items()} | {"operator": "operator"}
 
     yield View(f"{served.address}/mcp", keys)
     on_loop(served.stop())
@@ -381,10 +356,7 @@ class TestHTTP:
             told = view("operator", name)
             assert CANARY in told.content[0].text
 
-    def test_lets_only_those_write_who_may(self, view: View, store: Store) -> None:
-        refused = view("reader", "label_run", run=RUN, note="mcp", outcome="failure")
-        assert "right to label" in refused.content[0].text
-        assert refused.is_error
+    def test_writes_into_the_project_of_the_key(self, view: View, store: Store) -> None:
         inside(view("labeller", "label_run", run=RUN, note="mcp", outcome="failure"))
         (label,) = [each for each in labels_of(store, RUN) if each.note == "mcp"]
         assert (label.project, label.annotator) == (OURS, "ours (MCP)")
@@ -392,16 +364,12 @@ class TestHTTP:
         summary = run_summary(store, SECOND, project=OURS)
         assert summary
         assert summary.outcome_reason == "mcp"
-        refused = view("labeller", "record_outcome", run=THEIR_RUN, outcome="success")
-        assert refused.is_error
-
-    @pytest.mark.parametrize("who", ["none", "sender"])
-    def test_refuses_strangers(self, view: View, who: str) -> None:
-        status = {"none": 401, "sender": 403}[who]
-        answer = httpx2.post(
-            view.address, headers={"authorization": f"Bearer {view.keys[who]}"}, json={}
-        )
-        assert answer.status_code == status
+        for tool in ("label_run", "record_outcome"):
+            assert view("labeller", tool, run=THEIR_RUN, outcome="success").is_error
+        theirs = run_summary(store, THEIR_RUN, project="theirs")
+        assert theirs
+        assert theirs.outcome == "failure"
+        assert {label.outcome for label in labels_of(store, THEIR_RUN)} == {"failure"}
 
 
 async def _over_http(url: str, key: str, name: str, arguments: dict[str, Any]) -> Any:

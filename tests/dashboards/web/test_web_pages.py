@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from view_server import serve
 from web_runs import BARE, LONG, LOOP, SHORT
 
 from mast_trace_collector.storage.runs import record_outcome
-from mast_trace_dashboards.web.access import Access
-from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
@@ -255,21 +252,3 @@ def test_two_runs_are_compared(client: httpx.Client) -> None:
     assert page.count("no such step in B") == 6
     assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
     assert client.get(f"/compare?run={SHORT}").status_code == 400
-
-
-def test_pages_forbid_everything_from_elsewhere(client: httpx.Client) -> None:
-    policy = client.get("/").headers["content-security-policy"]
-    assert policy.startswith("default-src 'none'")
-    assert "unsafe" not in policy
-
-
-def test_a_token_is_asked_for_and_kept(store: Store) -> None:
-    for address in serve(store, Access(WebConfig.load(web_token="secret"))):
-        with httpx.Client(base_url=address, timeout=60) as visitor:
-            assert visitor.get("/").status_code == 401
-            assert visitor.get("/?token=wrong").status_code == 401
-            answer = visitor.get(f"/runs/{SHORT}?token=secret")
-            assert answer.status_code == 303
-            assert "token" not in answer.headers["location"]
-            assert visitor.get(f"/runs/{SHORT}").status_code == 200
-        assert httpx.get(address, headers={"authorization": "Bearer secret"}).status_code == 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 
+def _found(path: str, status: int) -> int:
+    """Status of a page that there may not be, for those who are let in."""
+    return 404 if path == "/nowhere" and status == 200 else status
+
+
 class TestProxies:
     """A header names the user, if it comes from where it may."""
 
@@ -42,12 +49,12 @@ class TestProxies:
 
     @pytest.mark.parametrize("named", ["::ffff:10.1.2.3", "::ffff:10.1.0.0/112"])
     def test_a_proxy_may_be_named_in_the_form_of_ipv6(
-        self, store: Store, tmp_path: Path, named: str
+        self, away: Store, tmp_path: Path, named: str
     ) -> None:
-        view = View(store, tmp_path, web_trusted_proxies=named)
+        view = View(away, tmp_path, web_trusted_proxies=named)
         for peer, status in ((PROXY, 200), (f"::ffff:{PROXY}", 200), ("10.2.2.3", 401)):
             with view.client(peer, **{USER: "ada@example.org"}) as client:
-                assert client.get("/judge").status_code == status
+                assert client.get("/runbooks").status_code == status
 
     @pytest.mark.parametrize(
         "headers",
@@ -60,8 +67,8 @@ class TestProxies:
         ],
     )
     @pytest.mark.parametrize("peer", [STRANGER, "127.0.0.1", "::1", "10.2.0.1", "testclient", ""])
-    def test_nobody_else_does(self, view: View, peer: str, headers: dict[str, str]) -> None:
-        with view.client(peer, **{USER: "admin@example.org"}, **headers) as client:
+    def test_nobody_else_does(self, door: View, peer: str, headers: dict[str, str]) -> None:
+        with door.client(peer, **{USER: "admin@example.org"}, **headers) as client:
             assert client.get("/").status_code == 401
 
     @pytest.mark.parametrize(
@@ -78,61 +85,75 @@ class TestProxies:
             ("", 421),
         ],
     )
-    @pytest.mark.parametrize("path", ["/judge", "/"])
+    @pytest.mark.parametrize("path", ["/runbooks", "/nowhere"])
     def test_it_does_so_under_a_public_name_alone(
-        self, view: View, host: str, status: int, path: str
+        self, door: View, host: str, status: int, path: str
     ) -> None:
         """A program beside the proxy reaches the view under a name of this machine."""
-        with view.client(PROXY, host=host, **{USER: "ada"}) as client:
-            assert client.get(path).status_code == status
+        with door.client(PROXY, host=host, **{USER: "ada"}) as client:
+            assert client.get(path).status_code == _found(path, status)
             # With a key it is the key's, as for everybody.
-            bearer = {"authorization": f"Bearer {view.key}", USER: ""}
+            bearer = {"authorization": f"Bearer {door.key}", USER: ""}
             answer = client.get(path, headers=bearer)
-            assert answer.status_code == (421 if status == 421 else 200)
+            assert answer.status_code == _found(path, 421 if status == 421 else 200)
 
-    def test_a_strangers_header_does_not_name_a_key_holder(self, view: View) -> None:
-        with view.signed_in(TOKEN) as client:
-            page = client.get(f"/runs/{SHORT}", headers={USER: "admin@example.org"}).text
+    def test_a_strangers_header_does_not_name_a_key_holder(self, door: View) -> None:
+        with door.signed_in(TOKEN) as client:
+            page = client.get("/runbooks", headers={USER: "admin@example.org"}).text
             assert "admin@example.org" not in page
-            assert "Your name" in page
+            assert "Sign out" in page
 
-    async def test_what_is_not_one_name_is_refused(self, view: View) -> None:
+    async def test_what_is_not_one_name_is_refused(self, door: View) -> None:
         raw: dict[str, str | bytes] = {USER: b"\xff\xfe"}
-        assert (await answer_to(view.app, "/", PROXY, **raw)).startswith(b"400")
-        with view.client(PROXY) as client:
+        assert (await answer_to(door.app, "/", PROXY, **raw)).startswith(b"400")
+        with door.client(PROXY) as client:
             two = [(USER, "ada"), (USER, "admin")]
             assert client.get("/", headers=two).status_code == 400
-            for value in ("x" * 300, "a\x7fb"):
+            for value in ("x" * 257, "a\x7fb"):
                 assert client.get("/", headers=[(USER, value)]).status_code == 400
             for value in ("", "  "):
                 assert client.get("/", headers={USER: value}).status_code == 401
-            named = client.get(f"/runs/{SHORT}", headers=[(USER, "Zoë <b>".encode())]).text
-            assert "As Zoë &lt;b&gt;" in named
+            for name, shown in (("Zoë <b>", "Zoë &lt;b&gt;"), ("x" * 256, "x" * 256)):
+                named = client.get("/runbooks", headers=[(USER, name.encode())]).text
+                assert f"<span>{shown}</span>" in named
 
-    def test_the_proxys_word_counts_more_than_a_cookie(self, view: View) -> None:
+    def test_the_proxys_word_counts_more_than_a_cookie(self, door: View) -> None:
         """Somebody who signed in with a key before is who the proxy says."""
-        with view.signed_in(peer=PROXY) as client:
-            assert "Project <strong>p" in client.get("/judge").text
-            shown = client.get("/judge", headers={USER: "ada"}).text
+        with door.signed_in(peer=PROXY) as client:
+            assert "Project <strong>p" in client.get("/runbooks").text
+            shown = client.get("/runbooks", headers={USER: "ada"}).text
             assert "Project <strong>" not in shown
             assert "ada" in shown
 
-    def test_the_proxy_may_name_a_project(self, store: Store, tmp_path: Path) -> None:
-        view = View(store, tmp_path, web_project_header="X-Project", web_rights="read")
+    @pytest.mark.parametrize(
+        ("named", "status"),
+        [
+            *[([name], 200) for name in ("p", "p" * 64, "ü.x_y-1")],
+            *[([name], 403) for name in ("", "p,q", "p q", "../p", "p" * 65)],
+            ([], 403),
+            (["p", "q"], 400),
+            (["p", "p"], 400),
+        ],
+    )
+    def test_the_proxy_may_name_a_project(
+        self, away: Store, tmp_path: Path, named: list[str], status: int
+    ) -> None:
+        """Where it has to name one, nobody sees all projects for want of one."""
+        view = View(away, tmp_path, web_project_header="X-Project")
         with view.client(PROXY, **{USER: "ada"}) as client:
-            page = client.get("/judge", headers={"x-project": "p"}).text
-            assert "Project <strong>p</strong>" in page
-            for wrong in ("", "p,q", "p q", "../p", "p" * 65):
-                assert client.get("/judge", headers={"x-project": wrong}).status_code == 403
-            twice = [("x-project", "p"), ("x-project", "q")]
-            assert client.get("/judge", headers=twice).status_code == 400
-            assert client.get("/judge").status_code == 403
-            answer = client.post(f"/runs/{SHORT}/label", headers={"x-project": "p"})
-            assert answer.status_code == 403
+            headers = [("x-project", name.encode()) for name in named]
+            answer = client.get("/runbooks?project=other", headers=headers)
+            assert answer.status_code == status
+            if status == 200:
+                assert f"Project <strong>{named[0]}</strong>" in answer.text
 
-    def test_the_header_is_not_seen_behind_the_door(self, view: View) -> None:
-        scope = {"type": "http", "headers": [(b"X-Auth-Request-EMAIL", b"a"), (b"accept", b"b")]}
-        assert view.access.proxies.without_headers(scope)["headers"] == [(b"accept", b"b")]
+    def test_the_header_is_not_seen_behind_the_door(self, door: View) -> None:
+        names = (b"X-Auth-Request-EMAIL", b"x-project", b"accept")
+        scope = {"type": "http", "headers": [(name, b"a") for name in names]}
+        proxies = door.access.proxies
+        for project, kept in (("", names[1:]), ("x-project", names[2:])):
+            named = replace(proxies, project_header=project).without_headers(scope)
+            assert named["headers"] == [(name, b"a") for name in kept]
 
 
 class TestOpen:
@@ -145,51 +166,43 @@ class TestOpen:
         file.write_text(line)
         return file
 
+    @pytest.mark.parametrize("beside", [False, True])
+    @pytest.mark.parametrize("keys", [False, True])
     @pytest.mark.parametrize(
-        ("settings", "beside"),
+        ("settings", "local"),
         [
-            ({}, False),
             ({}, True),
             ({"web_host": "::1"}, True),
+            ({"web_token": "t"}, False),
+            ({"web_host": "0.0.0.0"}, False),
+            ({"web_public_names": NAME}, False),
+            (
+                {"web_trusted_proxies": PROXY, "web_user_header": USER, "web_public_names": NAME},
+                False,
+            ),
         ],
     )
-    def test_without_keys(self, settings: dict[str, Any], beside: bool) -> None:
-        access = Access.of(WebConfig.load(**settings), None, open_beside_keys=beside)
-        assert access.is_open
-
-    def test_with_keys_only_where_that_was_so_before(self, keys_file: Path) -> None:
-        assert Access.of(WebConfig.load(), keys_file, open_beside_keys=True).is_open
-        assert not Access.of(WebConfig.load(), keys_file, open_beside_keys=False).is_open
-
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {"web_token": "t"},
-            {"web_host": "0.0.0.0"},
-            {"web_public_names": NAME},
-            {"web_trusted_proxies": PROXY, "web_user_header": USER, "web_public_names": NAME},
-        ],
-    )
-    def test_never_where_others_could_come(self, keys_file: Path, settings: dict[str, str]) -> None:
+    def test_only_where_nobody_else_could_come(
+        self, keys_file: Path, settings: dict[str, str], local: bool, keys: bool, beside: bool
+    ) -> None:
+        """And with keys, only where that was so before."""
         config = WebConfig.load(**settings)
-        assert not Access.of(config, keys_file, open_beside_keys=True).is_open
+        nobody = (
+            not keys and not local and not config.trusted_proxies and "web_token" not in settings
+        )
+        with pytest.raises(ConfigurationError) if nobody else nullcontext():
+            access = Access.of(config, keys_file if keys else None, open_beside_keys=beside)
+            assert access.is_open == (local and (beside or not keys))
 
-    @pytest.mark.parametrize(
-        "settings", [{"web_host": "0.0.0.0"}, {"web_host": "::"}, {"web_public_names": NAME}]
-    )
-    def test_nothing_is_served_to_strangers(self, settings: dict[str, str]) -> None:
-        with pytest.raises(ConfigurationError, match="MAST_TRACE_WEB_TOKEN"):
-            Access.of(WebConfig.load(**settings), None, open_beside_keys=True)
-
-    def test_a_key_that_is_shown_counts_all_the_same(self, store: Store, keys_file: Path) -> None:
+    def test_a_key_that_is_shown_counts_all_the_same(self, away: Store, keys_file: Path) -> None:
         access = Access.of(WebConfig.load(), keys_file, open_beside_keys=True)
-        app = web_app(store, access)
+        app = web_app(away, access)
         with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as client:
-            assert "Project <strong>" not in client.get("/judge").text
+            assert "Project <strong>" not in client.get("/runbooks").text
             shown = {"authorization": f"Bearer {self.key}"}
-            assert "Project <strong>p" in client.get("/judge", headers=shown).text
+            assert "Project <strong>p" in client.get("/runbooks", headers=shown).text
             wrong = {"authorization": "Bearer wrong"}
-            assert client.get("/judge", headers=wrong).status_code == 401
+            assert client.get("/runbooks", headers=wrong).status_code == 401
             assert client.get("/", headers={"host": "evil.example"}).status_code == 421
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from test_web_browser import browser, pytestmark, violations  # noqa: F401  # browser is a fixture
 from view_server import serve
-from web_runs import SHORT, message
+from web_runs import message
 
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
@@ -66,13 +66,6 @@ def test_signing_in_by_keyboard_leads_to_what_was_asked_for(page: Page) -> None:
     (cookie,) = page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     assert page.evaluate("document.cookie") == ""
-
-
-def test_only_the_projects_runs_are_listed(page: Page) -> None:
-    sign_in(page)
-    assert page.locator("tbody tr").count() == 1
-    page.goto(f"/runs/{SHORT}")
-    page.get_by_role("heading", name="Not found").wait_for()
 
 
 def test_signing_out_by_keyboard(page: Page) -> None:
