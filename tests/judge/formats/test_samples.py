@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judge.formats.span_records import records_of
+from judge.formats.span_records import records_of, value_of
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from mast_trace.trajectory import StepKind, read_trajectory
 from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_named
+from mast_trace_judge.transfer.formats.foreign_spans import id_of, put_all
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.json_values import Value, values_of
 from mast_trace_judge.transfer.reading import Piece, Refused, read_source
@@ -23,7 +25,7 @@ from mast_trace_judge.transfer.source import source_of
 from mast_trace_judge.transfer.spans import to_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -140,25 +142,17 @@ def brief(step: Step) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_sample_is_taken_for_what_it_is(name: str) -> None:
-    """Each value of it is its own row's."""
-    assert {piece.row.name for piece in pieces_of(SAMPLES / name)} == {EXPECTED[name][0]}
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_the_steps_of_a_sample_are_read_exactly(name: str) -> None:
-    """Agents, kinds, texts, tools, arguments and results; the task as well."""
-    run, *_ = trajectories_of(pieces_of(SAMPLES / name))
-    assert [brief(step) for step in run.steps] == EXPECTED[name][1]
-    assert run.task == ("" if name == "transcript.json" else QUESTION)
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_named_format_reads_the_same(name: str) -> None:
-    """`--format` of a sample's own row changes nothing."""
-    own = trajectories_of(pieces_of(SAMPLES / name, EXPECTED[name][0]))
-    seen = trajectories_of(pieces_of(SAMPLES / name))
-    assert [run.steps for run in own] == [run.steps for run in seen]
+def test_a_sample_is_taken_for_what_it_is_and_its_steps_are_read_exactly(name: str) -> None:
+    """Agents, kinds, texts, tools, arguments and results; the task as well; `--format` changes nothing."""
+    row, steps = EXPECTED[name]
+    pieces = pieces_of(SAMPLES / name)
+    assert {piece.row.name for piece in pieces} == {row}
+    runs = trajectories_of(pieces)
+    assert [brief(step) for step in runs[0].steps] == steps
+    assert runs[0].task == ("" if name == "transcript.json" else QUESTION)
+    assert [run.steps for run in trajectories_of(pieces_of(SAMPLES / name, row))] == [
+        run.steps for run in runs
+    ]
 
 
 def test_every_format_and_every_sample_is_expected() -> None:
@@ -239,3 +233,207 @@ def test_what_surrounds_the_messages_is_kept() -> None:
     (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
     assert traced.service == "stock"
     assert traced.input_tokens == 20
+
+
+AT = "2026-01-01T00:00:00Z"
+CALLED = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"}
+NO_FILE = "no file"
+
+
+def _jaeger(tags: dict[str, Any]) -> dict[str, Any]:
+    listed = [{"key": key, "value": value} for key, value in {**CALLED, **tags}.items()]
+    ids = {"traceID": "a" * 32, "spanID": "b" * 16}
+    return {**ids, "spans": [{**ids, "startTime": 1, "duration": 1, "tags": listed}]}
+
+
+FAILURES: dict[str, Callable[[bool], Any]] = {
+    "jaeger by status": lambda failed: _jaeger(
+        {"otel.status_code": "ERROR" if failed else "OK", "otel.status_description": NO_FILE}
+    ),
+    "jaeger by a truth value": lambda failed: _jaeger({"error": failed, "error.message": NO_FILE}),
+    "jaeger by a word": lambda failed: _jaeger(
+        {"error": str(failed).lower(), "exception.message": NO_FILE}
+    ),
+    "phoenix": lambda failed: {
+        "context.trace_id": "a" * 32,
+        "context.span_id": "b" * 16,
+        "name": "t",
+        "span_kind": "TOOL",
+        "start_time": AT,
+        "attributes": {"tool": {"name": "t"}},
+        "status_code": "ERROR" if failed else "OK",
+        "status_message": NO_FILE,
+    },
+    "langsmith": lambda failed: {
+        "id": "1",
+        "run_type": "tool",
+        "start_time": AT,
+        "name": "t",
+        "error": NO_FILE if failed else None,
+    },
+    "langfuse": lambda failed: {
+        "id": "1",
+        "type": "TOOL",
+        "traceId": "t1",
+        "startTime": AT,
+        "name": "t",
+        "level": "ERROR" if failed else "DEFAULT",
+        "statusMessage": NO_FILE,
+    },
+    "otel-console": lambda failed: {
+        "context": {"trace_id": "0x1a", "span_id": "0x1b"},
+        "kind": "SpanKind.INTERNAL",
+        "start_time": AT,
+        "name": "t",
+        "attributes": CALLED,
+        "status": {"status_code": "ERROR" if failed else "OK", "description": NO_FILE},
+    },
+    "anthropic": lambda failed: [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "t"}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c", "content": NO_FILE, "is_error": failed}
+            ],
+        },
+    ],
+    "langchain": lambda failed: [
+        {"type": "ai", "content": "", "tool_calls": [{"id": "c", "name": "t", "args": {}}]},
+        {"type": "tool", "content": NO_FILE, "tool_call_id": "c"}
+        | {"status": "error" if failed else "success"},
+    ],
+    "autogen": lambda failed: [
+        {"source": "a", "content": [{"id": "c", "name": "t", "arguments": "{}"}]},
+        {"source": "a", "content": [{"call_id": "c", "content": NO_FILE, "is_error": failed}]},
+    ],
+    "responses": lambda failed: [
+        {"type": "t_call", "id": "c", "status": "failed" if failed else "completed"}
+    ],
+    "agent-loop": lambda failed: {
+        "steps": [
+            {"action": "x", "text": ""}
+            | {"tool_events": [{"name": "t", "result": NO_FILE, "is_error": failed}]}
+        ]
+    },
+}
+"""A tool's call in the shape of a format, failed or not."""
+
+
+def runs_in(name: str, value: Any) -> list[Trajectory]:
+    row = format_named(name)
+    return trajectories_of([Piece(row, each) for each in row.read(value, "n")])
+
+
+@pytest.mark.parametrize("failed", [True, False])
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_tool_has_failed_where_its_record_tells_it(name: str, failed: bool) -> None:
+    """The verdict follows from it: a failure that is lost makes a run look sound."""
+    (run,) = runs_in(name.split(maxsplit=1)[0], FAILURES[name](failed))
+    (step,) = run.steps
+    assert step.tool == "t"
+    assert step.error in ({NO_FILE, "failed"} if failed else {None})
+
+
+SAID = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "outcomes"),
+    [
+        (
+            "tau-bench",
+            lambda given: {"traj": SAID, "reward": given},
+            {1: "success", 1.5: "success", 0.999: "failure", 0: "failure", None: "", "1": ""},
+        ),
+        (
+            "tau-bench",
+            lambda given: {"messages": SAID, "expected_actions": [], "success": given},
+            {True: "success", False: "failure", None: ""},
+        ),
+        (
+            "agent-loop",
+            lambda given: {"steps": [{"action": "x", "text": "y"}], "success": given},
+            {True: "success", False: "failure", None: "", "no": ""},
+        ),
+        (
+            "mast",
+            lambda given: {
+                "trajectory": [{**SAID[0], "name": "a"}],
+                "other_data": {"correct": given},
+            },
+            {True: "success", False: "failure"},
+        ),
+    ],
+)
+def test_an_outcome_is_read_on_both_sides_of_its_limit(
+    name: str, value: Callable[[Any], Any], outcomes: dict[Any, str]
+) -> None:
+    assert {given: runs_in(name, value(given))[0].outcome for given in outcomes} == outcomes
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "steps"),
+    [
+        (
+            "who-and-when",
+            lambda given: {"history": SAID, "mistake_step": given},
+            {"0": 0, "1": 1, "2": None, "-1": None},
+        ),
+        (
+            "tau-bench",
+            lambda given: {
+                "traj": SAID,
+                "reward": 0,
+                "root_cause_failure_id": 1,
+                "failures": [
+                    {"failure_id": 2, "step_number": 1},
+                    {"failure_id": 1, "step_number": given},
+                ],
+            },
+            {1: 0, 2: 1, 3: None, 0: None},
+        ),
+    ],
+)
+def test_a_labels_step_is_one_of_the_run(
+    name: str, value: Callable[[Any], Any], steps: dict[Any, int | None]
+) -> None:
+    """The first and the last step, and what lies one beside them."""
+    row = format_named(name)
+    for given, step in steps.items():
+        if step is None:
+            with pytest.raises(ValueError, match="is no"):
+                list(row.read(value(given), "n"))
+            continue
+        (read,) = row.read(value(given), "n")
+        assert isinstance(read, Transcript)
+        assert [label.decisive_step for label in read.labels] == [step]
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "found"),
+    [
+        ("0x" + "AB" * 16, 16, "ab" * 16),
+        ("abababab-abab-abab-abab-abababababab", 16, "ab" * 16),
+        ("ab" * 8, 16, "00" * 8 + "ab" * 8),
+        ("ab" * 8, 8, "ab" * 8),
+        ("ab" * 7, 8, None),
+        ("ab" * 9, 16, None),
+        ("run-1", 8, None),
+    ],
+)
+def test_an_id_is_kept_or_is_derived_from_its_text(text: str, size: int, found: str | None) -> None:
+    made = id_of(text, size, "id")
+    assert (len(made), made) == (size, id_of(text, size, "id"))
+    if found is None:
+        assert made != id_of(f"{text}1", size, "id")
+    else:
+        assert made.hex() == found
+
+
+def test_numbers_that_otlp_cannot_hold_are_texts() -> None:
+    span = Span()
+    given = {"least": -(2**63), "most": 2**63 - 1, "under": -(2**63) - 1, "over": 2**63}
+    put_all(span.attributes, {**given, "truth": True, "none": None})
+    values = {each.key: value_of(each.value) for each in span.attributes}
+    beyond = {name: str(given[name]) for name in ("under", "over")}
+    assert values == {**given, **beyond, "truth": True}
