@@ -23,7 +23,6 @@ from mast_trace_collector.backup.folder import (
     _wait_for_what_was_left,
     back_up,
     copy_files,
-    engine_folder,
     read_manifest,
 )
 from mast_trace_collector.backup.restore import restore
@@ -139,12 +138,7 @@ def test_a_folder_with_data_is_not_restored_over(
 
 @pytest.mark.parametrize(
     ("more", "refused"),
-    [
-        ({}, False),
-        ({"schema": -1}, False),
-        ({"schema": 1}, True),
-        ({"format": 1}, True),
-    ],
+    [({}, False), ({"schema": -1}, False), ({"schema": 1}, True), ({"format": 1}, True)],
 )
 def test_a_backup_of_a_newer_version_is_refused(
     tmp_path: Path, more: dict[str, int], refused: bool
@@ -208,12 +202,6 @@ def test_what_an_earlier_process_left_is_stored_before(
     monkeypatch.setattr("mast_trace_collector.backup.folder._PATIENCE", -1.0)
     with pytest.raises(CollectorError, match="1 segments") if waits else nullcontext():
         _wait_for_what_was_left(config, started, print)
-
-
-def test_a_server_backs_up_itself(config: CollectorConfig) -> None:
-    server = CollectorConfig.load(data_dir=config.data_dir, database_url="http://h:8123/x")
-    with pytest.raises(ConfigurationError, match=r"backup\.sql"):
-        engine_folder(server)
 
 
 def test_a_failed_backup_leaves_nothing_that_looks_like_one(

@@ -25,7 +25,7 @@ from mast_trace_judge.transfer.source import source_of
 from mast_trace_judge.transfer.spans import to_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -205,16 +205,6 @@ def test_outcomes_and_labels_come_along() -> None:
     (label,) = failed.labels
     # The fifth message, which is the third step: the prompt is none, and a call has its result.
     assert (label.decisive_step, label.decisive_agent) == (2, "assistant")
-    outcomes = {
-        name: [run.outcome for run in trajectories_of(pieces_of(SAMPLES / name))]
-        for name in ("mast.json", "agent-loop.jsonl", "chat.json", "mast-trace.jsonl")
-    }
-    assert outcomes == {
-        "mast.json": ["failure"],
-        "agent-loop.jsonl": ["success"],
-        "chat.json": [""],
-        "mast-trace.jsonl": ["failure"],
-    }
     (mast,) = [piece.read for piece in pieces_of(SAMPLES / "mast.json")]
     assert isinstance(mast, Transcript)
     assert [label.modes for label in mast.labels] == [("3.2",)]
@@ -235,178 +225,28 @@ def test_what_surrounds_the_messages_is_kept() -> None:
     assert traced.input_tokens == 20
 
 
-AT = "2026-01-01T00:00:00Z"
-CALLED = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"}
-NO_FILE = "no file"
+READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()
+"""Values on both sides of what decides: a tool has failed or not, the outcome's limit, a step of the run or none."""
 
 
-def _jaeger(tags: dict[str, Any]) -> dict[str, Any]:
-    listed = [{"key": key, "value": value} for key, value in {**CALLED, **tags}.items()]
-    ids = {"traceID": "a" * 32, "spanID": "b" * 16}
-    return {**ids, "spans": [{**ids, "startTime": 1, "duration": 1, "tags": listed}]}
-
-
-FAILURES: dict[str, Callable[[bool], Any]] = {
-    "jaeger by status": lambda failed: _jaeger(
-        {"otel.status_code": "ERROR" if failed else "OK", "otel.status_description": NO_FILE}
-    ),
-    "jaeger by a truth value": lambda failed: _jaeger({"error": failed, "error.message": NO_FILE}),
-    "jaeger by a word": lambda failed: _jaeger(
-        {"error": str(failed).lower(), "exception.message": NO_FILE}
-    ),
-    "phoenix": lambda failed: {
-        "context.trace_id": "a" * 32,
-        "context.span_id": "b" * 16,
-        "name": "t",
-        "span_kind": "TOOL",
-        "start_time": AT,
-        "attributes": {"tool": {"name": "t"}},
-        "status_code": "ERROR" if failed else "OK",
-        "status_message": NO_FILE,
-    },
-    "langsmith": lambda failed: {
-        "id": "1",
-        "run_type": "tool",
-        "start_time": AT,
-        "name": "t",
-        "error": NO_FILE if failed else None,
-    },
-    "langfuse": lambda failed: {
-        "id": "1",
-        "type": "TOOL",
-        "traceId": "t1",
-        "startTime": AT,
-        "name": "t",
-        "level": "ERROR" if failed else "DEFAULT",
-        "statusMessage": NO_FILE,
-    },
-    "otel-console": lambda failed: {
-        "context": {"trace_id": "0x1a", "span_id": "0x1b"},
-        "kind": "SpanKind.INTERNAL",
-        "start_time": AT,
-        "name": "t",
-        "attributes": CALLED,
-        "status": {"status_code": "ERROR" if failed else "OK", "description": NO_FILE},
-    },
-    "anthropic": lambda failed: [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "t"}]},
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "c", "content": NO_FILE, "is_error": failed}
-            ],
-        },
-    ],
-    "langchain": lambda failed: [
-        {"type": "ai", "content": "", "tool_calls": [{"id": "c", "name": "t", "args": {}}]},
-        {"type": "tool", "content": NO_FILE, "tool_call_id": "c"}
-        | {"status": "error" if failed else "success"},
-    ],
-    "autogen": lambda failed: [
-        {"source": "a", "content": [{"id": "c", "name": "t", "arguments": "{}"}]},
-        {"source": "a", "content": [{"call_id": "c", "content": NO_FILE, "is_error": failed}]},
-    ],
-    "responses": lambda failed: [
-        {"type": "t_call", "id": "c", "status": "failed" if failed else "completed"}
-    ],
-    "agent-loop": lambda failed: {
-        "steps": [
-            {"action": "x", "text": ""}
-            | {"tool_events": [{"name": "t", "result": NO_FILE, "is_error": failed}]}
-        ]
-    },
-}
-"""A tool's call in the shape of a format, failed or not."""
-
-
-def runs_in(name: str, value: Any) -> list[Trajectory]:
-    row = format_named(name)
-    return trajectories_of([Piece(row, each) for each in row.read(value, "n")])
-
-
-@pytest.mark.parametrize("failed", [True, False])
-@pytest.mark.parametrize("name", FAILURES)
-def test_a_tool_has_failed_where_its_record_tells_it(name: str, failed: bool) -> None:
-    """The verdict follows from it: a failure that is lost makes a run look sound."""
-    (run,) = runs_in(name.split(maxsplit=1)[0], FAILURES[name](failed))
-    (step,) = run.steps
-    assert step.tool == "t"
-    assert step.error in ({NO_FILE, "failed"} if failed else {None})
-
-
-SAID = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "outcomes"),
-    [
-        (
-            "tau-bench",
-            lambda given: {"traj": SAID, "reward": given},
-            {1: "success", 1.5: "success", 0.999: "failure", 0: "failure", None: "", "1": ""},
-        ),
-        (
-            "tau-bench",
-            lambda given: {"messages": SAID, "expected_actions": [], "success": given},
-            {True: "success", False: "failure", None: ""},
-        ),
-        (
-            "agent-loop",
-            lambda given: {"steps": [{"action": "x", "text": "y"}], "success": given},
-            {True: "success", False: "failure", None: "", "no": ""},
-        ),
-        (
-            "mast",
-            lambda given: {
-                "trajectory": [{**SAID[0], "name": "a"}],
-                "other_data": {"correct": given},
-            },
-            {True: "success", False: "failure"},
-        ),
-    ],
-)
-def test_an_outcome_is_read_on_both_sides_of_its_limit(
-    name: str, value: Callable[[Any], Any], outcomes: dict[Any, str]
-) -> None:
-    assert {given: runs_in(name, value(given))[0].outcome for given in outcomes} == outcomes
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "steps"),
-    [
-        (
-            "who-and-when",
-            lambda given: {"history": SAID, "mistake_step": given},
-            {"0": 0, "1": 1, "2": None, "-1": None},
-        ),
-        (
-            "tau-bench",
-            lambda given: {
-                "traj": SAID,
-                "reward": 0,
-                "root_cause_failure_id": 1,
-                "failures": [
-                    {"failure_id": 2, "step_number": 1},
-                    {"failure_id": 1, "step_number": given},
-                ],
-            },
-            {1: 0, 2: 1, 3: None, 0: None},
-        ),
-    ],
-)
-def test_a_labels_step_is_one_of_the_run(
-    name: str, value: Callable[[Any], Any], steps: dict[Any, int | None]
-) -> None:
-    """The first and the last step, and what lies one beside them."""
-    row = format_named(name)
-    for given, step in steps.items():
-        if step is None:
-            with pytest.raises(ValueError, match="is no"):
-                list(row.read(value(given), "n"))
-            continue
-        (read,) = row.read(value(given), "n")
-        assert isinstance(read, Transcript)
-        assert [label.decisive_step for label in read.labels] == [step]
+@pytest.mark.parametrize("line", READINGS, ids=lambda line: json.loads(line)["format"])
+def test_failures_outcomes_and_places_are_read_on_both_sides(line: str) -> None:
+    """The verdict follows from them: a failure that is lost makes a run look sound."""
+    told = json.loads(line)
+    row = format_named(told.pop("format"))
+    value = told.pop("value")
+    if "refused" in told:
+        with pytest.raises(ValueError, match=told["refused"]):
+            list(row.read(value, "n"))
+        return
+    pieces = [Piece(row, each) for each in row.read(value, "n")]
+    (run,) = trajectories_of(pieces)
+    found: dict[str, Any] = {"outcome": run.outcome}
+    if "error" in told:
+        (found["error"],) = [step.error for step in run.steps if step.tool == "t"]
+    if isinstance(read := pieces[0].read, Transcript) and read.labels:
+        (found["step"],) = [label.decisive_step for label in read.labels]
+    assert found | told == found
 
 
 @pytest.mark.parametrize(
