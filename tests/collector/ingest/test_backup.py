@@ -128,7 +128,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
 def test_a_folder_with_data_is_not_restored_over(
     backup: tuple[Path, Manifest], tmp_path: Path, there: str
 ) -> None:
-    """Whatever of it is there, and a folder without any of it is taken."""
+    """Any one of its files is enough, and nothing of them is changed."""
     other = config_of(tmp_path / "other")
     (other.data_dir / there).mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=rf"holds data already \({there}\)"):

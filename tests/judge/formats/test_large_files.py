@@ -60,7 +60,7 @@ def _padded(size: int, *, spread: bool = False) -> str:
 def test_what_is_longer_than_may_be_held_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, more: int
 ) -> None:
-    """What stands before and after it is read."""
+    """Lines before and after it are read."""
     for module in ("json_values", "reading", "formats.own_export"):
         monkeypatch.setattr(f"mast_trace_judge.transfer.{module}.LARGEST", 1000)
     path = tmp_path / "runs"
