@@ -26,7 +26,8 @@ SERVER = os.environ.get("MAST_TRACE_TEST_CLICKHOUSE", "")
 
 _FILLED = """
     SELECT name FROM system.tables WHERE database = currentDatabase()
-    AND engine LIKE '%MergeTree' AND name != 'mast_schema_migrations'"""
+    AND engine LIKE '%MergeTree' AND name != 'mast_schema_migrations'
+    AND name IN (SELECT table FROM system.parts WHERE database = currentDatabase())"""
 _DEFINITIONS = """
     SELECT toString(cityHash64(groupArray((name, create_table_query, Applied)))) FROM (
       SELECT name, create_table_query, if(name = 'mast_schema_migrations', total_rows, 0) AS Applied

@@ -177,7 +177,8 @@ def _check_target(target: Path, data_dir: Path, engine: Path, needed: int) -> No
     if target.exists():
         raise ConfigurationError(f"{target} is there already: name a new folder")
     if target.is_relative_to(engine) or (
-        target.is_relative_to(data_dir) and not target.is_relative_to(data_dir / "backups")
+        # Beside `backups` itself its unfinished form would be one of the copied files.
+        target.is_relative_to(data_dir) and data_dir / "backups" not in target.parents
     ):
         raise ConfigurationError(
             f"{target} is in the data folder itself: name one elsewhere, best on another disk"

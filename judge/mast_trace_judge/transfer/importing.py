@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace import semconv
+from mast_trace_collector.storage.attribute_text import attributes_text
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.tombstones import tombstones_of
@@ -19,7 +20,7 @@ from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Collection, Container, Iterator, Mapping
 
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from mast_trace_judge.transfer.reading import Piece
 
 _KNOWN = """
-SELECT DISTINCT TraceId, SpanId FROM otel_traces
+SELECT DISTINCT toString(Project) AS OfProject, TraceId, SpanId FROM otel_traces
 WHERE TraceId IN {traces:Array(String)} AND SpanId IN {spans:Array(String)}
 """
-_STORED = "SELECT DISTINCT TraceId FROM otel_traces WHERE TraceId IN {traces:Array(String)}"
+_STORED = """
+SELECT 1 FROM otel_traces WHERE TraceId = {trace:String} AND Project = {project:String} LIMIT 1
+"""
 _BATCH_SPANS = 5000
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -138,7 +141,7 @@ class Importer:
         self._waiting, self._waiting_spans, self._waiting_bytes = [], 0, 0
         runs = {*_runs_of(whole), *self._confirmations}
         runs |= {(label.project, label.trace_id) for label in self._labels}
-        self._refuse(tombstones_of(self._store, runs))
+        self._refuse(tombstones_of(self._store, runs), runs)
         new = _without_known(self._store, whole, self.erased)
         if new.resource_spans:
             data = new.SerializeToString(deterministic=True)
@@ -154,19 +157,22 @@ class Importer:
                 self.confirmations += take_over(self._store, run, confirmation)
         self._confirmations = {}
 
-    def _refuse(self, erased: Mapping[Key, Tombstone]) -> None:
-        """Leave out what is known about runs that were erased here."""
+    def _refuse(self, erased: Mapping[Key, Tombstone], given: Collection[Key]) -> None:
+        """Leave out what is known about those of the given runs that were erased here."""
         self.erased |= erased
         self._labels = [
             label for label in self._labels if (label.project, label.trace_id) not in erased
         ]
+        # Another project may have a run of the same id.
+        living = {trace_id for _, trace_id in set(given) - erased.keys()}
         for key in erased:
             self._confirmations.pop(key, None)
-            self.runs.pop(key[1], None)
+            if key[1] not in living:
+                self.runs.pop(key[1], None)
 
     def _unless_stored(self, run: StoredRun, identity: str) -> ExportTraceServiceRequest:
         """Return the spans of an exported run; none where the store has that run."""
-        if self._store.query(_STORED, {"traces": [identity]}):
+        if self._store.query(_STORED, {"trace": identity, "project": run.project}):
             return ExportTraceServiceRequest()
         return to_spans(run)
 
@@ -182,8 +188,7 @@ def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
 
 def _project_of(resource: ResourceSpans) -> str:
     """Return the project that the database will give to spans."""
-    named = (each for each in resource.resource.attributes if each.key == semconv.PROJECT)
-    return next((each.value.string_value for each in named), "")
+    return attributes_text(resource.resource.attributes).get(semconv.PROJECT, "")
 
 
 def _runs_of(request: ExportTraceServiceRequest) -> set[Key]:
@@ -203,15 +208,16 @@ def _without_known(
     if not ids:
         return request
     asked = {"traces": sorted({each for each, _ in ids}), "spans": sorted({s for _, s in ids})}
-    known = {(row["TraceId"], row["SpanId"]) for row in store.query(_KNOWN, asked)}
+    rows = store.query(_KNOWN, asked)
+    known = {(row["OfProject"], row["TraceId"], row["SpanId"]) for row in rows}
     left = ExportTraceServiceRequest()
     for resource in request.resource_spans:
         to, project = None, _project_of(resource)
         for scope in resource.scope_spans:
             new = []
             for span in scope.spans:
-                key = (span.trace_id.hex(), span.span_id.hex())
-                if key not in known and (project, key[0]) not in erased:
+                key = (project, span.trace_id.hex(), span.span_id.hex())
+                if key not in known and key[:2] not in erased:
                     known.add(key)
                     new.append(span)
             if new:

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from ingest_support import body_of
 
-from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.backup.folder import MANIFEST, back_up, copy_files, read_manifest
+from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
+from mast_trace_collector.backup.folder import (
+    FORMAT,
+    MANIFEST,
+    Manifest,
+    _check_target,
+    _wait_for_what_was_left,
+    back_up,
+    copy_files,
+    read_manifest,
+)
 from mast_trace_collector.backup.restore import restore
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.draining import drain
+from mast_trace_collector.hold import HELD_FILE, NEXT_FILE
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
@@ -59,61 +74,80 @@ def acknowledge(config: CollectorConfig, store: Store, *names: str) -> None:
     pipeline.spool.release()
 
 
+@pytest.fixture(scope="module")
+def backup(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
+    """A backup of three stored spans, one that waits in the spool, and a file beside them."""
+    folder = tmp_path_factory.mktemp("backup")
+    config = config_of(folder / "data")
+    with Store.open(config.store_url) as store:
+        migrate(store)
+        SpanWriter(store).write([body_of(*SPANS)], token="stored", spans=len(SPANS))
+        acknowledge(config, store, "waits")
+        (config.data_dir / "clickhouse-password").write_text("kept")
+        manifest = back_up(store, config, folder / "backups" / "one")
+        assert read_manifest(folder / "backups" / "one") == manifest
+    with pytest.raises(ConfigurationError, match="holds data already"):
+        restore(folder / "backups" / "one", config)
+    return folder / "backups" / "one", manifest
+
+
 def test_stored_and_waiting_spans_come_back_once_each(
-    config: CollectorConfig, store: Store, tmp_path: Path
+    backup: tuple[Path, Manifest], tmp_path: Path
 ) -> None:
-    acknowledge(config, store, "waits")
-    (config.data_dir / "clickhouse-password").write_text("kept")
-    made = back_up(store, config, tmp_path / "backups" / "one")
-    assert made.spans == len(SPANS)
-    store.close()
+    folder, made = backup
+    assert folder.stat().st_mode & 0o077 == 0, "nobody else reads it"
+    assert (made.spans, made.schema) == (len(SPANS), migrations()[-1].version)
     other = config_of(tmp_path / "other")
-    assert restore(tmp_path / "backups" / "one", other) == made
+    assert restore(folder, other) == made
     assert names_of(other) == [*SPANS, "waits"]
     assert (other.data_dir / "clickhouse-password").read_text() == "kept"
     left = {path.name for path in other.data_dir.iterdir()}
     assert not left & {"restoring", "backups"}
 
 
-def test_what_a_backup_needs_nobody_else_reads(
-    config: CollectorConfig, store: Store, tmp_path: Path
-) -> None:
-    back_up(store, config, tmp_path / "one")
-    assert (tmp_path / "one").stat().st_mode & 0o077 == 0
-
-
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [("file", "cannot be restored"), ("spans", "3 spans were restored, and the backup holds 7")],
+)
 def test_a_damaged_backup_is_refused_and_leaves_nothing(
-    config: CollectorConfig, store: Store, tmp_path: Path
+    backup: tuple[Path, Manifest], tmp_path: Path, damaged: str, message: str
 ) -> None:
-    back_up(store, config, tmp_path / "one")
-    store.close()
-    damaged = max(
-        (tmp_path / "one" / "clickhouse").rglob("*"), key=lambda path: path.stat().st_size
-    )
-    damaged.write_bytes(damaged.read_bytes()[:-1])
+    copy = shutil.copytree(backup[0], tmp_path / "copy")
+    if damaged == "spans":
+        (copy / MANIFEST).write_text(json.dumps({**asdict(backup[1]), "spans": 7}))
+    else:
+        file = max((copy / "clickhouse").rglob("*"), key=lambda path: path.stat().st_size)
+        file.write_bytes(file.read_bytes()[:-1])
     other = config_of(tmp_path / "other")
-    with pytest.raises(StorageError, match="cannot be restored, and nothing was changed"):
-        restore(tmp_path / "one", other)
+    with pytest.raises(StorageError, match=f"nothing was changed: .*{message}|{message}"):
+        restore(copy, other)
     assert list(other.data_dir.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"schema": 999}, "newer mast-trace"),
-        ({"format": 2}, "newer mast-trace"),
-        ({"spans": 7}, "3 spans were restored, and the backup holds 7"),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    config: CollectorConfig, store: Store, tmp_path: Path, change: dict[str, int], message: str
+@pytest.mark.parametrize("there", ["spool", "clickhouse", "clickhouse-password"])
+def test_a_folder_with_data_is_not_restored_over(
+    backup: tuple[Path, Manifest], tmp_path: Path, there: str
 ) -> None:
-    back_up(store, config, tmp_path / "one")
-    store.close()
-    manifest = tmp_path / "one" / MANIFEST
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
-    with pytest.raises((ConfigurationError, StorageError), match=message):
-        restore(tmp_path / "one", config_of(tmp_path / "other"))
+    """Any one of its files is enough, and nothing of them is changed."""
+    other = config_of(tmp_path / "other")
+    (other.data_dir / there).mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=rf"holds data already \({there}\)"):
+        restore(backup[0], other)
+    assert [path.name for path in other.data_dir.rglob("*")] == [there]
+
+
+@pytest.mark.parametrize(
+    ("more", "refused"),
+    [({}, False), ({"schema": -1}, False), ({"schema": 1}, True), ({"format": 1}, True)],
+)
+def test_a_backup_of_a_newer_version_is_refused(
+    tmp_path: Path, more: dict[str, int], refused: bool
+) -> None:
+    made = Manifest(FORMAT, 1.5, migrations()[-1].version, "mast_trace", 3, 9)
+    changed = replace(made, **{name: getattr(made, name) + by for name, by in more.items()})
+    (tmp_path / MANIFEST).write_text(json.dumps({**asdict(changed), "unknown": 1}))
+    with pytest.raises(ConfigurationError, match="newer mast-trace") if refused else nullcontext():
+        assert read_manifest(tmp_path) == changed
 
 
 @pytest.mark.parametrize("text", [None, "", "{}", "[]", '{"format": "1"}'])
@@ -124,37 +158,57 @@ def test_a_folder_that_is_no_backup_is_refused(tmp_path: Path, text: str | None)
         read_manifest(tmp_path)
 
 
-def test_a_folder_with_data_is_not_restored_over(
-    config: CollectorConfig, store: Store, tmp_path: Path
-) -> None:
-    back_up(store, config, tmp_path / "one")
-    with pytest.raises(ConfigurationError, match="holds data already"):
-        restore(tmp_path / "one", config)
-    other = config_of(tmp_path / "other")
-    (other.data_dir / "spool").mkdir(parents=True)
-    (config.data_dir / "spool").mkdir(exist_ok=True)
-    back_up(store, config, tmp_path / "two")
-    with pytest.raises(ConfigurationError, match="spool"):
-        restore(tmp_path / "two", other)
-
-
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("one", ""),
+        ("data/backups/one", ""),
+        ("data/backups", "in the data folder itself"),
+        ("data/spool/one", "in the data folder itself"),
+        ("data/clickhouse/backups/one", "in the data folder itself"),
+        ("engine/one", "in the data folder itself"),
+        ("data", "is there already"),
+    ],
+)
 def test_a_target_that_cannot_be_meant_is_refused(
-    config: CollectorConfig, store: Store, tmp_path: Path
+    tmp_path: Path, target: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    inside = config.data_dir / "spool" / "backup"
-    for target, message in ((taken, "is there already"), (inside, "in the data folder itself")):
-        with pytest.raises(ConfigurationError, match=message):
-            back_up(store, config, target)
-    server = CollectorConfig.load(data_dir=config.data_dir, database_url="http://h:8123/x")
-    with pytest.raises(ConfigurationError, match=r"backup\.sql"):
-        back_up(store, server, tmp_path / "new")
+    (tmp_path / "data").mkdir()
+    engine = tmp_path / ("engine" if "engine" in target else "data/clickhouse")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    for needed, short in ((1000, ""), (1001, "MiB left")):
+        told = problem or short
+        with pytest.raises(ConfigurationError, match=told) if told else nullcontext():
+            _check_target(tmp_path / target, tmp_path / "data", engine, needed)
+
+
+@pytest.mark.parametrize("spool", ["spool_dir", "log_spool_dir"])
+@pytest.mark.parametrize(
+    ("name", "age", "waits"), [("1.log", 1, True), ("1.log", 0, False), ("1.acked", 1, False)]
+)
+def test_what_an_earlier_process_left_is_stored_before(
+    config: CollectorConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    spool: str,
+    name: str,
+    age: int,
+    waits: bool,
+) -> None:
+    """A restored database would not know that it has a segment, of spans or of logs, and store it twice."""
+    folder = getattr(config, spool)
+    folder.mkdir(parents=True)
+    (folder / name).touch()
+    started = (folder / name).stat().st_mtime + age
+    monkeypatch.setattr("mast_trace_collector.backup.folder._PATIENCE", -1.0)
+    with pytest.raises(CollectorError, match="1 segments") if waits else nullcontext():
+        _wait_for_what_was_left(config, started, print)
 
 
 def test_a_failed_backup_leaves_nothing_that_looks_like_one(
     config: CollectorConfig, store: Store, tmp_path: Path
 ) -> None:
+    with pytest.raises(ConfigurationError, match="is there already"):
+        back_up(store, config, tmp_path)
     store.command("DROP DATABASE mast_trace SYNC", use_database=False)
     with pytest.raises(StorageError):
         back_up(store, config, tmp_path / "backups" / "one")
@@ -167,12 +221,17 @@ def test_receipts_are_copied_before_what_they_tell_of(tmp_path: Path) -> None:
     source.mkdir()
     (source / "0001.log").write_bytes(b"")
     (source / "0001.acked").write_bytes(b"0")
-    (source / "deeper").mkdir()
+    (source / "deeper" / "still").mkdir(parents=True)
+    (source / "deeper" / "still" / "0002.log").write_bytes(b"x")
+    own = ("clickhouse", "backups", "restoring", "up.json", "up.tmp", HELD_FILE, NEXT_FILE)
+    for name in own:
+        (source / name).touch()
     os.mkfifo(source / "pipe")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(source / "owner.sock"))
         (source / "gone").symlink_to(source / "nowhere")
         copy_files(source, tmp_path / "copy")
     copied = {path.name: path.stat() for path in (tmp_path / "copy").iterdir()}
+    assert (tmp_path / "copy" / "deeper" / "still" / "0002.log").read_bytes() == b"x"
     assert copied.keys() == {"0001.log", "0001.acked", "deeper"}
     assert copied["0001.acked"].st_ctime_ns <= copied["0001.log"].st_ctime_ns

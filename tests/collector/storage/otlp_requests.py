@@ -1,6 +1,7 @@
 """Builds OTLP requests for the storage tests."""
 
 import time
+from collections import defaultdict
 from datetime import datetime, timezone
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -15,7 +16,11 @@ TRACE = "0123456789abcdef0123456789abcdef"
 OTHER = "f" * 32
 START = 1_800_000_000_123_456_789
 DAY = 86_400 * 10**9
-LATER = datetime.fromtimestamp((START + 9 * DAY) // 10**9, timezone.utc)
+
+
+def moment(nanoseconds):
+    """Return the second in which a time lies."""
+    return datetime.fromtimestamp(nanoseconds // 10**9, timezone.utc)
 
 
 def any_value(value):
@@ -114,27 +119,31 @@ def two_runs(store, *, projects=("", "")):
         request(agent_span(1, trace=OTHER, start=START + DAY)),
     ]
     SpanWriter(store).write(requests, token="t", project_of=projects.__getitem__)
-    for number, trace in enumerate((TRACE, OTHER)):
-        at = datetime.fromtimestamp((START + number * DAY) // 10**9, timezone.utc)
-        common = {"Project": projects[number], "TraceId": trace}
+    rows = defaultdict(list)
+    logs = []
+    for project, trace, at in zip(
+        projects, (TRACE, OTHER), (moment(START), moment(START + DAY)), strict=True
+    ):
+        common = {"Project": project, "TraceId": trace}
         times = {"RunStart": at, "RunEnd": at, "JudgedAt": at}
-        resource = {"service.name": "shop", "mast.project": projects[number]}
-        record = evaluation(trace, at=START + 9 * DAY)
-        LogWriter(store).write([log_request(record, resource=resource)], token=f"logs {number}")
-        store.insert("mast_verdicts", [{**common, **times, "Status": "ok"}])
-        store.insert("mast_human_labels", [{**common, "LabelledAt": at}])
+        resource = {"service.name": "shop", "mast.project": project}
+        logs.append(log_request(evaluation(trace, at=START + 9 * DAY), resource=resource))
+        rows["mast_verdicts"].append({**common, **times, "Status": "ok"})
+        rows["mast_human_labels"].append({**common, "LabelledAt": at})
         for table in ("mast_replay_plans", "mast_replays", "mast_confirmations"):
-            store.insert(table, [{**common, "PlanId": "p", "RunEnd": at}])
-        store.insert("mast_injections", [{**common, "FaultId": "f", "RunEnd": at}])
-        store.insert("mast_pattern_runs", [{**common, "JudgedAt": at, "RunEnd": at}])
-        project = projects[number]
+            rows[table].append({**common, "PlanId": "p", "RunEnd": at})
+        rows["mast_injections"].append({**common, "FaultId": "f", "RunEnd": at})
+        rows["mast_pattern_runs"].append({**common, "JudgedAt": at, "RunEnd": at})
         named = {"Project": project, "PatternId": "p", "TraceIds": [trace], "RunEnd": at}
-        store.insert("mast_pattern_names", [named])
-        store.insert("mast_pattern_states", [{"Project": project, "PatternId": "p"}])
-        store.insert("mast_experiment_runs", [{**common, "Experiment": "e", "Start": at}])
-        store.insert("mast_lessons", [{**common, "Experiment": "e", "RunEnd": at}])
-        store.insert("mast_left_out", [{**common, "LeftOutAt": at, "Done": True, "RunEnd": at}])
+        rows["mast_pattern_names"].append(named)
+        rows["mast_pattern_states"].append({"Project": project, "PatternId": "p"})
+        rows["mast_experiment_runs"].append({**common, "Experiment": "e", "Start": at})
+        rows["mast_lessons"].append({**common, "Experiment": "e", "RunEnd": at})
+        rows["mast_left_out"].append({**common, "LeftOutAt": at, "Done": True, "RunEnd": at})
         # Judged once more, long after it ended: the answer quotes the run all the same.
-        for call, moment in (("first", at), ("later", LATER)):
-            identity = {"CallId": f"{trace} {call}", "StartedAt": moment, "Answer": "they said"}
-            store.insert("mast_judge_calls", [{**common, **identity}])
+        for call, when in (("first", at), ("later", moment(START + 9 * DAY))):
+            identity = {"CallId": f"{trace} {call}", "StartedAt": when, "Answer": "they said"}
+            rows["mast_judge_calls"].append({**common, **identity})
+    LogWriter(store).write(logs, token="logs")
+    for table, each in rows.items():
+        store.insert(table, each)

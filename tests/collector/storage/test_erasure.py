@@ -1,16 +1,17 @@
 """Erasure removes the selected rows from every table, and no others."""
 
-from datetime import datetime, timezone
+from datetime import timedelta
 
 import pytest
-from otlp_requests import DAY, OTHER, START, TRACE, agent_span, request, two_runs
+from otlp_requests import DAY, OTHER, START, TRACE, log_request, moment, two_runs
 
 from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.erasure import before, of_keys, of_project, of_runs
+from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.runs_by_attribute import SESSION, USER, runs_with
-from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_collector.storage.tombstones import AT_ONCE
 
-BETWEEN = datetime.fromtimestamp((START + DAY // 2) // 10**9, timezone.utc)
+BETWEEN = moment(START + DAY // 2)
 
 
 def left(store):
@@ -53,28 +54,10 @@ def test_an_unknown_run_erases_nothing(store):
 
 def test_more_runs_than_one_statement_can_name(store):
     two_runs(store)
-    ids = [f"{number:032x}" for number in range(2500)] + [OTHER]
+    ids = [f"{number:032x}" for number in range(AT_ONCE)] + [OTHER]
     erase(store, *of_runs(store, ids))
-    assert len(of_keys([("", each) for each in ids])) > 3
+    assert len(of_keys([("", each) for each in ids])) == 2
     assert set(left(store).values()) == {"0"}
-
-
-def test_another_projects_run_of_the_same_id_stays(store):
-    requests = [request(agent_span(1)), request(agent_span(2))]
-    SpanWriter(store).write(requests, token="t", project_of=["one", "two"].__getitem__)
-    erase(store, *of_runs(store, [TRACE], project="one"))
-    assert store.query("SELECT Project FROM otel_traces") == [{"Project": "two"}]
-    assert left(store)["otel_traces_trace_id_ts"] == "0"
-    erase(store, *of_runs(store, [TRACE], project="two"))
-    assert left(store)["otel_traces_trace_id_ts"] == ""
-
-
-def test_a_project_goes_as_a_whole_and_the_others_stay(store):
-    two_runs(store, projects=("one", "two"))
-    erase(store, of_project(store, "one"))
-    assert set(left(store).values()) == {"f"}
-    erase(store, of_project(store, "nobody's"))
-    assert set(left(store).values()) == {"f"}
 
 
 def test_a_persons_and_a_sessions_runs_are_found_by_any_spelling(store):
@@ -83,17 +66,45 @@ def test_a_persons_and_a_sessions_runs_are_found_by_any_spelling(store):
     assert runs_with(store, SESSION, "c1") == [TRACE]
     assert runs_with(store, ["service.name"], "shop") == [TRACE, OTHER]
     assert runs_with(store, USER, "ann", project="another") == []
+    # One that only a log record names, and one whose spans retention has left out.
+    record = {"trace_id": bytes.fromhex("a" * 32), "attributes": {"user.id": "bob"}}
+    LogWriter(store).write([log_request(record)], token="bob")
+    gone = {"Project": "two", "TraceId": "b" * 32, "UserId": "bob", "ConversationId": "c1"}
+    store.insert("mast_left_out", [gone])
+    assert runs_with(store, USER, "bob") == ["a" * 32, "b" * 32]
+    assert runs_with(store, USER, "bob", project="") == ["a" * 32]
+    assert runs_with(store, SESSION, "c1", project="two") == ["b" * 32]
     assert runs_with(store, USER, "ann' OR '1'='1") == []
 
 
-def test_nothing_from_before_a_time_is_left_not_even_what_was_said_later(store):
-    two_runs(store)
-    erase(store, before(BETWEEN))
-    assert set(left(store).values()) == {"f"}
+@pytest.mark.parametrize(
+    ("seconds", "stay"), [(0, "0f"), (1, "f")], ids=["within its second", "the second after"]
+)
+def test_a_run_goes_if_it_ended_before_the_time(embedded, seconds, stay):
+    two_runs(embedded)
+    erase(embedded, before(moment(START) + timedelta(seconds=seconds)))
+    assert left(embedded)["otel_traces"] == left(embedded)["mast_run_states"] == stay
 
 
-@pytest.mark.parametrize(("project", "stay"), [("one", "f"), ("two", "0f")])
-def test_a_time_counts_only_in_the_project_that_was_named(store, project, stay):
-    two_runs(store, projects=("one", "two"))
-    erase(store, before(BETWEEN, project=project))
-    assert set(left(store).values()) == {stay}
+def test_what_another_project_has_stays(embedded):
+    """A time counts in the project that was named alone, and so does a project that nobody has."""
+    two_runs(embedded, projects=("one", "two"))
+    erase(embedded, before(BETWEEN, project="two"), of_project(embedded, "nobody's"))
+    assert set(left(embedded).values()) == {"0f"}
+
+
+def test_rows_that_name_a_project_alone_go_with_it(embedded):
+    """Every table without runs is looked at; prices are no data about runs, and stay."""
+    found = embedded.query(
+        "SELECT table FROM system.columns WHERE database = currentDatabase() AND table IN (SELECT name FROM "
+        "system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree') GROUP BY table "
+        "HAVING countIf(name = 'Project') AND NOT countIf(name IN ('TraceId', 'TraceIds'))"
+    )
+    tables = {row["table"] for row in found}
+    assert {"mast_pattern_states", "mast_experiments", "mast_prices"} < tables
+    for table in tables:
+        embedded.insert(table, [{"Project": "one"}, {"Project": "two"}])
+    erase(embedded, of_project(embedded, "one"))
+    for table in tables - {"mast_prices"}:
+        assert embedded.query(f"SELECT Project FROM {table}") == [{"Project": "two"}], table
+    assert embedded.query("SELECT count() AS n FROM mast_prices") == [{"n": 2}]

@@ -21,7 +21,7 @@ from mast_trace_collector.spool.segment import SegmentWriter
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.otlp_inlet import OtlpTable
 from mast_trace_collector.storage.span_columns import SPAN_COLUMNS
-from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 EVERYTHING = ", ".join(f"`{name}`" for name in SPAN_COLUMNS)
 ROWS = f"""
@@ -282,17 +282,6 @@ def test_the_project_is_the_same_and_no_sender_can_choose_it(store, tmp_path, pr
         assert by_file(store, tmp_path, requests) == by_python
 
 
-def test_the_same_batch_again_stores_nothing_anywhere(store):
-    writer = SpanWriter(store, parse_from=0)
-    for _ in range(3):
-        assert writer.write([request(span(1), span(2, parent=1))], token="segment-1") == 2
-    counts = store.query(
-        "SELECT (SELECT count() FROM otel_traces) AS spans, (SELECT sum(Spans) FROM mast_runs) AS runs, "
-        "(SELECT count() FROM otel_traces_trace_id_ts) AS lookups"
-    )
-    assert counts == [{"spans": 2, "runs": 2, "lookups": 1}]
-
-
 def test_a_file_again_or_its_requests_store_nothing_twice(embedded, tmp_path):
     requests = [request(span(1), span(2, parent=1)), request(span(3))]
     path = segment_file(tmp_path, requests)
@@ -428,24 +417,6 @@ def test_a_large_batch_of_many_days_is_one_block(store):
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
     assert SpanWriter(store, parse_from=0).write(requests, token="t") == 4999
     assert store.query("SELECT uniqExact(SpanId) AS n FROM otel_traces") == [{"n": 4999}]
-
-
-def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store):
-    writer = SpanWriter(store, parse_from=0)
-    for broken in (b"\xff\xff\xff", request(span(1))[:-3], struct.pack("<I", 7)):
-        with pytest.raises(PoisonError) as caught:
-            writer.write([request(span(1)), broken], token="t")
-        assert caught.value.index == 1
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
-
-
-@pytest.mark.usefixtures("none_bad")
-def test_a_request_that_the_database_refuses_is_named(store):
-    requests = [request(span(1)), request(span(2, name="bad"))]
-    with pytest.raises(PoisonError, match="none_bad") as caught:
-        SpanWriter(store, parse_from=0).write(requests, token="t")
-    assert caught.value.index == 1
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
 
 
 def test_a_database_that_cannot_parse_gets_columns(store):

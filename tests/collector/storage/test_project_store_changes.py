@@ -2,7 +2,6 @@
 
 import pytest
 from otlp_requests import OTHER, TRACE, agent_span, request, two_runs
-from test_cluster import cluster, engine_of_cluster  # noqa: F401  # fixtures
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import project_store
@@ -107,16 +106,3 @@ def test_a_database_without_tables_shows_nothing(embedded):
         assert str(error.value) == (
             f"{embedded.url}: the tables are missing: run `mast-trace migrate`"
         )
-
-
-def test_distributed_tables_are_confined_on_their_shards(cluster):  # noqa: F811
-    two_runs(cluster, projects=(OURS, THEIRS))
-    with store_of_project(cluster, OURS) as confined:
-        for row in cluster.query("SHOW TABLES"):
-            table = row["name"]
-            if table == "mast_otlp_inlet":
-                continue
-            seen = str(confined.query(f"SELECT * FROM {table}"))
-            assert THEIRS not in seen, table
-            assert OTHER not in seen, table
-        assert confined.query("SELECT Project FROM mast_runs") == [{"Project": OURS}]

@@ -1,30 +1,17 @@
 """Old rows are dropped by whole days, and no others."""
 
 import pytest
-from otlp_requests import two_runs
+from otlp_requests import OTHER, two_runs
 
 from mast_trace_collector.storage import SchemaOptions, render
 from mast_trace_collector.storage.retention import (
     TIMES,
+    _droppable,
     beyond_age,
     beyond_size,
     set_ttl,
     shrink_to,
 )
-
-
-def spans_left(store):
-    """The first digits of the ids of the runs that still have spans."""
-    rows = store.query("SELECT DISTINCT TraceId FROM otel_traces ORDER BY TraceId")
-    return "".join(row["TraceId"][0] for row in rows)
-
-
-def test_the_oldest_days_go_first_and_the_newest_stays(store):
-    two_runs(store)
-    assert shrink_to(store, 10**12) == []
-    assert len(shrink_to(store, 1)) == 1
-    assert spans_left(store) == "f"
-    assert shrink_to(store, 1) == []
 
 
 def rows_of(store):
@@ -49,14 +36,35 @@ def gone_of(store, told, forget):
 
 
 def test_what_would_go_by_size_is_what_goes(store):
+    """The oldest day first, also one of logs alone; the newest with spans stays, and later logs."""
     two_runs(store)
+    store.command("INSERT INTO otel_logs (Timestamp, Body) VALUES ('2020-02-03 04:05:06', 'old')")
     nothing = beyond_size(store, 10**12)
     assert (nothing.days, nothing.runs, nothing.rows, nothing.bytes) == ((), 0, {}, 0)
     told = beyond_size(store, 1)
-    assert len(told.days) == 1
+    assert (len(told.days), told.days[0]) == (2, "2020-02-03")
     assert told.bytes > 0
-    assert told.rows["otel_traces"] > 0
+    assert told.rows["otel_traces"] == 2
     gone_of(store, told, lambda: shrink_to(store, 1))
+    assert store.query("SELECT DISTINCT TraceId FROM otel_traces") == [{"TraceId": OTHER}]
+    assert shrink_to(store, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("tables", "droppable"),
+    [
+        ([], ""),
+        (["otel_traces"], ""),
+        (["otel_logs", "otel_logs"], "0"),
+        (["otel_traces", "otel_logs"], ""),
+        (["otel_logs", "otel_traces", "otel_logs"], "0"),
+        (["mast_run_states", "otel_traces", "otel_traces", "mast_run_states"], "1"),
+        (["otel_traces_trace_id_ts", "otel_traces"], "0"),
+    ],
+)
+def test_days_before_the_newest_one_with_spans_may_go(tables, droppable):
+    parts = {str(day): {table: (1, 1)} for day, table in reversed([*enumerate(tables)])}
+    assert "".join(_droppable(parts)) == droppable
 
 
 def test_what_would_go_by_age_is_what_goes(store):
@@ -73,15 +81,6 @@ def test_what_would_go_by_age_is_what_goes(store):
             store.command(f"OPTIMIZE TABLE {table} FINAL")
 
     gone_of(store, told, forget)
-
-
-def test_logs_count_in_a_days_size_and_go_without_spans(store):
-    """A day of logs alone is as good a day to forget as one with spans."""
-    two_runs(store)
-    store.command("INSERT INTO otel_logs (Timestamp, Body) VALUES ('2020-02-03 04:05:06', 'old')")
-    before = rows_of(store)["otel_logs"]
-    assert shrink_to(store, 1)[0] == "2020-02-03"
-    assert rows_of(store)["otel_logs"] < before
 
 
 def test_retention_can_be_set_changed_and_removed(store):
@@ -111,3 +110,5 @@ def test_the_schema_forgets_by_the_same_times():
     for column in TIMES.values():
         assert f"TTL {column} + toIntervalDay(9)" in statements
     assert statements.count("toIntervalDay(9)") == len(TIMES)
+    assert "mast_tombstones" not in TIMES, "an erasure is kept for ever"
+    assert "TTL" not in "\n".join(render(SchemaOptions()))

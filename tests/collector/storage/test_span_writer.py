@@ -1,5 +1,6 @@
 """`SpanWriter`: each batch once, a bad request found by its number."""
 
+import struct
 from itertools import accumulate
 
 import pytest
@@ -29,10 +30,14 @@ def test_spans_are_stored_with_nanoseconds(store):
     assert rows == [{"at": START}] * 3
 
 
-def test_the_same_batch_again_stores_nothing_anywhere(store):
-    writer = SpanWriter(store)
+WAYS = pytest.mark.parametrize("parse_from", [0, 2**60], ids=["by ClickHouse", "by Python"])
+
+
+@WAYS
+def test_the_same_batch_again_stores_nothing_anywhere(store, parse_from):
+    writer = SpanWriter(store, parse_from=parse_from)
     for _ in range(3):
-        writer.write([request(span(1), span(2))], token="segment-1")
+        assert writer.write([request(span(1), span(2, parent=1))], token="segment-1") == 2
     assert store.query(COUNTS) == [{"spans": 2, "in_runs": 2, "lookups": 1}]
 
 
@@ -59,11 +64,13 @@ def test_each_request_has_its_own_project(store):
     assert [(row["Project"], row["TraceId"][0]) for row in rows] == [("one", "1"), ("two", "2")]
 
 
-def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store):
-    writer = SpanWriter(store)
-    with pytest.raises(PoisonError) as caught:
-        writer.write([request(span(1)), b"\xff\xff\xff", request(span(2))], token="t")
-    assert caught.value.index == 1
+@WAYS
+def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store, parse_from):
+    writer = SpanWriter(store, parse_from=parse_from)
+    for broken in (b"\xff\xff\xff", request(span(1))[:-3], struct.pack("<I", 7)):
+        with pytest.raises(PoisonError) as caught:
+            writer.write([request(span(1)), broken, request(span(2))], token="t")
+        assert caught.value.index == 1
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
     assert writer.write([request(span(1)), request(span(2))], token="t") == 2
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
@@ -88,11 +95,12 @@ def test_a_batch_is_known_by_its_bare_token(store):
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 1}]
 
 
+@WAYS
 @pytest.mark.usefixtures("none_bad")
-def test_a_request_that_the_database_refuses_is_named(store):
+def test_a_request_that_the_database_refuses_is_named(store, parse_from):
     requests = [request(span(1)), request(span(2, name="bad")), request(span(3))]
     with pytest.raises(PoisonError, match="none_bad") as caught:
-        SpanWriter(store).write(requests, token="t")
+        SpanWriter(store, parse_from=parse_from).write(requests, token="t")
     assert caught.value.index == 1
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
 

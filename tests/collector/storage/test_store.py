@@ -131,14 +131,6 @@ class TestEmbedded:
         with pytest.raises(StorageError, match="one folder per process"):
             Store.open(f"chdb://{tmp_path}/other")
 
-    def test_the_memory_limit_reaches_the_engine(self, folder):
-        url = f"chdb://{folder}?database=default"
-        with Store.open(url, memory_limit=300 * 2**20) as store:
-            rows = store.query(
-                "SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'"
-            )
-        assert rows == [{"value": str(300 * 2**20)}]
-
     def test_the_memory_limit_reaches_the_engine_in_a_folder_with_an_ampersand(self, folder):
         (folder.parent / "a").mkdir()
         with Store.open(

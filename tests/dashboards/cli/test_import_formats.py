@@ -48,24 +48,18 @@ def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:
         assert (status, "12 blue pens" in out or "Hello!" in out) == (0, True)
 
 
-def test_it_is_said_what_a_file_was_taken_for(empty: CLI) -> None:
-    """Runs and steps where the file holds messages, runs and spans where it holds spans."""
-    chat, jaeger = SAMPLES / "chat-finetune.jsonl", SAMPLES / "jaeger.json"
-    status, out, err = empty("import", str(chat), str(jaeger))
+def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> None:
+    """Runs and steps where the file holds messages, runs and spans where it holds spans; equal runs are one."""
+    chat, jaeger, equal = SAMPLES / "chat-finetune.jsonl", SAMPLES / "jaeger.json", tmp_path / "e"
+    equal.write_text(2 * chat.read_text("utf-8").splitlines(keepends=True)[1], encoding="utf-8")
+    status, out, err = empty("import", str(chat), str(jaeger), str(equal))
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         f"read {chat} as chat messages: 2 runs, 5 steps",
         f"read {jaeger} as Jaeger traces: 1 run, 4 spans",
+        f"read {equal} as chat messages: 1 run, 4 steps (1 equal to another run of the file)",
         "3 runs read, 11 new spans and 0 labels stored.",
     ]
-
-
-def test_equal_runs_of_a_file_are_one_and_said_to_be(empty: CLI, tmp_path: Path) -> None:
-    line = (SAMPLES / "chat-finetune.jsonl").read_text("utf-8").splitlines()[1]
-    (tmp_path / "runs.jsonl").write_text(f"{line}\n{line}\n", encoding="utf-8")
-    status, out, _ = empty("import", str(tmp_path / "runs.jsonl"))
-    assert status == 0
-    assert "1 run, 4 steps (1 equal to another run of the file)" in out
 
 
 def test_standard_input_is_read(empty: CLI, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import tracemalloc
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from judge.formats.read_files import LINE, OTHER, read
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from mast_trace_judge.transfer.formats.kinds import Transcript
+from mast_trace_judge.transfer.formats.own_export import parts_joined
+from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.reading import read_source
 from mast_trace_judge.transfer.source import check_ratio, source_of
 
@@ -35,13 +40,85 @@ def test_many_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert peak < 4_000_000
 
 
-def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mast_trace_judge.transfer.json_values.LARGEST", 1 << 20)
-    long = json.dumps({"messages": [{"role": "user", "content": "x" * (3 << 20)}]})
-    (tmp_path / "runs.jsonl").write_text(f"{LINE}\n{long}\n{OTHER}\n", encoding="utf-8")
-    pieces, refused = read(tmp_path / "runs.jsonl")
-    assert len(pieces) == 2
-    assert refused == [":2: it is longer than 1 MiB: write each run on a line"]
+def _padded(size: int, *, spread: bool = False) -> str:
+    """Return a chat that is so many characters long, on one line or on several."""
+    end = "\n" if spread else ""
+    bare = len(LINE) + 3 * len(end)
+    text = LINE.replace("Yes.", "Yes." + "x" * (size - bare - 1))
+    return (
+        text.replace('{"messages": ', "{" + end + '"messages": ' + end).replace(
+            "}]}", "}]" + end + "}"
+        )
+        + "\n"
+    )
+
+
+@pytest.mark.parametrize("more", [0, 1], ids=["as much as is held", "one more"])
+@pytest.mark.parametrize(
+    "kind", ["line", "lines of a value", "lines of a run", "parts", "protobuf"]
+)
+def test_what_is_longer_than_may_be_held_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, more: int
+) -> None:
+    """Lines before and after it are read."""
+    for module in ("json_values", "reading", "formats.own_export"):
+        monkeypatch.setattr(f"mast_trace_judge.transfer.{module}.LARGEST", 1000)
+    path = tmp_path / "runs"
+    if kind == "lines of a run":
+        said = [json.dumps({"role": "user", "content": "x" * 200}) + "\n" for _ in range(4)]
+        rest = 1000 + more - sum(map(len, said[:3]))
+        said[3] = said[3].replace("x" * 200, "x" * (200 + rest - len(said[3])))
+        path.write_text("".join(said))
+        (piece,), refused = read(path)
+        assert isinstance(piece.read, Transcript)
+        assert len(piece.read.trajectory.steps) == 4 - more
+    elif kind == "parts":
+        value = {"trace_id": "a", "verdict": None, "labels": []}
+        rows = [
+            Value(
+                number,
+                {**value, "trajectory": {"trace_id": "a", "steps": [number]}, "part": number},
+                size,
+            )
+            for number, size in enumerate((400, 600 + more))
+        ]
+        found = list(parts_joined(rows))
+        refused = [each.problem for each in found if isinstance(each, Broken)]
+        (whole,) = [each.value for each in found if isinstance(each, Value)]
+        assert whole["trajectory"]["steps"] == [0, 1][: 2 - more]
+    elif kind == "protobuf":
+        request = ExportTraceServiceRequest()
+        spans = request.resource_spans.add().scope_spans.add().spans
+        spans.add(trace_id=b"\1" * 16, span_id=b"\1" * 8, name="")
+        spans[0].name = "x" * (1000 + more - request.ByteSize() - 8)
+        spans[0].name += "x" * (1000 + more - request.ByteSize())
+        path.write_bytes(request.SerializeToString())
+        pieces, refused = read(path)
+        assert len(pieces) == 1 - more
+    else:
+        long = _padded(1000 + more, spread=kind != "line")
+        assert len(long) == 1000 + more
+        # Where values are spread over lines, all that follows are.
+        texts = [f"{LINE}\n", long, f"{OTHER}\n"][kind != "line" :]
+        path.write_text("".join(texts), encoding="utf-8")
+        pieces, refused = read(path)
+        assert len(pieces) == len(texts) - more
+    assert len(refused) == more
+    assert all("is longer than" in each for each in refused)
+
+
+@pytest.mark.parametrize(
+    ("unpacked", "packed", "fits"),
+    [
+        (16 << 20, 0, True),
+        ((16 << 20) + 1, 0, False),
+        (200_000_000, 1_000_000, True),
+        (200_000_001, 1_000_000, False),
+    ],
+)
+def test_a_ratio_counts_from_its_limit_on(unpacked: int, packed: int, fits: bool) -> None:
+    with nullcontext() if fits else pytest.raises(ValueError, match="200 times its size"):
+        check_ratio(unpacked, packed)
 
 
 @pytest.mark.parametrize("compressed", [gzip.compress, zstandard.compress])

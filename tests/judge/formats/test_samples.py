@@ -6,16 +6,19 @@ how each was recorded.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judge.formats.span_records import records_of
+from judge.formats.span_records import records_of, value_of
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from mast_trace.trajectory import StepKind, read_trajectory
 from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_named
+from mast_trace_judge.transfer.formats.foreign_spans import id_of, put_all
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.json_values import Value, values_of
 from mast_trace_judge.transfer.reading import Piece, Refused, read_source
@@ -140,25 +143,17 @@ def brief(step: Step) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_sample_is_taken_for_what_it_is(name: str) -> None:
-    """Each value of it is its own row's."""
-    assert {piece.row.name for piece in pieces_of(SAMPLES / name)} == {EXPECTED[name][0]}
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_the_steps_of_a_sample_are_read_exactly(name: str) -> None:
-    """Agents, kinds, texts, tools, arguments and results; the task as well."""
-    run, *_ = trajectories_of(pieces_of(SAMPLES / name))
-    assert [brief(step) for step in run.steps] == EXPECTED[name][1]
-    assert run.task == ("" if name == "transcript.json" else QUESTION)
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_named_format_reads_the_same(name: str) -> None:
-    """`--format` of a sample's own row changes nothing."""
-    own = trajectories_of(pieces_of(SAMPLES / name, EXPECTED[name][0]))
-    seen = trajectories_of(pieces_of(SAMPLES / name))
-    assert [run.steps for run in own] == [run.steps for run in seen]
+def test_a_sample_is_taken_for_what_it_is_and_its_steps_are_read_exactly(name: str) -> None:
+    """Agents, kinds, texts, tools, arguments and results; the task as well; `--format` changes nothing."""
+    row, steps = EXPECTED[name]
+    pieces = pieces_of(SAMPLES / name)
+    assert {piece.row.name for piece in pieces} == {row}
+    runs = trajectories_of(pieces)
+    assert [brief(step) for step in runs[0].steps] == steps
+    assert runs[0].task == ("" if name == "transcript.json" else QUESTION)
+    assert [run.steps for run in trajectories_of(pieces_of(SAMPLES / name, row))] == [
+        run.steps for run in runs
+    ]
 
 
 def test_every_format_and_every_sample_is_expected() -> None:
@@ -211,16 +206,6 @@ def test_outcomes_and_labels_come_along() -> None:
     (label,) = failed.labels
     # The fifth message, which is the third step: the prompt is none, and a call has its result.
     assert (label.decisive_step, label.decisive_agent) == (2, "assistant")
-    outcomes = {
-        name: [run.outcome for run in trajectories_of(pieces_of(SAMPLES / name))]
-        for name in ("mast.json", "agent-loop.jsonl", "chat.json", "mast-trace.jsonl")
-    }
-    assert outcomes == {
-        "mast.json": ["failure"],
-        "agent-loop.jsonl": ["success"],
-        "chat.json": [""],
-        "mast-trace.jsonl": ["failure"],
-    }
     (mast,) = [piece.read for piece in pieces_of(SAMPLES / "mast.json")]
     assert isinstance(mast, Transcript)
     assert [label.modes for label in mast.labels] == [("3.2",)]
@@ -239,3 +224,54 @@ def test_what_surrounds_the_messages_is_kept() -> None:
     (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
     assert traced.service == "stock"
     assert traced.input_tokens == 20
+
+
+READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()
+"""Values on both sides of what decides: a tool has failed or not, the outcome's limit, a step of the run or none."""
+
+
+@pytest.mark.parametrize("line", READINGS, ids=lambda line: json.loads(line)["format"])
+def test_failures_outcomes_and_places_are_read_on_both_sides(line: str) -> None:
+    """The verdict follows from them: a failure that is lost makes a run look sound."""
+    told = json.loads(line)
+    row = format_named(told.pop("format"))
+    value = told.pop("value")
+    if "refused" in told:
+        with pytest.raises(ValueError, match=told["refused"]):
+            list(row.read(value, "n"))
+        return
+    pieces = [Piece(row, each) for each in row.read(value, "n")]
+    (run,) = trajectories_of(pieces)
+    found: dict[str, Any] = {"outcome": run.outcome}
+    if "error" in told:
+        (found["error"],) = [step.error for step in run.steps if step.tool == "t"]
+    if isinstance(read := pieces[0].read, Transcript) and read.labels:
+        (found["step"],) = [label.decisive_step for label in read.labels]
+    assert found | told == found
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "found"),
+    [
+        ("0x" + "AB" * 16, 16, "ab" * 16),
+        ("abababab-abab-abab-abab-abababababab", 16, "ab" * 16),
+        ("ab" * 8, 16, "00" * 8 + "ab" * 8),
+        ("ab" * 8, 8, "ab" * 8),
+        ("ab" * 7, 8, None),
+        ("ab" * 9, 16, None),
+        ("ab" * 17, 16, None),
+        ("run-1", 8, None),
+    ],
+)
+def test_an_id_is_kept_or_is_derived_from_its_text(text: str, size: int, found: str | None) -> None:
+    derived = hashlib.sha256(text.encode()).hexdigest()[: 2 * size]
+    assert id_of(text, size, "id").hex() == (derived if found is None else found)
+
+
+def test_numbers_that_otlp_cannot_hold_are_texts() -> None:
+    span = Span()
+    given = {"least": -(2**63), "most": 2**63 - 1, "under": -(2**63) - 1, "over": 2**63}
+    put_all(span.attributes, {**given, "truth": True, "none": None})
+    values = {each.key: value_of(each.value) for each in span.attributes}
+    beyond = {name: str(given[name]) for name in ("under", "over")}
+    assert values == {**given, **beyond, "truth": True}
