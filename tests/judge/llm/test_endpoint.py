@@ -9,7 +9,16 @@ import httpx
 import openai
 import pytest
 from judge.builders import RunBuilder
-from judge.llm.scripted_judge import GOOD, OPINION, JudgeScript, config_for, judged, run_of, trip
+from judge.llm.scripted_judge import (
+    GOOD,
+    OPINION,
+    JudgeScript,
+    completion,
+    config_for,
+    judged,
+    run_of,
+    trip,
+)
 from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
@@ -235,26 +244,31 @@ async def test_a_prompt_that_is_too_long_is_shortened():
     assert result.verdict.method == "fused"
 
 
-async def test_servers_that_report_no_usage_cost_tokens_all_the_same():
-    """Budgets hold without usage figures: the tokens are estimated."""
-    body = json.dumps(
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": json.dumps(GOOD["read"])},
-                }
-            ],
-        }
-    )
-    result = await judged(JudgeScript({**GOOD, "read": Reply(body=body)}))
-    assert result.ledger.calls[0].input_tokens > 100
-    assert result.ledger.calls[0].output_tokens > 10
+USED = {"prompt_tokens": 900, "completion_tokens": 50, "total_tokens": 950}
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (USED, (900, 0, 50)),
+        ({**USED, "prompt_tokens_details": {"cached_tokens": 300}}, (900, 300, 50)),
+        # No more can be cached than was given.
+        ({**USED, "prompt_tokens_details": {"cached_tokens": 1000}}, (900, 900, 50)),
+        (None, None),
+        ({**USED, "prompt_tokens": 0, "completion_tokens": 0}, None),
+    ],
+)
+async def test_tokens_are_those_of_the_server_or_estimated(usage, tokens):
+    """Budgets hold without usage figures."""
+    answer = completion({"content": json.dumps(GOOD["read"])}, usage=usage)
+    call = (await judged(JudgeScript({**GOOD, "read": answer}))).ledger.calls[0]
+    found = (call.input_tokens, call.cached_tokens, call.output_tokens)
+    if tokens is None:
+        assert found[0] > 100
+        assert found[1] == 0
+        assert found[2] > 10
+    else:
+        assert found == tokens
 
 
 async def test_calls_stay_within_the_limit_and_halve_under_overload():

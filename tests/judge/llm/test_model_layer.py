@@ -151,28 +151,6 @@ async def test_an_outcome_at_odds_with_its_probability_is_none():
     assert "failure probability" in verdict.status_reason
 
 
-async def test_late_and_secondary_steps_are_doubted():
-    """A fix that needs later knowledge, or whose step only follows from another, counts for less."""
-    answers = {
-        "3": what_if(0.9),
-        "4": what_if(0.9, uses_only_earlier_information=False, earlier_cause=3),
-    }
-    script = with_answers(
-        read=reading(point(3, "181 EUR"), point(4, "543 EUR")),
-        counterfactual=lambda step: answers.get(step, what_if(0.0)),
-    )
-    verdict = (await judged(script, trip(outcome="failure"))).verdict
-    assert verdict.decisive.step == 3
-
-
-async def test_a_step_with_later_knowledge_in_it_is_no_correction():
-    """By the model's own word; what it says about the step stays for people."""
-    script = with_answers(counterfactual=what_if(0.9, uses_only_earlier_information=False))
-    decisive = (await judged(script, trip(outcome="failure"))).verdict.decisive
-    assert decisive.minimal_fix == "say 118 EUR, as the tool returned"
-    assert decisive.corrected is None
-
-
 async def test_without_a_model_nothing_is_asked():
     """No model, no endpoint, no key: the local layers judge, and say so."""
     judge = Judge(JudgeConfig())
