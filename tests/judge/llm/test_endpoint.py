@@ -218,15 +218,6 @@ def test_a_dead_endpoint_is_asked_more_and_more_seldom(monkeypatch):
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
 
 
-async def test_a_used_up_quota_is_no_overload():
-    """An account without money is not asked again and again."""
-    body = json.dumps({"error": {"message": "no money left", "code": "insufficient_quota"}})
-    script = JudgeScript({**GOOD, "read": Reply(status=429, body=body)})
-    verdict = (await judged(script)).verdict
-    assert script.asked == ["read"]
-    assert "no money left" in verdict.status_reason
-
-
 async def test_a_prompt_that_is_too_long_is_shortened():
     """A context window smaller than configured is found out, and the run is read in parts."""
     script = JudgeScript()

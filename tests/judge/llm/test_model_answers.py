@@ -13,7 +13,6 @@ from judge.llm.scripted_judge import (
     reading,
     trip,
     what_if,
-    with_answers,
 )
 
 from mast_trace.exceptions import VerdictUnreadable
@@ -24,22 +23,6 @@ from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Flip, ModelReading, Verifier
 
 CUT = json.dumps(GOOD["read"])[:90]
-
-
-def quotes_of(verdict):
-    return [quote for found in verdict.modes for quote in found.quotes]
-
-
-def assert_true_quotes(verdict, trajectory):
-    """Every displayed quote stands, word for word, in a step of its finding."""
-    for found in verdict.modes:
-        texts = [
-            text
-            for index in found.steps
-            for text in (trajectory.steps[index].text, trajectory.steps[index].arguments)
-        ]
-        for quote in found.quotes:
-            assert any(quote in text for text in texts), (found.code, quote)
 
 
 async def test_cut_json_is_asked_for_again():
@@ -72,24 +55,6 @@ async def test_an_unreadable_answer_leaves_what_is_known():
     assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "local")
     assert "without the model: read: the model's answer cannot be read" in verdict.status_reason
     assert verdict.candidates
-
-
-async def test_invented_quotes_are_dropped_with_their_mode():
-    """A mode that only invented quotes support is not reported; true quotes of others remain."""
-    script = with_answers(
-        map={
-            "modes": [
-                mode("1.1", [3], "a single room in Porto costs 75 EUR"),
-                mode("2.6", [3], "a night in Porto", "costs 181 EUR a night"),
-                mode("2.5", [5], ""),
-            ]
-        }
-    )
-    verdict = (await judged(script)).verdict
-    reported = {found.code for found in verdict.modes if found.evidence == "model"}
-    assert reported == {"2.6"}
-    assert not any("Porto" in quote for quote in quotes_of(verdict))
-    assert_true_quotes(verdict, trip())
 
 
 def verified(*points):
@@ -279,22 +244,20 @@ async def test_half_a_character_of_a_model_is_stored_and_shown(answer):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("shape", "field", "value"),
     [
-        ("failure_probability", 1.5),
-        ("failure_probability", -0.1),
-        ("outcome", "pass"),
-        ("extra", 1),
+        (Reading, "failure_probability", 1.001),
+        (Reading, "failure_probability", -0.001),
+        (Reading, "outcome", "pass"),
+        (Reading, "extra", 1),
+        (MappedMode, "code", "1.6"),
+        (MappedMode, "probability", 1.001),
     ],
 )
-def test_refuses_values_out_of_bounds(field, value):
-    """Probabilities beyond 0 to 1, unknown words and unknown fields are no answer."""
-    answer = {**reading(), field: value}
+def test_refuses_values_out_of_bounds(shape, field, value):
+    """Probabilities beyond 0 to 1, unknown words, codes and fields are no answer."""
+    answer = {Reading: reading(), MappedMode: mode("1.1", [1], "x")}[shape]
     with pytest.raises(VerdictUnreadable, match=field):
-        parse_answer(json.dumps(answer), Reading)
-
-
-def test_refuses_codes_that_the_taxonomy_does_not_have():
-    """A model cannot invent a failure mode."""
-    with pytest.raises(VerdictUnreadable, match="code"):
-        parse_answer(json.dumps({"modes": [mode("1.6", [1], "x")]}), Mapping)
+        parse_answer(json.dumps({**answer, field: value}), shape)
+    for limit in (0, 1) if field.endswith("probability") else ():
+        assert getattr(parse_answer(json.dumps({**answer, field: limit}), shape), field) == limit
