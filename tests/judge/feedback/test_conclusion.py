@@ -203,13 +203,13 @@ def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
 
 @pytest.mark.parametrize(
     ("tasks", "objections"),
-    [((48, 16), 0), ((49, 15), 2), ((16, 48), 0), ((15, 49), 2), ((0, 0), 0)],
+    [((3360, 3040), 0), ((3361, 3039), 2), ((3040, 3360), 0), ((3039, 3361), 2), ((0, 0), 0)],
 )
 @pytest.mark.parametrize("design", ["hash", "pairs"])
 def test_an_arm_differs_by_at_most_four_standard_deviations(
     design: str, tasks: tuple[int, int], objections: int
 ) -> None:
-    """Of 64 tasks with one chance in two these are 16; pairs are no draw."""
+    """Of 6,400 tasks with one chance in two these are 160; pairs are no draw."""
     plan = Plan("e", arms=("a", "b"), design=design)
     found = {arm: dict.fromkeys(range(count)) for arm, count in zip("ab", tasks, strict=True)}
     told = list(_objections(plan, [], found))  # type: ignore[arg-type]

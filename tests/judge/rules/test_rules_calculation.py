@@ -33,7 +33,7 @@ from mast_trace_judge.verdict import Evidence
         "合计:120 + 80 = 210",
         "1.200,50 + 300,50 = 1.600,00",
         # Beyond what rounding explains: of a share, of a last digit, of a product.
-        "49 + 48.5 = 100",
+        "49 + 49 = 100",
         "12.50 + 7.50 = 20.02",
         "2.5 * 4 = 10.3",
         "10 / 3 = 4",
