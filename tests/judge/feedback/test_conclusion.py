@@ -209,7 +209,7 @@ def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
 def test_an_arm_differs_by_at_most_four_standard_deviations(
     design: str, tasks: tuple[int, int], objections: int
 ) -> None:
-    """Of 6,400 tasks with one chance in two these are 160; pairs are no draw."""
+    """These are 160 of 6,400 tasks with one chance in two; pairs are no draw."""
     plan = Plan("e", arms=("a", "b"), design=design)
     found = {arm: dict.fromkeys(range(count)) for arm, count in zip("ab", tasks, strict=True)}
     told = list(_objections(plan, [], found))  # type: ignore[arg-type]

@@ -272,7 +272,7 @@ def test_a_key_that_no_header_can_carry_is_refused_where_a_model_is_asked(key, m
     ],
 )
 def test_a_sample_keeps_runs_that_failed_or_are_suspect(settings, asked):
-    """Whatever the share of the others is; without a model nothing is asked."""
+    """They are read at any share of the others; without a model nothing is asked."""
     base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
     judge = Judge(JudgeConfig(**{**base, **settings}))
     kinds = [("success", False), ("failure", False), ("unknown", False), ("unknown", True)]

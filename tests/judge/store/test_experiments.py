@@ -1,4 +1,4 @@
-"""What is stored about an experiment is its own: not another project's, another experiment's or a replay's."""
+"""Rows of an experiment are its own: not another project's, another experiment's or a replay's."""
 
 from datetime import datetime, timezone
 

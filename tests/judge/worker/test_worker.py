@@ -114,7 +114,7 @@ async def test_all_runs_are_looked_at_again_when_one_may_have_become_due(
     ],
 )
 def test_runs_are_read_in_chunks(spans, sizes):
-    """Of 4,000 spans and of 100 runs at most; each run once, in their order."""
+    """A chunk has 4,000 spans and 100 runs at most; each run comes once, in their order."""
     runs = [run(number, spans=each) for number, each in enumerate(spans)]
     chunks = list(chunks_of(runs))
     assert [len(chunk) for chunk in chunks] == sizes
