@@ -2,8 +2,8 @@
 
 A test looks at what it is about. Other displayed parts of its runs (probabilities, reasons, steps,
 quotes, the blamed agent) are compared with a file beside it, ``findings.golden.json``, so that no
-change goes unseen. Of a run in which no rule finds anything, the tests of the rules pin that alone; those
-of the attribution pin the blamed step. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution`
+change goes unseen. Where no rule finds anything in a run, the tests of the rules pin that alone; those of
+the attribution pin the blamed step. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution`
 writes the files anew; read the difference before you commit it.
 """
 

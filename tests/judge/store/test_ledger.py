@@ -1,5 +1,6 @@
 """The ledger of the model's calls."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -92,8 +93,8 @@ async def test_every_call_is_a_row(store):
     """The table holds what the call took; one that is written again after a lost answer counts once."""
     ledger, more = StoreLedger(store), {"retries": 2, "error": "e", "request_hash": "a"}
     one = call(status="unreadable", sample=3, **more)
-    for _ in range(2):
-        await ledger.record(one)
+    for written in (replace(one, duration_ms=1100), one):
+        await ledger.record(written)
     assert await ledger.unreadable("t1", "v1") == {"a": 1}
     assert ledger.spent_today() == pytest.approx(0.01)
     (row,) = store.query("SELECT *, toString(CallId) AS Id FROM mast_judge_calls FINAL")

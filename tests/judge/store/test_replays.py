@@ -135,6 +135,7 @@ def test_what_a_killed_process_reserved_stays_spent(store):
     assert reservations_of(store, plan) == ()
     assert spent(store, plan) == Spending(1, 0, 4, 0, 0.4)
     assert record_result(store, plan, 2, result(answer="third"))
+    assert not reserve(store, plan, 2, FIX, **given), "nor its own one that has a result"
     found = [result_at(store, plan, number) for number in (0, 1, 2)]
     assert [each and each.answer for each in found] == ["118 EUR", None, "third"]
 
