@@ -2,7 +2,8 @@
 
 A test looks at what it is about. Other displayed parts of its runs (probabilities, reasons, steps,
 quotes, the blamed agent) are compared with a file beside it, ``findings.golden.json``, so that no
-change goes unseen. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution`
+change goes unseen. Where no rule finds anything in a run, the tests of the rules pin that alone; those of
+the attribution pin the blamed step. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution`
 writes the files anew; read the difference before you commit it.
 """
 
@@ -46,7 +47,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(RunBuilder, "build", remembering)
         yield
-    found = [told(run) for run in built if len(run.steps) <= LONGEST]
+    blames = item.path.parent.name != "rules"
+    found = [told(run, blames=blames) for run in built if len(run.steps) <= LONGEST]
     if not any(found):
         return
     path = item.path.with_name(NAME)
@@ -60,13 +62,20 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     assert found == known.get(test), f"{NAME} says something else of this test's runs"
 
 
-def told(run: Trajectory) -> list[str]:
-    """A line for each finding of a rule, for each mode after merging, and for the decisive error."""
+def told(run: Trajectory, *, blames: bool) -> list[str]:
+    """A line for each finding of a rule, for each mode after merging, and for the decisive error.
+
+    Args:
+        run: the run.
+        blames: whether a run without any finding has a line for the decisive error.
+    """
     lines = [
         f"{rule.__name__}: {finding.model_dump_json()}" for rule in RULES for finding in rule(run)
     ]
     modes = find_modes(run)
     lines += [f"{mode.code} {mode.probability:.4f} {mode.evidence.value}" for mode in modes]
+    if not lines and not blames:
+        return []
     found = attribute(run, modes)
     lines += [f"{candidate!r}" for candidate in found.candidates]
     return [*lines, f"abstained: {found.abstained}"] if found.candidates else lines

@@ -177,3 +177,5 @@ def test_the_rest_stays_as_the_local_layers_have_it():
 def test_a_step_that_nobody_can_answer_for_gets_no_probability():
     """A model may try such a step, but no agent is to blame for it."""
     assert pool({1: 0.25, 2: 0.75}, {0: 0.9}) == pytest.approx({1: 0.25, 2: 0.75})
+    assert pool({1: 0.25, 2: 0.75}, {}) == pytest.approx({1: 0.25, 2: 0.75})
+    assert pool({}, {3: 0.9}) == {}

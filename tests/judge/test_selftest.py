@@ -189,9 +189,11 @@ def test_fitted_answers_have_not_seen_the_operator() -> None:
     assert "several operators" in alone.note
 
 
-def result(identity: str, service: str, minute: int, *given: Measured) -> SelfTest:
+def result(
+    identity: str, service: str, minute: int, *given: Measured, project: str = ""
+) -> SelfTest:
     return SelfTest(
-        *(identity, "", service, "langgraph", "v1", ("2.6-number",), 2, given),
+        *(identity, project, service, "langgraph", "v1", ("2.6-number",), 2, given),
         datetime(2026, 1, 1, 0, minute, tzinfo=timezone.utc),
     )
 
@@ -215,6 +217,12 @@ def test_a_later_result_replaces_the_earlier_one(tmp_path: Path) -> None:
         assert read[0].measured_at == later.measured_at
         assert [each.service for each in newest_of_services(read)] == ["shop", "desk"]
         rows = QUERIES["selftests"].run(store)
+        theirs = result("a", "shop", 3, gone, project="bank")
+        save_selftest(store, theirs)
+        found = newest_of_services(selftests(store))
+        assert [each.project for each in found] == ["bank", "", ""]
+        assert selftests(store, project="bank") == [theirs]
+        assert [each.id for each in selftests(store, project="")] == ["a", "b"]
     assert [(row["ServiceName"], row["Mode"]) for row in rows] == [
         ("desk", ALL),
         ("shop", "2.6"),

@@ -87,7 +87,16 @@ def test_lessons_are_printed_and_served_alike(desk: CLI) -> None:
         one = view.get("/lessons?last=1").json()
         assert len(one["items"]) == 1
         assert view.get("/lessons?budget=10").json()["text"] == ""
-        assert view.get("/lessons?agent=nobody").json()["text"] == ""
+        for other in ("agent=nobody", "workflow=another", "run=" + "0" * 32):
+            assert view.get(f"/lessons?{other}").json()["text"] == ""
+        with Store.open(desk.recorded.url) as store:
+            runs = [
+                row["TraceId"] for row in store.query("SELECT DISTINCT TraceId FROM mast_findings")
+            ]
+        assert len(runs) == 2
+        for run in runs:
+            of_one = view.get(f"/lessons?run={run}").json()["items"]
+            assert {each["run"] for each in of_one} == {run}
 
 
 def test_nothing_is_said_where_nothing_is_known(empty: CLI) -> None:

@@ -6,7 +6,6 @@ from judge.builders import RunBuilder
 from mast_trace_judge.local.attribution import ABSTAIN_BELOW, UNTRAINED, attribute
 from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE
 from mast_trace_judge.local.rules import find_modes
-from mast_trace_judge.local.rules._answer import final_answer, introduced
 
 
 def _judged(run: RunBuilder):
@@ -23,13 +22,6 @@ def test_the_cause_of_the_first_failed_run_is_blamed():
     found = _judged(run)
     assert (found.candidates[0].step, found.candidates[0].agent) == (2, "coder")
     assert found.rule == "the first failed tool run"
-
-
-def test_the_caller_of_a_failing_tool_is_blamed_for_the_call():
-    """In recorded runs the tool's span is the caller's own step."""
-    run = RunBuilder(outcome="failure").asks().says("lead", "Please look.")
-    run.calls("clerk", "lookup", {"id": "x"}, error="KeyError: 'x'").says("clerk", "It is 7.")
-    assert _judged(run).candidates[0].step == 2
 
 
 def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
@@ -118,39 +110,3 @@ def test_a_run_in_which_nobody_acts_has_no_candidate(run):
     found = _judged(run)
     assert found.abstained
     assert found.candidates == ()
-
-
-@pytest.mark.parametrize(
-    ("last", "answer"),
-    [
-        ("FINAL ANSWER: Paris", "Paris"),
-        (r"So it is \boxed{42}.", "42"),
-        ("The answer is: **12,345**", "12,345"),
-        ("Together they owe 6,930.75 EUR in six invoices of 2024", "2024"),
-        ("Goodbye", ""),
-    ],
-)
-def test_the_final_answer_is_what_the_last_words_announce(last, answer):
-    """Announced values first, else the last number."""
-    assert final_answer(RunBuilder().says("a", last).says("a", "TERMINATE").build().steps) == answer
-
-
-def test_an_answer_given_to_a_finishing_tool_counts():
-    """Some agents end a run by a call."""
-    run = (
-        RunBuilder().says("a", "Let me end here.").calls("a", "finish", {"answer": "It is 396"}, "")
-    )
-    assert final_answer(run.build().steps) == "396"
-
-
-def test_numbers_are_compared_as_numbers():
-    """Spelling does not matter, and a number inside another one is none."""
-    run = RunBuilder("How many?").says("a", "About 12345 people in room 912345.").build()
-    assert introduced(run, "12,345") == 0
-    assert introduced(run, "345") is None
-
-
-def test_an_answer_that_the_task_holds_was_introduced_by_nobody():
-    """Choosing between given values introduces none."""
-    run = RunBuilder("Is it 12 or 13?").says("a", "12").build()
-    assert introduced(run, "12") is None

@@ -11,11 +11,20 @@ import pytest
 from simulated_teams import AA, DEAF, HARMED, HELPED, Team, decided, evidence, simulated
 
 from mast_trace.experiment.assignment import ARMS, arm_of
-from mast_trace_judge.feedback.statistics.conclusion import Conclusion, Trial, conclude
+from mast_trace_judge.feedback.statistics.conclusion import (
+    Conclusion,
+    Contrast,
+    Trial,
+    _objections,
+    _worded,
+    conclude,
+)
 from mast_trace_judge.feedback.statistics.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mast_trace_judge.feedback.statistics.conclusion import Word
 
 
 def trials(plan: Plan, tasks: int, rate: Callable[[str], float], seed: int = 1) -> list[Trial]:
@@ -190,6 +199,44 @@ def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
     assert words(found) == ["not decided"] * 2
     assert found.objections
     assert "not comparable" in found.contrasts[0].reason
+
+
+@pytest.mark.parametrize(
+    ("tasks", "objections"),
+    [((3360, 3040), 0), ((3361, 3039), 2), ((3040, 3360), 0), ((3039, 3361), 2), ((0, 0), 0)],
+)
+@pytest.mark.parametrize("design", ["hash", "pairs"])
+def test_an_arm_differs_by_at_most_four_standard_deviations(
+    design: str, tasks: tuple[int, int], objections: int
+) -> None:
+    """These are 160 of 6,400 tasks with one chance in two; pairs are no draw."""
+    plan = Plan("e", arms=("a", "b"), design=design)
+    found = {arm: dict.fromkeys(range(count)) for arm, count in zip("ab", tasks, strict=True)}
+    told = list(_objections(plan, [], found))  # type: ignore[arg-type]
+    assert len(told) == (objections if design == "hash" else 0)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "objections", "first", "word"),
+    [
+        (20.0, 0.1, (), None, "better"),
+        (19.99, 0.1, (), None, "not decided"),
+        (0.1, 20.0, (), None, "worse"),
+        (0.1, 19.99, (), None, "not decided"),
+        (99.0, 0.1, ("why",), None, "not decided"),
+        (99.0, 0.1, (), "not decided", "not decided"),
+        (99.0, 0.1, (), "worse", "better"),
+    ],
+)
+def test_the_word_at_the_threshold_and_below_it(
+    better: float, worse: float, objections: tuple[str, ...], first: Word | None, word: str
+) -> None:
+    found = Contrast("feedback", "none", "not decided", None, 0.0, 0.0, better, worse, 9, 0)
+    before = None if first is None else replace(found, word=first)
+    told = _worded(Plan("e"), found, objections, before)
+    assert told.word == word
+    assert bool(told.reason) == (word == "not decided")
+    assert replace(told, word="not decided", reason="") == found
 
 
 def test_runs_without_a_key_do_not_count() -> None:

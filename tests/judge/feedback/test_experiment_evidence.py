@@ -17,7 +17,7 @@ from mast_trace_judge.feedback.statistics.betting import (
     lower_bound,
     path,
 )
-from mast_trace_judge.feedback.statistics.clustered import clustered_rate
+from mast_trace_judge.feedback.statistics.clustered import _t_quantile, clustered_rate
 from mast_trace_judge.feedback.statistics.size import planned_size
 
 EXPECTED = [None, 0.05, 0.65, 0.99]
@@ -173,6 +173,40 @@ def test_the_clustered_interval_covers_the_truth(tasks: int, runs: int, alike: f
     assert covered >= 930
     if (tasks, runs) == (20, 10):
         assert plain < 700
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(3, 3.182), (10, 2.228), (30, 2.042), (120, 1.980), (10**6, 1.960)]
+)
+def test_the_quantile_is_students(freedom: int, quantile: float) -> None:
+    """As tables have it, to 1 %."""
+    assert _t_quantile(0.975, freedom) == pytest.approx(quantile, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "effective", "freedom"),
+    [
+        # rate .75; the variance of the means' mean is .0625, and .75 x .25 / .0625 = 3.
+        ([(1, 2), (2, 2)], 3.0, 1),
+        ([(0, 2), (2, 2)], 1.0, 1),
+        ([(2, 4), (3, 4), (2, 4), (3, 4)], 16.0, 3),
+        ([(1, 2), (1, 2), (0, 0)], 2.0, 1),
+        ([(1, 4)], 1.0, 0),
+    ],
+)
+def test_the_interval_of_a_rate_by_hand(
+    tasks: list[tuple[int, int]], effective: float, freedom: int
+) -> None:
+    """Wilson's, between as many runs as are independent: the tasks at least, all runs at most."""
+    found = clustered_rate(tasks)
+    rate = sum(successes / runs for successes, runs in tasks if runs)
+    rate /= sum(runs > 0 for _, runs in tasks)
+    z = _t_quantile(0.975, freedom)
+    centre = (rate + z * z / (2 * effective)) / (1 + z * z / effective)
+    half = math.sqrt(rate * (1 - rate) / effective + z * z / (4 * effective**2))
+    half *= z / (1 + z * z / effective)
+    assert found.value == pytest.approx(rate)
+    assert (found.low, found.high) == (pytest.approx(centre - half), pytest.approx(centre + half))
 
 
 def test_a_rate_without_spread_is_not_certain() -> None:

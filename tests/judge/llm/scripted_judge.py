@@ -100,6 +100,13 @@ def what_if(flip: float = 0.9, **more: Any) -> dict[str, Any]:
     }
 
 
+def completion(message: dict[str, Any], finish: str = "stop", **more: Any) -> Reply:
+    """An answer of the API whose choice has ended like this; without ``usage`` it reports none."""
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return Reply(body=json.dumps({**body, **more}))
+
+
 GOOD: dict[str, Answer | Callable[[str], Answer]] = {
     "read": reading(point(WRONG_STEP, "181 EUR a night", severity="decisive")),
     "counterfactual": lambda step: what_if(0.9 if int(step) == WRONG_STEP else 0.1),

@@ -48,11 +48,21 @@ async def test_costs_follow_the_price_table():
     assert verdict.cost_usd == pytest.approx(sum(call.cost_usd for call in result.ledger.calls))
 
 
-def test_cached_tokens_have_their_own_price():
-    """Cached input tokens cost the cached price."""
-    price = Price(input=1.0, output=4.0, cached=0.1)
-    assert price.of(Tokens(input=1_000_000, cached=400_000, output=0)) == pytest.approx(0.64)
-    assert Price(input=1.0, output=4.0).of(Tokens(input=10, cached=10)) == pytest.approx(1e-5)
+@pytest.mark.parametrize(
+    ("tokens", "cost"),
+    [
+        (Tokens(input=1_000_000), 1.0),
+        (Tokens(input=1_000_000, cached=400_000), 0.64),
+        (Tokens(input=1_000_000, cached=1_000_000), 0.1),
+        (Tokens(output=1_000_000), 4.0),
+    ],
+)
+def test_cached_tokens_have_their_own_price(tokens, cost):
+    """They are among the input; without a price of their own they cost what input costs."""
+    assert Price(input=1.0, output=4.0, cached=0.1).of(tokens) == pytest.approx(cost)
+    dear = Price(input=1.0, output=4.0).of(tokens)
+    assert dear == pytest.approx((tokens.input + 4 * tokens.output) / 1e6)
+    assert tokens.total == tokens.input + tokens.output
 
 
 async def test_the_daily_cap_stops_calls_and_not_verdicts():
@@ -77,16 +87,26 @@ async def test_the_daily_cap_stops_calls_and_not_verdicts():
         assert "the day's cap of 0.00 USD is reached" in verdict.status_reason
 
 
-def test_the_cap_begins_anew_at_midnight():
-    """Yesterday's cost does not count today."""
+@pytest.mark.parametrize("before", [0.4, 0.0])
+@pytest.mark.parametrize("first", ["asked", "ended"])
+def test_the_cap_is_a_days_and_begins_anew_at_midnight(before, first):
+    """Other processes' cost of today counts; a call that ends after midnight is the new day's."""
     day = dt.date(2026, 3, 1)
-    cap = DailyCap(1.0, spent_today=lambda: 0.4, today=lambda: day)
+    cap = DailyCap(1.0, spent_today=lambda: before, today=lambda: day)
     cap.check()
-    cap.add(0.7)
-    with pytest.raises(BudgetExhausted):
+    cap.add(1.0 - before - 0.125)
+    cap.check()
+    cap.add(0.125)
+    with pytest.raises(BudgetExhausted):  # at the cap exactly
         cap.check()
     day = dt.date(2026, 3, 2)
+    if first == "asked":
+        cap.check()
+    cap.add(0.75)
     cap.check()
+    cap.add(0.25)
+    with pytest.raises(BudgetExhausted):
+        cap.check()
 
 
 def test_a_cap_needs_prices(monkeypatch):

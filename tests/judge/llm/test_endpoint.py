@@ -5,14 +5,25 @@ import json
 import threading
 import time
 
+import httpx
+import openai
 import pytest
 from judge.builders import RunBuilder
-from judge.llm.scripted_judge import GOOD, OPINION, JudgeScript, config_for, judged, run_of, trip
+from judge.llm.scripted_judge import (
+    GOOD,
+    OPINION,
+    JudgeScript,
+    completion,
+    config_for,
+    judged,
+    run_of,
+    trip,
+)
 from scripted_llm import Reply, ScriptedLLM
 
-from mast_trace.exceptions import EndpointUnavailable
+from mast_trace.exceptions import EndpointUnavailable, JudgeError
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.llm.endpoint import Dialect, ModelEndpoint
+from mast_trace_judge.llm.endpoint import Dialect, ModelEndpoint, PromptTooLong, _Refused, _sorted
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 from mast_trace_judge.store.ledger import MemoryLedger
 
@@ -47,9 +58,13 @@ class Dialects:
         return Reply(status=self.status, text=why)
 
 
-@pytest.mark.parametrize("reply", [BUSY, Reply(status=500), Reply(status=503), Reply(body="{cut")])
+@pytest.mark.parametrize(
+    "reply",
+    # Some gateways answer 200 with an error of their own in the body.
+    [BUSY, Reply(body="{cut"), Reply(body=json.dumps({"error": {"message": "upstream"}}))],
+)
 async def test_passing_failures_are_retried(reply):
-    """429, 5xx and answers that are not the API's cost time, not the verdict."""
+    """429 and answers that are not the API's cost time, not the verdict."""
     script = JudgeScript(first=[reply, reply])
     result = await judged(script)
     assert (result.verdict.method, result.verdict.status_reason) == ("fused", OPINION)
@@ -57,10 +72,28 @@ async def test_passing_failures_are_retried(reply):
     assert len(result.ledger.calls) == len(result.requests) - 2
 
 
-async def test_gateway_errors_in_a_good_status_are_retried():
-    """An answer of status 200 that holds an error and no choices is no answer."""
-    script = JudgeScript(first=[Reply(body=json.dumps({"error": {"message": "upstream"}}))])
-    assert (await judged(script)).verdict.method == "fused"
+@pytest.mark.parametrize(
+    ("statuses", "said", "kind", "overloaded"),
+    [
+        ((408, 409, 425, 500, 502, 504, 529), "later", Transient, False),
+        ((429, 503), "later", Transient, True),
+        ((401, 403), "no", EndpointUnavailable, False),
+        ((429, 400), "insufficient_quota", EndpointUnavailable, False),
+        ((413,), "no", PromptTooLong, False),
+        ((400, 422), "This is TOO LONG.", PromptTooLong, False),
+        ((400,), "context_length_exceeded", PromptTooLong, False),
+        ((400, 404, 405, 415, 422, 501), "no", _Refused, False),
+        ((402, 451), "no", JudgeError, False),
+    ],
+)
+def test_every_status_is_what_it_says(statuses, said, kind, overloaded):
+    """A failure passes, or is the key's, the prompt's, the dialect's or the request's."""
+    for status in statuses:
+        response = httpx.Response(status, request=httpx.Request("POST", "http://x"))
+        body = {"message": said, "code": said}
+        found = _sorted(openai.APIStatusError(said, response=response, body=body))
+        assert (type(found), getattr(found, "overloaded", False)) == (kind, overloaded), status
+        assert said in str(found)
 
 
 async def test_a_stalled_answer_is_given_up_and_asked_again():
@@ -185,15 +218,6 @@ def test_a_dead_endpoint_is_asked_more_and_more_seldom(monkeypatch):
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
 
 
-async def test_a_used_up_quota_is_no_overload():
-    """An account without money is not asked again and again."""
-    body = json.dumps({"error": {"message": "no money left", "code": "insufficient_quota"}})
-    script = JudgeScript({**GOOD, "read": Reply(status=429, body=body)})
-    verdict = (await judged(script)).verdict
-    assert script.asked == ["read"]
-    assert "no money left" in verdict.status_reason
-
-
 async def test_a_prompt_that_is_too_long_is_shortened():
     """A context window smaller than configured is found out, and the run is read in parts."""
     script = JudgeScript()
@@ -211,26 +235,31 @@ async def test_a_prompt_that_is_too_long_is_shortened():
     assert result.verdict.method == "fused"
 
 
-async def test_servers_that_report_no_usage_cost_tokens_all_the_same():
-    """Budgets hold without usage figures: the tokens are estimated."""
-    body = json.dumps(
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": json.dumps(GOOD["read"])},
-                }
-            ],
-        }
-    )
-    result = await judged(JudgeScript({**GOOD, "read": Reply(body=body)}))
-    assert result.ledger.calls[0].input_tokens > 100
-    assert result.ledger.calls[0].output_tokens > 10
+USED = {"prompt_tokens": 900, "completion_tokens": 50, "total_tokens": 950}
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (USED, (900, 0, 50)),
+        ({**USED, "prompt_tokens_details": {"cached_tokens": 300}}, (900, 300, 50)),
+        # No more can be cached than was given.
+        ({**USED, "prompt_tokens_details": {"cached_tokens": 1000}}, (900, 900, 50)),
+        (None, None),
+        ({**USED, "prompt_tokens": 0, "completion_tokens": 0}, None),
+    ],
+)
+async def test_tokens_are_those_of_the_server_or_estimated(usage, tokens):
+    """Budgets hold without usage figures."""
+    answer = completion({"content": json.dumps(GOOD["read"])}, usage=usage)
+    call = (await judged(JudgeScript({**GOOD, "read": answer}))).ledger.calls[0]
+    found = (call.input_tokens, call.cached_tokens, call.output_tokens)
+    if tokens is None:
+        assert found[0] > 100
+        assert found[1] == 0
+        assert found[2] > 10
+    else:
+        assert found == tokens
 
 
 async def test_calls_stay_within_the_limit_and_halve_under_overload():
@@ -257,21 +286,69 @@ async def test_calls_stay_within_the_limit_and_halve_under_overload():
     assert {verdict.method for verdict in verdicts} == {"fused"}
 
 
-def test_the_limit_falls_by_half_and_rises_by_little():
-    """AIMD: overload halves the calls at a time, each success adds less than one."""
+async def test_the_limit_falls_by_half_and_rises_by_little(monkeypatch):
+    """AIMD: an overload halves the calls at a time, once for all that report it; a success adds less than one."""
+    now, pauses, limit = 1000.0, [], AdaptiveLimit(8)
 
-    async def run():
-        limit = AdaptiveLimit(8)
-        limit.overloaded(60.0)
-        limit.overloaded(60.0)
-        assert limit.limit == 4.0
+    async def sleep(seconds):
+        nonlocal now
+        pauses.append(seconds)
+        now += seconds
+
+    monkeypatch.setattr("mast_trace_judge.llm.retry.time.monotonic", lambda: now)
+    monkeypatch.setattr("mast_trace_judge.llm.retry.asyncio.sleep", sleep)
+    limit.overloaded(60.0)
+    limit.overloaded(5.0)
+    assert limit.limit == 4.0
+    async with limit.slot():
+        assert pauses == [60.0]
+    limit.overloaded(5.0)
+    limit.overloaded(9.0)
+    assert limit.limit == 2.0
+    async with limit.slot():
+        assert pauses == [60.0, 9.0]
+    limit.succeeded()
+    assert limit.limit == 2.5
+    for _ in range(100):
         limit.succeeded()
-        assert limit.limit == 4.25
-        for _ in range(100):
-            limit.succeeded()
-        assert limit.limit == 8.0
+    assert limit.limit == 8.0
 
-    asyncio.run(run())
+
+@pytest.mark.parametrize(
+    ("failures", "retries", "calls_at_a_time"),
+    [
+        ([], 0, 4.0),
+        ([{}, {}], 2, 4.0),
+        ([{"overloaded": True}], 1, 2.5),
+        ([{"retry_after": 50.0, "overloaded": True}], 1, 2.5),
+        ([{"retry_after": 61.0}], None, 4.0),
+        ([{"retry_after": 61.0, "overloaded": True}], None, 2.0),
+        ([{}, {}, {}], None, 4.0),
+    ],
+)
+async def test_a_call_is_made_until_it_works(monkeypatch, failures, retries, calls_at_a_time):
+    """So many times at most, never after a pause beyond the longest, and more slowly after an overload."""
+    now, left, limit = 0.0, list(failures), AdaptiveLimit(4)
+
+    async def sleep(seconds):
+        nonlocal now
+        now += seconds
+
+    async def send():
+        if left:
+            raise Transient("busy", **left.pop(0))
+        return "answer"
+
+    monkeypatch.setattr("mast_trace_judge.llm.retry.time.monotonic", lambda: now)
+    monkeypatch.setattr("mast_trace_judge.llm.retry.asyncio.sleep", sleep)
+    call = Retry(attempts=3).call(send, limit)
+    if retries is None:
+        with pytest.raises(EndpointUnavailable, match="busy"):
+            await call
+    else:
+        assert await call == ("answer", retries)
+    assert left == []
+    assert limit.limit == calls_at_a_time
 
 
 async def test_a_waiting_call_that_is_cancelled_takes_no_place():

@@ -6,36 +6,23 @@ import pytest
 from judge.llm.scripted_judge import (
     GOOD,
     JudgeScript,
+    completion,
     judged,
     mode,
     point,
     reading,
     trip,
-    with_answers,
+    what_if,
 )
-from scripted_llm import Reply
 
 from mast_trace.exceptions import VerdictUnreadable
-from mast_trace_judge.llm.answers import Mapping, Reading
+from mast_trace_judge.llm.answers import Counterfactual, FailurePoint, MappedMode, Mapping, Reading
+from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.parsing import parse_answer
+from mast_trace_judge.llm.quotes import QuoteCheck
+from mast_trace_judge.llm.verification import Flip, ModelReading, Verifier
 
 CUT = json.dumps(GOOD["read"])[:90]
-
-
-def quotes_of(verdict):
-    return [quote for found in verdict.modes for quote in found.quotes]
-
-
-def assert_true_quotes(verdict, trajectory):
-    """Every displayed quote stands, word for word, in a step of its finding."""
-    for found in verdict.modes:
-        texts = [
-            text
-            for index in found.steps
-            for text in (trajectory.steps[index].text, trajectory.steps[index].arguments)
-        ]
-        for quote in found.quotes:
-            assert any(quote in text for text in texts), (found.code, quote)
 
 
 async def test_cut_json_is_asked_for_again():
@@ -70,90 +57,148 @@ async def test_an_unreadable_answer_leaves_what_is_known():
     assert verdict.candidates
 
 
-async def test_invented_quotes_are_dropped_with_their_mode():
-    """A mode that only invented quotes support is not reported; true quotes of others remain."""
-    script = with_answers(
-        map={
-            "modes": [
-                mode("1.1", [3], "a single room in Porto costs 75 EUR"),
-                mode("2.6", [3], "a night in Porto", "costs 181 EUR a night"),
-                mode("2.5", [5], ""),
-            ]
-        }
+def verified(*points):
+    """The points of a reading after verification, and how many claims were dropped."""
+    verifier = Verifier(QuoteCheck(trip()), len(trip().steps))
+    found = verifier.points(FailurePoint(**each) for each in points)
+    return found, verifier
+
+
+@pytest.mark.parametrize(
+    ("told", "step", "quotes", "dropped"),
+    [
+        (point(3, "181 EUR a night"), 3, ("181 EUR a night",), 0),
+        (point(0, "What does the trip cost"), 0, ("What does the trip cost",), 0),
+        (point(5, "I agree"), 5, ("I agree",), 0),
+        (point(5, "I agree", "nowhere in it"), 5, ("I agree",), 1),
+        # Every quote is in another step: that one is meant.
+        (point(5, "a double room: 118 EUR a night"), 2, ("a double room: 118 EUR a night",), 0),
+        (point(5, "I agree", "a double room: 118 EUR a night"), 5, ("I agree",), 0),
+        (point(6, "a double room: 118 EUR a night"), 2, ("a double room: 118 EUR a night",), 1),
+        (point(99, "nowhere to be found"), None, (), 2),
+        (point(-1), None, (), 1),
+        (point(3), None, (), 0),
+    ],
+)
+def test_a_point_stands_at_a_step_that_has_a_quote_of_it(told, step, quotes, dropped):
+    """Numbers of steps that the run does not have, and invented quotes, reach no verdict and are counted."""
+    found, verifier = verified(told)
+    assert [(each.step, each.quotes) for each in found] == (
+        [] if step is None else [(step, quotes)]
     )
-    verdict = (await judged(script)).verdict
-    reported = {found.code for found in verdict.modes if found.evidence == "model"}
-    assert reported == {"2.6"}
-    assert not any("Porto" in quote for quote in quotes_of(verdict))
-    assert_true_quotes(verdict, trip())
+    assert verifier.ungrounded == ([told["step"]] if step is None else [])
+    assert verifier.dropped == dropped
 
 
-async def test_a_quote_of_another_step_is_moved():
-    """A quote that stands in exactly one other step proves the mode there."""
-    script = with_answers(map={"modes": [mode("2.6", [5], "a double room: 118 EUR a night")]})
-    verdict = (await judged(script)).verdict
-    (found,) = [found for found in verdict.modes if found.code == "2.6"]
-    assert 2 in found.steps
-    assert_true_quotes(verdict, trip())
+@pytest.mark.parametrize(("field", "known"), [("caused_by", {0, 2}), ("repaired_at", {4, 5})])
+def test_a_cause_lies_before_its_error_and_a_repair_behind_it(field, known):
+    """Within the run; else the model is wrong about it."""
+    for step in (-1, 0, 2, 3, 4, 5, 6, None):
+        (found,), _ = verified(point(3, "181 EUR a night", **{field: step}))
+        assert getattr(found, field) == (step if step in known else None)
 
 
-async def test_invented_steps_are_dropped():
-    """Numbers of steps that the run does not have reach no verdict."""
-    script = with_answers(
-        read=reading(point(99, "nowhere to be found"), point(-1), point(3, "181 EUR")),
-        map={"modes": [mode("2.6", [99, 3], "181 EUR a night"), mode("1.2", [77], "nowhere")]},
-    )
-    verdict = (await judged(script)).verdict
-    existing = {step.index for step in trip().steps}
-    assert {step for found in verdict.modes for step in found.steps} <= existing
-    assert {candidate.step for candidate in verdict.candidates} <= existing
-    assert "1.2" not in {found.code for found in verdict.modes if found.evidence == "model"}
+@pytest.mark.parametrize(
+    ("answer", "weight", "is_kept"),
+    [
+        ({}, 0.8, True),
+        ({"uses_only_earlier_information": False}, 0.4, False),
+        ({"earlier_cause": 2}, 0.4, True),
+        ({"earlier_cause": 0}, 0.4, True),
+        ({"earlier_cause": 3}, 0.8, True),
+        ({"earlier_cause": 5}, 0.8, True),
+        ({"earlier_cause": -1}, 0.8, True),
+        ({"uses_only_earlier_information": False, "earlier_cause": 2}, 0.2, False),
+        ({"corrected_text": " "}, 0.8, False),
+        ({"corrected_text": "x" * 8000}, 0.8, True),
+        ({"corrected_text": "x" * 8001}, 0.8, False),
+        ({"corrected_calls": [{"name": "book", "arguments": "{}"}]}, 0.8, True),
+        ({"corrected_calls": [{"name": " ", "arguments": "{}"}]}, 0.8, False),
+        ({"corrected_calls": [{"name": "book", "arguments": "[]"}]}, 0.8, False),
+    ],
+)
+def test_late_and_secondary_steps_are_doubted(answer, weight, is_kept):
+    """A fix that needs later knowledge, or whose step follows from another, counts half; no half answer is one."""
+    flip = verified()[1].flip(Counterfactual(**what_if(0.8, **answer)), 3)
+    assert flip.weight == pytest.approx(weight)
+    assert (flip.corrected is not None) is is_kept
+    assert (flip.minimal_fix, flip.reason) == (what_if()["minimal_fix"], what_if()["reason"])
 
 
-async def test_a_refusal_is_no_verdict():
-    """A model that refuses is not asked again, and its refusal is the reason."""
-    body = json.dumps(
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "scripted",
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": None, "refusal": "I cannot help."},
-                }
+@pytest.mark.parametrize(
+    ("answers", "found", "ungrounded"),
+    [
+        ([mode("2.6", [3], "181 EUR", probability=0.25)], {"2.6": (0.25, (3,))}, []),
+        ([mode("2.6", [3], "181 EUR", probability=0.24)], {}, []),
+        ([mode("2.6", [99, 3], "181 EUR a night")], {"2.6": (0.9, (3,))}, []),
+        ([mode("1.2", [77], "nowhere")], {}, ["1.2"]),
+        (
+            [
+                mode("2.6", [3], "181 EUR", probability=0.5),
+                mode("2.6", [5], "I agree", probability=0.7),
+                mode("1.1", [4], "together 939 EUR", probability=0.6),
             ],
-        }
+            {"2.6": (0.7, (5,)), "1.1": (0.6, (4,))},
+            [],
+        ),
+        ([mode("2.6", [5], "a double room: 118 EUR a night")], {"2.6": (0.9, (2, 5))}, []),
+    ],
+)
+def test_a_mode_needs_a_quote_and_is_told_once(answers, found, ungrounded):
+    """The likelier of two answers counts, and one that is hardly likely is not told."""
+    verifier = verified()[1]
+    modes = verifier.modes(MappedMode(**each) for each in answers)
+    assert {each.code: (each.probability, each.steps) for each in modes} == found
+    assert verifier.ungrounded_modes == ungrounded
+
+
+READINGS = [
+    ModelReading("failure", 0.9, "", grounded=frozenset(steps)) for steps in ({1}, {1, 2}, {3}, ())
+]
+
+
+@pytest.mark.parametrize(
+    ("flips", "grounded", "likeliest"),
+    [
+        ({2: 0.5, 1: 0.5}, {1, 2}, 1),
+        ({1: 0.5, 2: 0.6}, {1, 2}, 2),
+        ({1: 0.4, 2: 0.7}, {1}, 1),  # without a quote it counts half
+        ({1: 0.3, 2: 0.7}, {1}, 2),
+        ({1: 0.0}, {1}, None),
+        ({}, {1}, None),
+    ],
+)
+def test_the_likeliest_step_of_a_reading(flips, grounded, likeliest):
+    """The earliest among equals."""
+    tried = {step: Flip(weight, "", "") for step, weight in flips.items()}
+    assert (
+        ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded)).likeliest == likeliest
     )
-    script = JudgeScript({**GOOD, "read": Reply(body=body)})
+
+
+def test_a_step_is_shared_by_half_of_the_readings():
+    voted = vote(READINGS)
+    assert [voted.is_shared(step) for step in (1, 2, 3, 4)] == [True, False, False, False]
+    assert [READINGS[1].is_shared(step) for step in (2, 3)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("finish", "message", "told"),
+    [
+        ("stop", {"content": None, "refusal": "I cannot help."}, "I cannot help"),
+        ("content_filter", {"content": json.dumps(GOOD["read"])}, "a content filter stopped"),
+        ("length", {"content": CUT}, "limit of output tokens"),
+    ],
+)
+async def test_an_answer_that_is_none_is_no_verdict_and_is_not_asked_for_again(
+    finish, message, told
+):
+    """The words of the model or of its server are the reason."""
+    script = JudgeScript({**GOOD, "read": completion(message, finish)})
     verdict = (await judged(script)).verdict
     assert script.asked == ["read"]
     assert (verdict.status, verdict.outcome) == ("unscored", "unknown")
-    assert "I cannot help" in verdict.status_reason
-
-
-async def test_an_answer_cut_at_the_token_limit_is_no_verdict():
-    """An answer that hit the limit of output tokens is reported as such."""
-    body = json.dumps(
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "scripted",
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "length",
-                    "message": {"role": "assistant", "content": CUT},
-                }
-            ],
-        }
-    )
-    verdict = (await judged(JudgeScript({**GOOD, "read": Reply(body=body)}))).verdict
-    assert verdict.status == "unscored"
-    assert "limit of output tokens" in verdict.status_reason
+    assert told in verdict.status_reason
 
 
 async def test_a_failed_later_question_leaves_the_earlier_answers():
@@ -199,22 +244,20 @@ async def test_half_a_character_of_a_model_is_stored_and_shown(answer):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("shape", "field", "value"),
     [
-        ("failure_probability", 1.5),
-        ("failure_probability", -0.1),
-        ("outcome", "pass"),
-        ("extra", 1),
+        (Reading, "failure_probability", 1.001),
+        (Reading, "failure_probability", -0.001),
+        (Reading, "outcome", "pass"),
+        (Reading, "extra", 1),
+        (MappedMode, "code", "1.6"),
+        (MappedMode, "probability", 1.001),
     ],
 )
-def test_refuses_values_out_of_bounds(field, value):
-    """Probabilities beyond 0 to 1, unknown words and unknown fields are no answer."""
-    answer = {**reading(), field: value}
+def test_refuses_values_out_of_bounds(shape, field, value):
+    """Probabilities beyond 0 to 1, unknown words, codes and fields are no answer."""
+    answer = {Reading: reading(), MappedMode: mode("1.1", [1], "x")}[shape]
     with pytest.raises(VerdictUnreadable, match=field):
-        parse_answer(json.dumps(answer), Reading)
-
-
-def test_refuses_codes_that_the_taxonomy_does_not_have():
-    """A model cannot invent a failure mode."""
-    with pytest.raises(VerdictUnreadable, match="code"):
-        parse_answer(json.dumps({"modes": [mode("1.6", [1], "x")]}), Mapping)
+        parse_answer(json.dumps({**answer, field: value}), shape)
+    for limit in (0, 1) if field.endswith("probability") else ():
+        assert getattr(parse_answer(json.dumps({**answer, field: limit}), shape), field) == limit

@@ -22,8 +22,19 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.corrected import CorrectedStep
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.llm import interview
+from mast_trace_judge.llm.answers import Reading
+from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
+from mast_trace_judge.llm.endpoint import ModelEndpoint
+from mast_trace_judge.llm.interview import RunContext
 from mast_trace_judge.llm.prompts import prompt
+from mast_trace_judge.llm.retry import AdaptiveLimit
+from mast_trace_judge.llm.run_reader import RunReader, _Session
+from mast_trace_judge.llm.verification import Point
+from mast_trace_judge.local.attribution import Attribution
 from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
+from mast_trace_judge.local.outcome import RunOutcome
+from mast_trace_judge.store.ledger import MemoryLedger
 from mast_trace_judge.verdict import Evidence
 
 
@@ -143,34 +154,63 @@ async def test_a_run_in_which_nothing_went_wrong_takes_one_call():
     assert "reads the run as a success; no outcome was recorded" in verdict.status_reason
 
 
-async def test_an_outcome_at_odds_with_its_probability_is_none():
-    """A model that says success and a failure probability of 0.9 has not judged."""
-    script = with_answers(read=reading(outcome="success", p=0.9))
-    verdict = (await judged(script)).verdict
-    assert verdict.outcome == "unknown"
-    assert "failure probability" in verdict.status_reason
-
-
-async def test_late_and_secondary_steps_are_doubted():
-    """A fix that needs later knowledge, or whose step only follows from another, counts for less."""
-    answers = {
-        "3": what_if(0.9),
-        "4": what_if(0.9, uses_only_earlier_information=False, earlier_cause=3),
-    }
-    script = with_answers(
-        read=reading(point(3, "181 EUR"), point(4, "543 EUR")),
-        counterfactual=lambda step: answers.get(step, what_if(0.0)),
+def session(trajectory, **settings):
+    """One model's questions about a run, before any is asked."""
+    context = RunContext(
+        *("shop", trajectory.trace_id, "v", MemoryLedger()),
+        *(RunBudget(10**6), DailyCap(None), UsageMeter()),
     )
-    verdict = (await judged(script, trip(outcome="failure"))).verdict
-    assert verdict.decisive.step == 3
+    endpoint = ModelEndpoint(None, "m", limit=AdaptiveLimit(1))
+    reader = RunReader(endpoint, JudgeConfig(**settings), context, None)
+    return _Session(reader, trajectory, judge_by_rules(trajectory), 10_000)
 
 
-async def test_a_step_with_later_knowledge_in_it_is_no_correction():
-    """By the model's own word; what it says about the step stays for people."""
-    script = with_answers(counterfactual=what_if(0.9, uses_only_earlier_information=False))
-    decisive = (await judged(script, trip(outcome="failure"))).verdict.decisive
-    assert decisive.minimal_fix == "say 118 EUR, as the tool returned"
-    assert decisive.corrected is None
+@pytest.mark.parametrize(
+    ("recorded", "told", "probability", "found"),
+    [
+        ("", "failure", 0.51, ("failure", 0.51)),
+        ("", "failure", 0.5, ("unknown", 0.5)),
+        ("", "success", 0.5, ("success", 0.5)),
+        ("", "success", 0.51, ("unknown", 0.51)),
+        ("", "unclear", 0.9, ("unknown", 0.9)),
+        ("success", "failure", 0.9, ("success", 0.0)),
+        ("failure", "success", 0.1, ("failure", 1.0)),
+        ("failure", "unclear", 0.5, ("failure", 1.0)),
+    ],
+)
+def test_an_outcome_at_odds_with_its_probability_is_none(recorded, told, probability, found):
+    """A recorded one overrides both, and the verdict says where a model has contradicted itself."""
+    asked = session(trip(outcome=recorded))
+    assert asked._consistent(Reading(**reading(outcome=told, p=probability))) == found
+    assert len(asked._problems) == (found[0] == "unknown" and told != "unclear")
+
+
+@pytest.mark.parametrize(
+    ("points", "most", "tried"),
+    [
+        # The local layers suspect the steps 3 and 4.
+        ((), 4, [3, 4]),
+        (((1, "minor"), (2, "major"), (4, "decisive"), (5, "decisive")), 4, [4, 5, 2, 3]),
+        (((1, "minor"), (2, "major"), (4, "decisive"), (5, "decisive")), 3, [4, 5, 3]),
+        (((1, "minor"), (2, "major"), (4, "decisive"), (5, "decisive")), 2, [4, 3]),
+        (((1, "minor"), (5, "major")), 1, [5]),
+        (((1, "minor"), (5, "major")), 0, []),
+        (((1, "minor"), (5, "major")), 8, [5, 1, 3, 4]),
+        (((5, "repaired"), (1, "minor")), 8, [1, 3, 4]),
+        (((0, "decisive"),), 8, [3, 4]),  # nobody answers for the task
+        (((3, "invented"),), 8, [4]),
+    ],
+)
+def test_only_the_likeliest_steps_are_tried(points, most, tried):
+    """By severity and step; the local layers keep a slot, and a step with invented quotes is none of theirs."""
+    asked = session(trip(outcome="failure"), judge_candidates=most)
+    noted = [
+        Point(step, "", "decisive" if kind == "repaired" else kind, None, 5 if kind == "repaired" else None, ())
+        for step, kind in points
+        if kind != "invented"
+    ]  # fmt: skip
+    asked._verifier.ungrounded = [step for step, kind in points if kind == "invented"]
+    assert asked._candidates(noted) == tried
 
 
 async def test_without_a_model_nothing_is_asked():
@@ -223,14 +263,24 @@ def test_a_key_that_no_header_can_carry_is_refused_where_a_model_is_asked(key, m
     assert "secret" not in str(refused.value)
 
 
-async def test_a_sample_keeps_runs_that_failed():
-    """With a sampling rate of zero the model still reads what failed."""
-    script = JudgeScript()
-    failed = await judged(script, trip(outcome="failure"), judge_sample_rate=0.0)
-    assert failed.verdict.method == "fused"
-    script = JudgeScript()
-    succeeded = await judged(script, trip(outcome="success"), judge_sample_rate=0.0)
-    assert (succeeded.verdict.method, script.asked) == ("local", [])
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({"judge_sample_rate": 0.0}, [False, True, False, True]),
+        ({"judge_sample_rate": 1.0}, [True] * 4),
+        ({"judge_model": ""}, [False] * 4),
+    ],
+)
+def test_a_sample_keeps_runs_that_failed_or_are_suspect(settings, asked):
+    """They are read at any share of the others; without a model nothing is asked."""
+    base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
+    judge = Judge(JudgeConfig(**{**base, **settings}))
+    kinds = [("success", False), ("failure", False), ("unknown", False), ("unknown", True)]
+    found = [
+        LocalFindings((), Attribution(), RunOutcome(outcome, 0.5), suspect)
+        for outcome, suspect in kinds
+    ]
+    assert [judge.wants_model(run_of(trip()), each) for each in found] == asked
 
 
 def test_the_sample_follows_from_the_run():
@@ -260,17 +310,6 @@ async def test_the_version_says_what_a_verdict_depends_on():
     for change in ({"judge_model": "n"}, {"judge_clip_characters": 200}, {"judge_candidates": 1}):
         assert Judge(JudgeConfig(**{**base, **change})).version != version
     assert Judge(JudgeConfig()).version != version
-
-
-async def test_only_the_likeliest_steps_are_tried():
-    """At most the configured number of steps is tried, however many points there are."""
-    points = [point(step, trip().steps[step].text, severity="minor") for step in (1, 3, 4, 5)]
-    script = with_answers(read=reading(*points))
-    await judged(script, trip(outcome="failure"), judge_candidates=2)
-    assert script.asked.count("counterfactual") == 2
-    script = with_answers(read=reading(*points))
-    await judged(script, trip(outcome="failure"), judge_candidates=0)
-    assert script.asked.count("counterfactual") == 0
 
 
 async def test_modes_of_both_layers_are_merged():

@@ -5,9 +5,18 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace_judge.local.arithmetic import TOO_MANY, derived, in_other_unit, near, slip
 from mast_trace_judge.local.equations import equations
+from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.recomputation import reachable
-from mast_trace_judge.local.rules.calculation import false_equation, wrong_total
+from mast_trace_judge.local.rules.calculation import (
+    _is_amount,
+    _is_quantity,
+    _no_average,
+    _no_total,
+    false_equation,
+    wrong_total,
+)
 from mast_trace_judge.verdict import Evidence
 
 
@@ -23,6 +32,13 @@ from mast_trace_judge.verdict import Evidence
         "12 x 35 = 430",
         "合计:120 + 80 = 210",
         "1.200,50 + 300,50 = 1.600,00",
+        # Beyond what rounding explains: of a share, of a last digit, of a product.
+        "49 + 49 = 100",
+        "12.50 + 7.50 = 20.02",
+        "2.5 * 4 = 10.3",
+        "10 / 3 = 4",
+        "7 - 2 * 3 = 2",
+        "1 + " * 11 + "1 = 13",
     ],
 )
 def test_an_equation_that_is_false(text):
@@ -63,6 +79,12 @@ def test_an_equation_that_is_false(text):
         "(12 - 2) * 3 = 31",
         "120 + 10 % = 132",
         "681 + 383 = 1,and so on",
+        "49.5 + 49 = 100",
+        "12.50 + 7.50 = 20.01",
+        "2.5 * 4 = 10.2",
+        "10 / 4 = 2",
+        "7 - 2 * 3 = 15",
+        "1 + " * 12 + "1 = 14",
     ],
 )
 def test_an_equation_that_may_be_true(text):
@@ -180,7 +202,12 @@ def test_quantities_of_the_task_may_multiply():
 
 @pytest.mark.parametrize(
     "results",
-    [("1203.5 EUR",), ("1203.5", "no answer"), ("12 EUR", "x" * 200), tuple("123456789") * 2],
+    [
+        ("1203.5 EUR",),
+        ("1203.5", "no answer"),
+        ("1203.5", "880.25", f"{'x' * 121}"),
+        tuple(f"{100 + 17 * number}.25" for number in range(9)),
+    ],
     ids=["one", "one has none", "a document", "many"],
 )
 def test_results_from_which_nothing_can_be_recomputed(results):
@@ -188,11 +215,65 @@ def test_results_from_which_nothing_can_be_recomputed(results):
     assert wrong_total(sales("The total is 1,999.5 EUR.", *results)) == []
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        sales("The total is 1,999.5 EUR.", "1203.5", "880.25", f"12.75 {'x' * 114}"),
+        sales("The total is 1,999.5 EUR.", *(f"{100 + 17 * number}.25" for number in range(8))),
+    ],
+)
+def test_as_many_and_as_long_results_as_can_be_recomputed(run):
+    assert [found.code for found in wrong_total(run)] == ["2.6"]
+
+
 def test_a_failed_call_leaves_the_total_open():
     """A figure that a failed call did not return may have come from elsewhere, so nothing is found."""
     run = sales("The total is 3,594.75 EUR.")
     steps = (replace(run.steps[0], error="timeout"), *run.steps[1:])
     assert wrong_total(replace(run, steps=steps)) == []
+
+
+SALES = [1203.5, 880.25, 1411.0]
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong", "right"),
+    [
+        # A total is half to twice the sum, and no sum of parts, in cents or, where it is whole, in units.
+        (lambda each: _no_total(each, SALES, set()), "1747.4 6989.4 3494.76 3496 3493", "1747.3 6989.6 3494.756 3495"),
+        (lambda each: _no_total(each, SALES, {3.0}), "5901.76", "5901.75 3610.5 3494.75"),
+        (lambda each: _no_average(each, SALES), "293.5 880.2 1411.1 4232.9", "293.3 880.3 1411 4233.1"),
+        (_is_amount, "32 31.5 1,234", "31 7"),
+        (lambda each: not _is_quantity(each), "32 31.0 -3", "31 2"),
+    ],
+)  # fmt: skip
+def test_figures_on_both_sides_of_a_limit(check, wrong, right):
+    assert {text: check(figures(text)[0]) for text in wrong.split()} == dict.fromkeys(
+        wrong.split(), True
+    )
+    assert {text: check(figures(text)[0]) for text in right.split()} == dict.fromkeys(
+        right.split(), False
+    )
+
+
+@pytest.mark.parametrize(
+    ("relation", "holds", "fails"),
+    [
+        (near, [(100, 99.1), (100, 100.9), (100, 1000), (100, 0.1), (-5, 5), (0, 0)], [(100, 99), (100, 101.1), (100, 31), (0, 5)]),
+        (lambda value, _: derived(value, {10.0, 25.0}), [(each, 0) for each in (35, 15, 11, 9, 2.5, 0.4, 250, 300)], [(12, 0), (310, 0), (77, 0)]),
+        (in_other_unit, [(37.8, 100), (38.3, 100), (212.5, 100), (162.5, 100), (62.1, 100), (6000, 100)], [(38.5, 100), (212.7, 100), (162.6, 100)]),
+        (slip, [("4711", "4171"), ("4711", "4712"), ("1,234", "1243"), ("123", "124")], [("47", "74"), ("4711", "7141"), ("1234", "12345"), ("471", "471")]),
+    ],
+)  # fmt: skip
+def test_relations_of_numbers(relation, holds, fails):
+    """One is rounded, or follows by one step, or is another unit's, or miswritten; and next to that."""
+    assert [pair for pair in holds if not relation(*pair)] == []
+    assert [pair for pair in fails if relation(*pair)] == []
+
+
+@pytest.mark.parametrize(("count", "follows"), [(TOO_MANY, False), (TOO_MANY + 1, True)])
+def test_of_very_many_numbers_everything_follows(count, follows):
+    assert derived(5500.77, {1000 + number / 1000 for number in range(1, count + 1)}) is follows
 
 
 def test_too_many_sums_say_nothing():

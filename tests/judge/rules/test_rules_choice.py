@@ -149,8 +149,24 @@ def test_an_instruction_may_prefer_an_option():
     assert unfavoured_choice(replace(run, texts={**run.texts, **told})) == []
 
 
-def test_a_great_many_options_are_not_compared():
-    """With so many the task cannot be about a choice among them."""
-    many = {f"City {chr(65 + n % 26)}{chr(65 + n // 26)}": f"{100 + n} EUR" for n in range(60)}
-    run = rooms("The cheapest room, please.", "City CC it is.", prices=many)
-    assert unfavoured_choice(run.build()) == []
+def many(options):
+    """A choice among so many cities."""
+    prices = {
+        f"City {chr(65 + n % 26)}{chr(65 + n // 26)}": f"{100 + n} EUR" for n in range(options)
+    }
+    return rooms("The cheapest room, please.", "City BA it is.", prices=prices).build()
+
+
+def named(letters):
+    """A choice in which the named option has a name of so many letters."""
+    name = "B" * letters
+    prices = {"Oslo": "210 EUR", name: "120 EUR", "Riga": "96 EUR"}
+    return rooms("Which room is the cheapest?", f"It is {name}.", prices=prices).build()
+
+
+@pytest.mark.parametrize(
+    ("run", "beyond"), [(many(50), many(51)), (named(40), named(41))], ids=["options", "letters"]
+)
+def test_a_great_many_options_and_long_names_are_not_compared(run, beyond):
+    """With so many the task cannot be about a choice among them; and a long text is no name."""
+    assert [len(unfavoured_choice(run)), len(unfavoured_choice(beyond))] == [1, 0]

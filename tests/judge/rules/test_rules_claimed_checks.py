@@ -1,10 +1,9 @@
 """Mode 3.2, where an agent claims a check that did not happen."""
 
-from dataclasses import replace
-
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace.content import content_hash
 from mast_trace_judge.local.rules.claimed_checks import claimed_check, silent_checker
 from mast_trace_judge.local.rules.verification import confirmed_wrong_answer
 
@@ -99,17 +98,44 @@ def test_results_that_a_person_brings(text):
     assert claimed_check(run.says("tester", RAN).build()) == []
 
 
-def test_a_checker_that_never_says_a_word():
-    """A checker with three empty turns and no tool is found, unless it speaks or texts are not kept."""
+def silent(turns, **more):
     run = RunBuilder(spans=False).says("coder", "def f(): ...")
-    for _ in range(3):
-        run.says("Tester", "")
-    built = run.build()
-    (found,) = silent_checker(built)
-    assert found.steps == (1, 2, 3)
-    hidden = tuple(replace(step, content_hash="0123") for step in built.steps)
-    assert silent_checker(replace(built, steps=hidden)) == []
-    assert silent_checker(run.says("Tester", "Fine.").build()) == []
+    for _ in range(turns):
+        run.says("Tester", "", **more)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "steps"),
+    [
+        (silent(3).build(), [(1, 2, 3)]),
+        (silent(3, content_hash=content_hash("")).build(), [(1, 2, 3)]),
+        (silent(2).build(), []),
+        (silent(3, content_hash="0123").build(), []),
+        (silent(3).says("Tester", "Fine.").build(), []),
+        (silent(3).calls("Tester", "look", {}).build(), []),
+    ],
+    ids=["three", "kept", "two", "texts not kept", "speaks", "a tool"],
+)
+def test_a_checker_that_never_says_a_word(run, steps):
+    """A checker with three empty turns and no tool is found, unless it speaks or texts are not kept."""
+    assert [found.steps for found in silent_checker(run)] == steps
+
+
+def claiming(times):
+    run = RunBuilder(spans=False)
+    for _ in range(times):
+        run.says("tester", RAN)
+    return run.build()
+
+
+@pytest.mark.parametrize(
+    ("run", "probability"),
+    [(claiming(1), 0.6), (claiming(2), 0.65), (claiming(5), 0.8), (claiming(6), 0.8)],
+)
+def test_more_claims_are_worth_more(run, probability):
+    (found,) = claimed_check(run)
+    assert (found.probability, len(found.steps)) == (pytest.approx(probability), len(run.steps))
 
 
 def test_a_wrong_answer_that_a_run_of_code_gave():

@@ -1,5 +1,7 @@
 """Mode 2.6: figures of a result under each other's names."""
 
+import json
+
 import pytest
 from judge.builders import RunBuilder
 
@@ -37,7 +39,14 @@ def said(result, text, *more):
         ('{"a": {"b": 1}, "c": {"b": 2}}', {}),
         ('{"open": true, "note": "seen 3 or 4 times"}', {}),
         ("nothing here", {}),
-        ("x: 1 " * 2000, {}),
+        (f"x: 1{' ' * 3996}", {"x": 1}),
+        (f"x: 1{' ' * 3997}", {}),
+        (json.dumps({f"n{n}": n for n in range(40)}), {f"n{n}": n for n in range(40)}),
+        (json.dumps({f"n{n}": n for n in range(41)}), {}),
+        (json.dumps({"a": f"{'x' * 28} 7", "b": f"{'x' * 29} 7", "c": True}), {"a": 7}),
+        ('[{"year": 1900, "n": 5}, {"year": 2100, "n": 6}]', {"1900": 5, "2100": 6}),
+        ('{"year": 1899, "n": 5}', {"year": 1899, "n": 5}),
+        ('{"year": 2101, "n": 5}', {"year": 2101, "n": 5}),
     ],
 )
 def test_the_names_of_figures(result, named):
@@ -107,6 +116,31 @@ def test_a_peak_given_as_the_average():
 def test_kinds_that_may_be_right(text):
     """The right one, both, denials and other units."""
     assert mislabelled_value(said(LOAD, text)) == []
+
+
+def looked_back(results):
+    """A peak as the average of the first result, and so many others in between."""
+    others = (f'{{"avg_b": {1000 + n}, "max_b": {2000 + n}}}' for n in range(results))
+    return said(LOAD, "The average load was 97 %.", *others)
+
+
+@pytest.mark.parametrize(
+    ("rule", "found", "beyond"),
+    [
+        (mislabelled_value, looked_back(7), looked_back(8)),
+        *(
+            (mislabelled_value, said(LOAD, f"average {'x' * n} 97."), said(LOAD, f"average {'x' * n}x 97."))
+            for n in [38]
+        ),
+        *(
+            (misattributed_value, *(said(f"north: 120, south: 150{' ' * m}", "The north is 150 strong.") for m in (n, n + 1)))
+            for n in [278]
+        ),
+    ],
+)  # fmt: skip
+def test_at_a_limit_and_beyond_it(rule, found, beyond):
+    """The eighth result back, 40 characters between a name and its figure, a result of 300 characters."""
+    assert [len(rule(found)), len(rule(beyond))] == [1, 0]
 
 
 def test_another_result_may_have_it_otherwise():

@@ -10,7 +10,12 @@ from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.retention import beyond_age, set_ttl
 from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
-from mast_trace_judge.store.confirmations import confirmation_of, record_confirmation
+from mast_trace_judge.store.confirmations import (
+    confirmation_of,
+    confirmations_of,
+    record_confirmation,
+    take_over,
+)
 from mast_trace_judge.store.replays import plan_of, record_result, results_of
 from mast_trace_judge.store.verdicts import load, load_judged, load_latest, save
 
@@ -65,12 +70,35 @@ def stored(store, confirmation, *, of=None):
 
 
 def test_a_conclusion_comes_back_as_it_was(store):
-    """With its plan, and with the span of its step."""
+    """With its plan, and with the span of its step in that plan."""
+    fix = Arm("fix", 3, Fix("person", "say 118"))
+    bank = run(project="bank", fingerprint="f7")
+    for of, name in ((run(), "by hand"), (bank, "confirm"), (run(2), "confirm")):
+        record_result(store, plan_of(store, of, "{}", name=name), 0, result(arm=fix), span_id="s9")
+    record_result(store, plan_of(store, run(), "{}"), 9, result(arm=Arm("keep", 4)), span_id="s9")
     told = stored(store, proof())
     assert (told.origin_span_id, len(told.plan_id)) == ("s3", 32)
     assert told == proof(origin_span_id="s3", plan_id=told.plan_id)
     assert confirmation_of(store, "shop", TRACE) == told
     assert confirmation_of(store, "shop", TRACE, fingerprint="f1") == told
+    of_bank = proof(status="refuted", origin=None, origin_agent="")
+    stored(store, of_bank, of=bank)
+    found = confirmations_of(store, [("shop", TRACE), ("bank", TRACE), ("shop", "none")])
+    assert {key: of for key, (_, of) in found.items()} == {
+        ("shop", TRACE): "f1",
+        ("bank", TRACE): "f7",
+    }
+    assert found["shop", TRACE][0] == told
+    assert found["bank", TRACE][0].status == "refuted"
+
+
+def test_a_conclusion_of_another_store_is_taken_where_there_is_none(store):
+    """It belongs to no plan, and replaces nothing."""
+    assert take_over(store, run(), proof(plan_id="theirs"))
+    assert confirmation_of(store, "shop", TRACE) == proof(plan_id="")
+    assert not take_over(store, run(), proof(status="refuted"))
+    assert confirmation_of(store, "shop", TRACE) == proof(plan_id="")
+    assert take_over(store, run(project="bank"), proof(status="refuted"))
 
 
 def test_a_number_that_json_cannot_hold_is_refused_at_once(store):
@@ -81,26 +109,54 @@ def test_a_number_that_json_cannot_hold_is_refused_at_once(store):
     assert confirmation_of(store, "shop", TRACE) is None
 
 
-def test_columns_have_what_queries_need(store):
-    """Counts, intervals and e-values can be read without the JSON."""
-    stored(store, proof())
+@pytest.mark.parametrize(
+    ("status", "proved"),
+    [
+        ("repairable", (3, "researcher", "s3", [1, 2])),
+        ("refuted", (None, "", "", [1, 2])),
+        ("not isolated", (None, "", "", [])),
+    ],
+)
+def test_columns_have_what_queries_need(store, status, proved):
+    """Counts, intervals and e-values can be read without the JSON, and no step is decisive that Python calls none."""
+    told = stored(store, proof(status=status, cost_usd=0.5))
     (row,) = store.query("SELECT *, RunKey FROM mast_confirmations")
-    assert (row["Status"], row["OriginStep"], row["PointOfNoReturn"]) == ("repairable", 3, 4)
-    assert (row["Curve.Step"], row["Curve.Runs"], row["Curve.High"]) == (
-        [-1, 3],
-        [8, 8],
-        [0.98, 0.32],
-    )
-    assert (row["Contrasts.EValue"], row["Contrasts.Censored"]) == ([85.5], [1])
-    assert (row["Refuted"], row["CostUsd"], row["Replays"]) == ([1, 2], None, 31)
-    assert row["RunKey"] == store.query(f"SELECT halfMD5('shop', '{TRACE}') AS k")[0]["k"]
-
-
-def test_columns_hold_no_step_that_was_not_proved(store):
-    """A query cannot call a step decisive that Python does not."""
-    stored(store, proof(status="not isolated"))
-    (row,) = store.query("SELECT * FROM mast_confirmations")
-    assert (row["OriginStep"], row["OriginAgent"], row["Refuted"]) == (None, "", [])
+    key = store.query(f"SELECT halfMD5('shop', '{TRACE}') AS k")[0]["k"]
+    expected = {
+        "Project": "shop",
+        "TraceId": TRACE,
+        "Fingerprint": "f1",
+        "PlanId": told.plan_id,
+        "Status": status,
+        "Text": proof().text,
+        "PointOfNoReturn": 4,
+        "PointAgent": "planner",
+        "Curve.Step": [-1, 3],
+        "Curve.Successes": [7, 0],
+        "Curve.Runs": [8, 8],
+        "Curve.Low": [0.53, 0.0],
+        "Curve.High": [0.98, 0.32],
+        "Contrasts.Step": [3],
+        "Contrasts.Agent": ["researcher"],
+        "Contrasts.Source": ["person"],
+        "Contrasts.FixSuccesses": [6],
+        "Contrasts.KeepSuccesses": [0],
+        "Contrasts.Pairs": [7],
+        "Contrasts.Censored": [1],
+        "Contrasts.EValue": [85.5],
+        "Contrasts.Threshold": [60.0],
+        "Contrasts.Effect": [0.857],
+        "PlannedContrasts": 3,
+        "Replays": 31,
+        "LiveCalls": 120,
+        "CostUsd": 0.5,
+        "ServiceName": "travel",
+        "RunKey": key,
+    }
+    assert {name: row[name] for name in expected} == expected
+    named = ("OriginStep", "OriginAgent", "OriginSpanId", "Refuted")
+    assert tuple(row[name] for name in named) == proved
+    assert row["RunEnd"].replace(tzinfo=timezone.utc) == run().end
 
 
 @pytest.mark.parametrize("merged", [False, True])
@@ -117,11 +173,17 @@ def test_the_latest_conclusion_of_a_run_counts(store, merged):
 
 def test_a_changed_run_has_its_conclusion_no_more(store):
     """Its steps may have other numbers: the cost alone is left."""
-    told = stored(store, proof())
+    told = stored(store, proof(cost_usd=0.5))
     other = confirmation_of(store, "shop", TRACE, fingerprint="f2")
-    assert (other.status, other.origin, other.refuted, other.curve) == ("untested", None, (), ())
-    assert (other.replays, other.live_calls, other.plan_id) == (31, 120, told.plan_id)
     assert "confirm it again" in other.text
+    assert other == Confirmation(
+        text=other.text,
+        plan_id=told.plan_id,
+        planned_contrasts=3,
+        replays=31,
+        live_calls=120,
+        cost_usd=0.5,
+    )
 
 
 def test_a_verdict_that_is_read_has_the_conclusion(store):
@@ -153,21 +215,14 @@ def left(store):
     }
 
 
-def test_erasing_a_run_erases_its_replays(store):
-    """Texts of fixes and answers quote the run."""
-    for number in (1, 2):
-        stored(store, proof(), of=run(number))
-    erase(store, *of_runs(store, [TRACE]))
+@pytest.mark.parametrize("other", [{}, {"project": "bank"}])
+def test_erasing_a_run_erases_its_replays(store, other):
+    """Texts of fixes and answers quote the run; those of another run or project stay."""
+    stored(store, proof())
+    stored(store, proof(), of=run(2, **other))
+    erase(store, *([of_project(store, "shop")] if other else of_runs(store, [TRACE])))
     assert left(store) == {key: {"2"} for key in TABLES}
     assert confirmation_of(store, "shop", TRACE) is None
-
-
-def test_erasing_a_project_erases_its_replays(store):
-    """And those of no other."""
-    stored(store, proof())
-    stored(store, proof(), of=run(2, project="bank"))
-    erase(store, of_project(store, "shop"))
-    assert left(store) == {key: {"2"} for key in TABLES}
 
 
 def test_retention_follows_the_original_run(store):

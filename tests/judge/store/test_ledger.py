@@ -1,5 +1,6 @@
 """The ledger of the model's calls."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -14,14 +15,14 @@ from mast_trace_judge.store.ledger import (
 )
 
 
-def call(trace="t1", status="ok", *, cost=0.01, ago=0.0, **more):
+def call(trace="t1", status="ok", *, cost=0.01, at=None, **more):
     return JudgeCall(
         project="shop",
         trace_id=trace,
         judge_version="v1",
         stage="read",
         model="small-1",
-        started_at=datetime.now(timezone.utc) - timedelta(days=ago),
+        started_at=at or datetime.now(timezone.utc),
         duration_ms=1200,
         status=status,
         input_tokens=900,
@@ -59,12 +60,14 @@ async def test_counts_the_answers_that_could_not_be_read(ledger):
 
 
 async def test_adds_up_what_was_spent_today(ledger):
-    """Only calls of this UTC day count, readable or not."""
+    """Only calls of this UTC day count, readable or not, from its first moment on."""
+    midnight = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
     assert ledger.spent_today() == 0.0
     await ledger.record(call(cost=0.5))
     await ledger.record(call(status="unreadable", cost=0.25))
-    await ledger.record(call(cost=8.0, ago=1.5))
-    assert ledger.spent_today() == pytest.approx(0.75)
+    await ledger.record(call(cost=0.125, at=midnight))
+    await ledger.record(call(cost=8.0, at=midnight - timedelta(milliseconds=1)))
+    assert ledger.spent_today() == pytest.approx(0.875)
 
 
 async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
@@ -87,13 +90,21 @@ async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
 
 
 async def test_every_call_is_a_row(store):
-    """The table holds what the call took."""
-    await StoreLedger(store).record(call(retries=2, error="", request_hash="a"))
-    (row,) = store.query("SELECT * FROM mast_judge_calls")
-    assert (row["Stage"], row["Model"], row["Status"]) == ("read", "small-1", "ok")
-    assert (row["InputTokens"], row["CachedTokens"], row["OutputTokens"]) == (900, 100, 50)
-    assert (row["Retries"], row["DurationMs"]) == (2, 1200)
-    assert row["CostUsd"] == pytest.approx(0.01)
+    """The table holds what the call took; one that is written again after a lost answer counts once."""
+    ledger, more = StoreLedger(store), {"retries": 2, "error": "e", "request_hash": "a"}
+    one = call(status="unreadable", sample=3, **more)
+    for written in (replace(one, duration_ms=1100), one):
+        await ledger.record(written)
+    assert await ledger.unreadable("t1", "v1") == {"a": 1}
+    assert ledger.spent_today() == pytest.approx(0.01)
+    (row,) = store.query("SELECT *, toString(CallId) AS Id FROM mast_judge_calls FINAL")
+    expected = {
+        "Id": one.call_id, "Project": "shop", "TraceId": "t1", "JudgeVersion": "v1", "Stage": "read",
+        "Model": "small-1", "DurationMs": 1200, "Status": "unreadable", "Error": "e", "Retries": 2,
+        "InputTokens": 900, "CachedTokens": 100, "OutputTokens": 50, "RequestHash": "a", "Sample": 3,
+        "CostUsd": pytest.approx(0.01),
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -110,9 +121,15 @@ async def test_every_call_is_a_row(store):
 async def test_a_ledger_without_answers_keeps_no_text_of_errors(failure, kept):
     inner = MemoryLedger()
     ledger = LedgerWithoutAnswers(inner)
-    await ledger.record(call(error=failure, answer="order 7"))
+    await ledger.record(
+        call(status="unreadable", error=failure, answer="order 7", request_hash="a")
+    )
     assert [(each.error, each.answer) for each in inner.calls] == [(kept, "")]
     assert ledger.last == inner.calls[0]
+    assert await ledger.unreadable("t1", "v1") == {"a": 1}
+    assert ledger.spent_today() == inner.spent_today() == pytest.approx(0.01)
+    await ledger.record(call(request_hash="b", answer="order 7"))
+    assert await ledger.answers("t1", "v1") == {}
 
 
 def refusal(code):

@@ -7,12 +7,14 @@ from judge.store.invented_replays import NOON, result, run
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.store import replays
 from mast_trace_judge.store.replays import (
     Spending,
     plan_of,
     record_result,
     reservations_of,
     reserve,
+    result_at,
     results_of,
     spent,
     stored_plan,
@@ -87,33 +89,55 @@ def test_a_number_has_one_result_the_first(store, merged):
     if merged:
         store.command("OPTIMIZE TABLE mast_replays FINAL")
     assert [each.success for each in results_of(store, plan)] == [False]
+    assert result_at(store, plan, 0) == result(success=False)
     assert spent(store).replays == 1
 
 
-def test_of_two_results_at_once_the_earlier_stays(store, monkeypatch):
-    """Two processes that both saw no result write two rows; one counts, the same for both."""
-    plan = plan_of(store, run(), "")
-    monkeypatch.setattr("mast_trace_judge.store.replays._at", lambda *_: [])
-    record_result(store, plan, 0, result(answer="early"), holder="a/1")
-    record_result(store, plan, 0, result(answer="late"), holder="b/2")
-    assert [each.answer for each in results_of(store, plan)] == ["early"]
+@pytest.mark.parametrize("reserved", [False, True])
+def test_of_two_processes_at_once_the_earlier_stays(store, monkeypatch, reserved):
+    """Both saw nothing and wrote a row: one result counts, the same for both; of two that reserve, the later waits."""
+    plan, blind = plan_of(store, run(), ""), 2
+    look = replays._at
+
+    def at(*given, **more):
+        nonlocal blind
+        blind -= 1
+        return [] if blind >= 0 else look(*given, **more)
+
+    if reserved:
+        assert reserve(store, plan, 0, FIX, live_calls=1, cost_usd=0.1, holder="a/1")
+    else:
+        assert record_result(store, plan, 0, result(answer="early"), holder="a/1")
+    blind = 1
+    monkeypatch.setattr(replays, "_at", at)
+    if reserved:
+        assert not reserve(store, plan, 0, FIX, live_calls=1, cost_usd=0.1, holder="b/2")
+        assert [each.holder for each in reservations_of(store, plan)] == ["a/1"]
+    else:
+        assert not record_result(store, plan, 0, result(answer="late"), holder="b/2")
+        assert [each.answer for each in results_of(store, plan)] == ["early"]
 
 
 def test_what_a_killed_process_reserved_stays_spent(store):
     """The reservation counts with all that it may have cost, until its result is known."""
     plan = plan_of(store, run(), "")
-    assert reserve(
-        store, plan, 0, FIX, live_calls=9, cost_usd=0.9, phase="pairs", pair=2, holder="a/1"
-    )
-    assert results_of(store, plan) == ()
+    given = {"live_calls": 9, "cost_usd": 0.9, "phase": "pairs", "pair": 2}
+    assert reserve(store, plan, 0, FIX, **given, holder="a/1")
+    assert reserve(store, plan, 0, FIX, **given, holder="a/1"), "its own one it may take up again"
+    assert (results_of(store, plan), result_at(store, plan, 0)) == ((), None)
     (left,) = reservations_of(store, plan)
     assert (left.sequence, left.arm, left.phase, left.pair) == (0, FIX, "pairs", 2)
     assert (left.live_calls, left.cost_usd, left.holder) == (9, 0.9, "a/1")
     assert spent(store, plan) == Spending(1, 1, 9, 0, 0.9)
-    assert not reserve(store, plan, 0, FIX, live_calls=9, cost_usd=0.9, holder="b/2")
+    assert not reserve(store, plan, 0, FIX, **given, holder="b/2")
     assert record_result(store, plan, 0, result(arm=FIX, live_calls=4, cost_usd=0.4), holder="b/2")
+    assert not reserve(store, plan, 0, FIX, **given, holder="b/2"), "it has its result"
     assert reservations_of(store, plan) == ()
     assert spent(store, plan) == Spending(1, 0, 4, 0, 0.4)
+    assert record_result(store, plan, 2, result(answer="third"))
+    assert not reserve(store, plan, 2, FIX, **given), "nor its own one that has a result"
+    found = [result_at(store, plan, number) for number in (0, 1, 2)]
+    assert [each and each.answer for each in found] == ["118 EUR", None, "third"]
 
 
 def test_spending_of_a_plan_and_of_a_day(store):
@@ -126,8 +150,12 @@ def test_spending_of_a_plan_and_of_a_day(store):
     record_result(store, plans[1], 0, result(live_calls=7, cost_usd=0.5, started_at=old))
     assert spent(store, plans[0]) == Spending(3, 0, 8, 1, 0.25, 1)
     assert spent(store) == Spending(4, 0, 15, 1, 0.75, 1)
-    midnight = datetime(2026, 3, 1, tzinfo=timezone.utc)
-    assert spent(store, since=midnight) == Spending(3, 0, 8, 1, 0.25, 1)
+    start = result().started_at
+    midnight, later = datetime(2026, 3, 1, tzinfo=timezone.utc), start + timedelta(microseconds=1)
+    for since in (midnight, start, start.replace(tzinfo=None)):
+        assert spent(store, since=since) == Spending(3, 0, 8, 1, 0.25, 1)
+    assert spent(store, since=later) == Spending()
+    assert spent(store, plans[1], since=old) == Spending(1, 0, 7, 0, 0.5)
 
 
 def test_a_database_that_is_away_is_an_error(store, monkeypatch):

@@ -74,14 +74,12 @@ def test_storing_nothing_is_nothing(store):
 
 
 def test_a_versions_verdicts_by_time(store):
-    """The verdicts of one judge version, one for each run, from a time on."""
+    """The newest verdict of one judge version on each run of each project, from a time on."""
     old = verdict(1, run_end=NOON - timedelta(days=3))
-    save(store, [old, verdict(2), verdict(2, fingerprint="f2", hours=1), verdict(3, version="v2")])
-    found = load_version(store, "v1")
-    assert [(v.trace_id, v.fingerprint) for v in found] == [
-        (f"{1:032x}", "f1"),
-        (f"{2:032x}", "f2"),
-    ]
-    assert [v.trace_id for v in load_version(store, "v1", since=NOON - timedelta(days=1))] == [
-        f"{2:032x}"
-    ]
+    newer = verdict(2, fingerprint="f2", hours=1)
+    bank = verdict(2, project="bank", run_end=NOON - timedelta(days=1))
+    save(store, [old, verdict(2), newer, verdict(3, version="v2"), bank])
+    assert load_version(store, "v1") == [old, bank, newer]
+    assert load_version(store, "v1", since=bank.run_end) == [bank, newer]
+    late = bank.run_end + timedelta(milliseconds=1)
+    assert load_version(store, "v1", since=late) == [newer]

@@ -2,12 +2,16 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
+from judge.store.invented_replays import run
 from judge.worker.stored_runs import StoredRun, invoice_run, write
 
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_judge import judge as judge_module
+from mast_trace_judge import worker as worker_module
+from mast_trace_judge.batch import chunks_of
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.store import verdicts as verdict_store
 
@@ -18,11 +22,18 @@ def verdicts(store):
 
 
 async def test_judges_every_finished_run_once(store, worker):
-    """Each finished run gets its verdict; looking again finds nothing left to do."""
+    """Each finished run gets its verdict; looking again finds nothing left to do, and a listener's fault is its own."""
     write(store, *(invoice_run(number) for number in range(1, 31)))
-    one = worker()
+    told = []
+
+    def listens(verdicts):
+        told.extend(verdicts)
+        raise ValueError("the listener is broken")
+
+    one = worker(on_verdicts=listens)
     assert await one.drain_once() == 30
     assert await one.drain_once() == 0
+    assert len(told) == one.status.judged == 30
     assert len({row["TraceId"] for row in verdicts(store)}) == len(verdicts(store)) == 30
     verdict = verdict_store.load_latest(store, f"{1:032x}")
     assert verdict is not None
@@ -55,10 +66,59 @@ async def test_judges_again_when_the_outcome_is_said_later(store, worker):
 async def test_shards_divide_the_runs(store, worker):
     """Workers with different shards judge different runs, and all of them together."""
     write(store, *(invoice_run(number) for number in range(1, 41)))
-    shares = [await worker(worker_shard=f"{i}/3").drain_once() for i in range(3)]
+    shares, patterns = [], []
+    for i in (1, 2, 0):
+        shares.append(await worker(worker_shard=f"{i}/3").drain_once())
+        (row,) = store.query("SELECT uniqExact(TraceId) AS n FROM mast_pattern_runs")
+        patterns.append(row["n"])
+    assert patterns == [0, 0, 40], "one worker of several counts the patterns of all"
     assert sum(shares) == 40
     assert all(shares)
     assert len(verdicts(store)) == 40
+
+
+async def test_all_runs_are_looked_at_again_when_one_may_have_become_due(
+    store, worker, monkeypatch
+):
+    """At the beginning, while a batch is full, after a pause has ended, and every five minutes; else the recent ones."""
+    write(store, *(invoice_run(number) for number in range(1, 4)))
+    looked, finished = [], worker_module.finished_runs
+
+    def looking(*given, recent, **more):
+        looked.append(recent)
+        return finished(*given, recent=recent, **more)
+
+    monkeypatch.setattr(worker_module, "finished_runs", looking)
+    one = worker(worker_batch=2, run_idle_seconds=60.0)
+    assert [await one._cycle() for _ in range(4)] == [True, True, False, False]
+    assert looked == [None, None, 960.0, 960.0]
+    assert 290 < one._look_at_all - time.monotonic() <= 300
+    one._look_at_all = 0.0
+    await one._cycle()
+    one._writer.held_off.add(("", "gone", "f"), longest=0.01)
+    await asyncio.sleep(0.02)
+    for _ in range(2):
+        await one._cycle()
+    assert looked[4:] == [None, None, 960.0]
+
+
+@pytest.mark.parametrize(
+    ("spans", "sizes"),
+    [
+        ([2000, 2000], [2]),
+        ([2000, 2001], [1, 1]),
+        ([9000, 1], [1, 1]),
+        ([0] * 100, [100]),
+        ([0] * 101, [100, 1]),
+        ([], []),
+    ],
+)
+def test_runs_are_read_in_chunks(spans, sizes):
+    """A chunk has 4,000 spans and 100 runs at most; each run comes once, in their order."""
+    runs = [run(number, spans=each) for number, each in enumerate(spans)]
+    chunks = list(chunks_of(runs))
+    assert [len(chunk) for chunk in chunks] == sizes
+    assert [each for chunk in chunks for each in chunk] == runs
 
 
 @pytest.mark.parametrize("shard", ["3/3", "1", "a/b", "-1/2"])
