@@ -9,6 +9,7 @@ from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.cascade import (
     answerable,
     before_first_failure,
+    fails_from_here,
     introduces_answer,
     writes_surviving_code,
 )
@@ -78,6 +79,19 @@ def test_who_caused_the_first_failed_run(run, step):
     """The call itself, or the last words of an agent before an executor's run."""
     steps = run.build().steps
     assert before_first_failure(steps, answerable(steps)) == step
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "step"),
+    [("fxx", 2), ("xxff", 1), ("xxfff", None), ("fx", None), ("ff", None)],
+    ids=["two", "half", "fewer than half", "one", "none"],
+)
+def test_tools_that_fail_from_one_run_on(outcomes, step):
+    """Two failures at least, and half of the runs from the first one on."""
+    run = asked()
+    for number, outcome in enumerate(outcomes):
+        run.calls("clerk", "look_up", {"n": number}, "Fine.", **(FAILS if outcome == "x" else {}))
+    assert fails_from_here(run.build().steps) == step
 
 
 @pytest.mark.parametrize(
