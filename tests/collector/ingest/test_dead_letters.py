@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from forgetful_disk import ForgetfulDisk
 from ingest_support import body_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -233,11 +234,19 @@ class TestDamage:
         names = [span.name for span in parsed.resource_spans[0].scope_spans[0].spans]
         assert names == ["one", "two"]
 
-    def test_one_that_fails_again_stays_whole(self, letters: DeadLetters) -> None:
+    def test_one_that_fails_again_stays_whole_also_without_power(
+        self, letters: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its segment is removed next, so the letter must be on the disk."""
+        disk = ForgetfulDisk(monkeypatch)
         letters.add("a", b"request", 1, "why")
+        left = disk.after_power_failure(tmp_path / "dead-letters", tmp_path / "first")
+        assert DeadLetters(left).payload("a") == b"request"
         letters.retry(["a"])
         ((letter, payload),) = letters.due()
         letters.failed_again(letter, payload, "still")
-        assert letters.payload("a") == b"request"
-        (letter,) = letters.letters()
-        assert (letter.reason, letter.attempts, letter.size) == ("still", 2, 7)
+        left = disk.after_power_failure(tmp_path / "dead-letters", tmp_path / "second")
+        for after in (letters, DeadLetters(left)):
+            assert after.payload("a") == b"request"
+            (letter,) = after.letters()
+            assert (letter.reason, letter.attempts, letter.size) == ("still", 2, 7)
