@@ -85,21 +85,6 @@ class TestSpool:
         assert all(size < 1_000_000 + 400_100 for size in sizes)
         assert len(sizes) == 2
 
-    def test_segments_are_closed_at_their_number_of_spans(self, tmp_path: Path) -> None:
-        """Segments are closed at their number of spans, also if requests gather while one is written."""
-        spool = Spool(tmp_path / "spool", limits(segment_items=10, segment_age=60.0))
-        spool.open()
-        with spool._writing:
-            tickets = [spool.append(b"%d" % number, 4) for number in range(7)]
-        for ticket in tickets:
-            ticket.durable.result(timeout=10)
-        items = []
-        while (segment := spool.next_segment(0.0)) is not None:
-            items.append(segment.items)
-        assert items == [12, 12]
-        spool.close()
-        spool.release()
-
     def test_segment_names_never_repeat_even_when_the_folder_is_lost(self, tmp_path: Path) -> None:
         names = set()
         for folder in ("first", "second"):
@@ -284,19 +269,6 @@ class TestRefusal:
         put(spool, b"b" * 200)
         assert caplog.messages[1:] == ["requests are taken again"]
         spool.close()
-
-    def test_when_the_disk_must_keep_room_for_the_database(self, tmp_path: Path) -> None:
-        spool = Spool(tmp_path, limits(min_free_bytes=1 << 60))
-        spool.open()
-        with pytest.raises(Refused) as refused:
-            spool.append(b"one", 1)
-        assert refused.value.reason == "disk_full"
-        spool.close()
-
-    def test_after_closing(self, spool: Spool) -> None:
-        spool.close()
-        with pytest.raises(Refused, match="stopping"):
-            spool.append(b"one", 1)
 
     def test_a_failed_sync_refuses_the_group_and_the_next_one_is_kept(
         self, spool: Spool, monkeypatch: pytest.MonkeyPatch
