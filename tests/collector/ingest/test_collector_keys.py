@@ -81,19 +81,7 @@ class TestProjectKeys:
         assert project(keys, f"Bearer {old}") is None
         assert project(keys, f"Bearer {new}") == "b"
 
-    def test_a_slip_in_a_change_leaves_the_old_keys_in_force(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
-        key, line = new_key("a")
-        file.write_text(line)
-        keys = ProjectKeys(file)
-        file.write_text("nonsense")
-        assert project(keys, f"Bearer {key}") == "a"
-        file.unlink()
-        assert project(keys, f"Bearer {key}") == "a"
-
-    def test_a_slip_is_told_once(
+    def test_a_slip_leaves_the_old_keys_in_force_and_is_told_once(
         self, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A mistake in the file is logged once, not with every request."""
@@ -156,11 +144,10 @@ class TestProjectKeys:
             ProjectKeys(file)
 
     def test_a_project_name_must_fit_into_the_file(self) -> None:
-        with pytest.raises(ConfigurationError) as error:
-            new_key("two words")
-        assert str(error.value) == (
-            "'two words' is no project name: up to 64 letters, digits, '.', '_' and '-'"
-        )
+        for name in ("two words", "p" * 65, "", "a#b"):
+            with pytest.raises(ConfigurationError):
+                new_key(name)
+        assert new_key("p" * 64)
 
 
 class TestRights:
@@ -240,9 +227,8 @@ class TestRights:
 
     def test_a_key_is_made_with_a_right_at_least(self) -> None:
         for none in ([], [" , "]):
-            with pytest.raises(ConfigurationError) as error:
+            with pytest.raises(ConfigurationError):
                 read_rights(none)
-            assert str(error.value) == "a key needs a right: there are write, read, label, metrics"
 
     def test_the_order_of_the_file_decides_nothing(self, file: Path) -> None:
         """The first of ten thousand keys is found like the last, and none is found for a wrong one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -17,7 +18,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
 
@@ -84,18 +84,26 @@ class TestAccepted:
         await call(collector, request.SerializeToString())
         assert await until(lambda: names(store)) == ["large"]
 
-    async def test_a_call_that_is_cancelled_while_it_is_being_kept_is_counted(
-        self, collector: Collector, store: Store
+    @pytest.mark.parametrize("fails", [False, True])
+    async def test_a_call_that_is_cancelled_while_it_is_being_kept_is_counted_if_it_is(
+        self, collector: Collector, store: Store, monkeypatch: pytest.MonkeyPatch, fails: bool
     ) -> None:
-        with collector._pipelines[0].spool._writing:  # the disk is busy
+        def failing(_: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        spool = collector._pipelines[0].spool
+        with spool._writing:  # the disk is busy
             sending = asyncio.create_task(call(collector, body_of("impatient")))
-            await until(lambda: collector._pipelines[0].spool._quota.used)
+            await until(lambda: spool._quota.used)
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sending
             await until(lambda: collector._ingest.held == 0)
-        assert await until(lambda: names(store)) == ["impatient"]
-        await until(lambda: collector.metrics.value("accepted_spans_total") == 1)
+            if fails:
+                monkeypatch.setattr(os, "fdatasync", failing)
+        await collector.stop()
+        assert names(store) == ([] if fails else ["impatient"])
+        assert collector.metrics.value("accepted_spans_total") == (0 if fails else 1)
 
 
 class TestRefused:
@@ -143,11 +151,3 @@ class TestRefused:
         assert refused.code() is grpc.StatusCode.PERMISSION_DENIED
         assert "lacks the right to write" in refused.details()
         assert (await refusal(collector, body_of("x"))).code() is grpc.StatusCode.UNAUTHENTICATED
-
-
-async def test_a_port_in_use_is_an_error_not_a_shared_port(
-    collector: Collector, start_collector: StartCollector, tmp_path: Path
-) -> None:
-    taken = int(collector.grpc_address.rpartition(":")[2])
-    with pytest.raises(ConfigurationError, match="cannot listen"):
-        await start_collector(data_dir=tmp_path / "other", grpc_port=taken)

@@ -11,12 +11,11 @@ import pytest
 from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
-from mast_trace_collector.otlp.signals import LOGS, TRACES
+from mast_trace_collector.otlp.signals import TRACES
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 UINT64 = st.integers(0, 2**64 - 1)
@@ -152,13 +151,6 @@ def test_unknown_fields_and_nulls_are_ignored_and_unknown_attributes_kept() -> N
     )
     assert span.name == "x"
     assert span.attributes[0].key == "never.seen"
-
-
-def test_logs_are_read_alike() -> None:
-    document = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"severityNumber": 9}]}]}]}
-    request = parse_json(json.dumps(document).encode(), LOGS, 24)
-    assert isinstance(request, ExportLogsServiceRequest)
-    assert request.resource_logs[0].scope_logs[0].log_records[0].severity_number == 9
 
 
 def nested(depth: int) -> dict[str, Any]:

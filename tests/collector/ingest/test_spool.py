@@ -183,13 +183,6 @@ class TestSpool:
 class TestDuplicates:
     """A request that is sent again is acknowledged and kept once."""
 
-    def test_while_it_waits(self, spool: Spool) -> None:
-        put(spool, b"one")
-        again = spool.append(b"one", 1)
-        assert again.duplicate
-        assert again.durable.result(timeout=5) is None
-        assert waiting(spool) == [b"one"]
-
     def test_after_it_was_stored(self, spool: Spool) -> None:
         put(spool, b"one")
         segment = spool.next_segment(5.0)
