@@ -118,12 +118,6 @@ def test_a_letter_is_listed_while_a_collector_gives_its_file_the_other_name(
     assert [(letter.id, letter.attempts) for letter in letters.letters()] == [("a", 2)]
 
 
-def test_a_dropped_letter_is_gone(letters: DeadLetters) -> None:
-    letters.add("a", b"x", 1, "why")
-    letters.drop(["a"])
-    assert letters.letters() == []
-
-
 def test_a_letter_with_dots_in_its_name(letters: DeadLetters) -> None:
     letters.add("000001-abc.17", b"x", 1, "why")
     letters.retry(["000001-abc.17"])

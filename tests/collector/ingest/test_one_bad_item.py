@@ -593,24 +593,6 @@ class TestAsSent:
         await until(lambda: store.query(f"SELECT 1 FROM {table} LIMIT 7, 1"))
         assert store.query(counted) == [{"Project": "team", "n": 8}]
 
-    @pytest.mark.parametrize("way", ["protobuf", "json", "grpc"])
-    async def test_a_request_of_bad_spans_alone_is_refused(
-        self, collector: Collector, way: str
-    ) -> None:
-        request = whole_request(TRACES, 1)
-        items_of(request, TRACES)[0].trace_id = b""
-        json = way == "json"
-        body = orjson.dumps(as_json(request)) if json else request.SerializeToString()
-        if way == "grpc":
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await answered(collector, TRACES, way, body, "")
-            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        else:
-            headers = JSON if json else PROTOBUF
-            async with httpx.AsyncClient(base_url=collector.http_address) as client:
-                answer = await client.post("/v1/traces", content=body, headers=headers)
-            assert answer.status_code == 400
-
 
 @SIGNALS
 @pytest.mark.parametrize("json", [False, True])

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opened_spool import LIMITS, put, waiting
 
-from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Refused, Spool, SpoolLimits
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import SegmentWriter
@@ -50,11 +49,6 @@ class TestSpool:
     def test_hands_on_what_it_acknowledged_in_order(self, spool: Spool) -> None:
         put(spool, b"one", b"two", b"three")
         assert waiting(spool) == [b"one", b"two", b"three"]
-
-    def test_an_acknowledged_request_is_on_disk(self, spool: Spool, tmp_path: Path) -> None:
-        put(spool, b"precious")
-        (segment,) = (tmp_path / "spool").glob("*.log")
-        assert b"precious" in segment.read_bytes()
 
     def test_a_committed_segment_is_gone_for_good(self, spool: Spool) -> None:
         put(spool, b"one")
@@ -174,10 +168,6 @@ class TestSpool:
         writer.append([Record.of(b"%d" % number, 1) for number in range(400)])
         writer.close(0.0)
         assert handed == [1024, 3 * 400 - 1024]
-
-    def test_one_process_at_a_time_uses_the_folder(self, spool: Spool, tmp_path: Path) -> None:
-        with pytest.raises(CollectorError, match="another collector"):
-            Spool(tmp_path / "spool", LIMITS).open()
 
 
 class TestDuplicates:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from opened_spool import LIMITS, opened, stop
 
-from mast_trace_collector.spool import Record, Segment, Spool, SpoolLimits
+from mast_trace_collector.spool import Record, Segment, Spool
 from mast_trace_collector.spool import deduplication as module
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.deduplication import RecentRequests, StoredMarks
@@ -20,17 +21,6 @@ from mast_trace_collector.spool.reading import Damage
 from mast_trace_collector.spool.receipt import RECEIPT
 
 ITEMS = 5
-
-
-def opened(folder: Path, window: int = 1000) -> Spool:
-    spool = Spool(folder, SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 60.0, window))
-    spool.open()
-    return spool
-
-
-def stop(spool: Spool) -> None:
-    spool.close()
-    spool.release()
 
 
 def segment_of(spool: Spool, *payloads: bytes) -> Segment:
@@ -204,7 +194,7 @@ class TestReading:
         segment = segment_of(spool, b"first", b"second", b"third")
         stop(spool)
         damage(segment, b"first")
-        spool = Spool(tmp_path, SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 60.0, 1000))
+        spool = Spool(tmp_path, LIMITS)
         assert [loss.lost for loss in spool.open()] == [ITEMS]
         segment = spool.next_segment(0.0)
         damage(segment, b"second")
