@@ -572,7 +572,7 @@ class TestAsSent:
         signal: Signal,
         way: str,
     ) -> None:
-        """Of small requests and of large ones, which are decoded beside the event loop."""
+        """Small requests are decoded in passing, large ones beside the event loop."""
         key, line = new_key("team")
         (tmp_path / "keys").write_text(line)
         collector = await start_collector(keys_file=tmp_path / "keys")
