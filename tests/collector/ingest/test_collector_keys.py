@@ -213,8 +213,6 @@ class TestRights:
             assert grant.rights == {Right.WRITE, Right.READ, Right.METRICS}
         (told,) = caplog.messages
         assert "name no rights (line 1, 3; 2 in all)" in told
-        assert "From version 0.2 on they only write" in told
-        assert "`write,read`" in told
         file.write_text(f"{former}\n")
         first.grant_of_key(key)
         assert "name no rights (line 1; 1 in all)" in caplog.messages[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +16,6 @@ from mast_trace_collector.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -76,13 +77,33 @@ def test_a_command_reaches_a_letter_while_a_collector_gives_its_file_the_other_n
         assert left == ([(2, True)] if command == "retry" else [])
 
 
-def test_a_letter_that_is_dropped_while_it_is_stored_is_gone(letters: DeadLetters) -> None:
+@pytest.mark.parametrize("meanwhile", ["dropped", "set aside once more"])
+def test_a_letter_is_gone_once_it_is_stored(letters: DeadLetters, meanwhile: str) -> None:
     letters.add("a", b"x", 1, "why")
     letters.retry(["a"])
     (letter, _), *_ = letters.due()
-    letters.drop(["a"])
+    if meanwhile == "dropped":
+        letters.drop(["a"])
+    else:
+        letters.add("a", b"x", 1, "why")
     letters.settle(letter)
     assert not letters
+
+
+def test_a_letter_that_cannot_be_read_for_now_is_due_later(
+    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    letters.add("a", b"x", 1, "why")
+    letters.retry(["a"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", failing)
+        with pytest.raises(OSError, match="Too many"):
+            list(letters.due())
+    assert [payload for _, payload in letters.due()] == [b"x"]
+    assert letters.damaged_files == 0
 
 
 @pytest.fixture

@@ -83,9 +83,6 @@ ABUSE = {
     + b"content-length: "
     + b"9" * 40
     + b"\r\n\r\n",
-    "a length and chunks": b"POST /v1/traces HTTP/1.1\r\n"
-    + TYPED
-    + b"content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n",
     "a header of no name": b"GET /healthz HTTP/1.1\r\n: a\r\n\r\n",
     "an odd encoding": b"POST /v1/traces HTTP/1.1\r\n"
     + TYPED

@@ -70,10 +70,6 @@ class TestAccepted:
         assert await until(lambda: names(store)) == ["from the sdk"]
         await asyncio.to_thread(exporter.shutdown)
 
-    async def test_deflate(self, collector: Collector, store: Store) -> None:
-        await call(collector, body_of("deflated"), compression=grpc.Compression.Deflate)
-        assert await until(lambda: names(store)) == ["deflated"]
-
     async def test_messages_far_beyond_the_library_s_own_limit(
         self, collector: Collector, store: Store
     ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -56,23 +55,16 @@ class TestAccepted:
         assert row["SpanName"] == "from the sdk"
         assert row["SpanAttributes"] == {"never.seen.before": "[1,2]"}
 
-    @pytest.mark.parametrize(
-        ("encoding", "compress"),
-        [
-            ("gzip", gzip.compress),
-            ("deflate", zlib.compress),
-            ("zstd", zstandard.ZstdCompressor().compress),
-        ],
-    )
-    async def test_compressed_bodies(
-        self, collector: Collector, store: Store, encoding: str, compress: Any
+    async def test_a_compression_that_the_exporter_does_not_have(
+        self, collector: Collector, store: Store
     ) -> None:
-        body = compress(body_of(encoding))
-        answer = await post(collector, body, **{"content-encoding": encoding})
+        answer = await post(
+            collector, zstandard.compress(body_of("a")), **{"content-encoding": "zstd"}
+        )
         assert answer.status_code == 200
         assert answer.headers["content-type"] == PROTOBUF["content-type"]
         assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
-        assert await until(lambda: stored_names(store)) == [encoding]
+        assert await until(lambda: stored_names(store)) == ["a"]
 
     async def test_json_is_answered_in_json(self, collector: Collector, store: Store) -> None:
         body = json_format.MessageToJson(request_of("by json")).encode()

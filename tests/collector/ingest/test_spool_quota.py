@@ -238,9 +238,6 @@ class TestFolder:
         second.acquire()
         second.release()
 
-    def test_a_spool_that_was_never_opened_has_none_to_release(self, tmp_path: Path) -> None:
-        Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).release()
-
     def test_what_is_no_folder_is_named(self, tmp_path: Path) -> None:
         file = tmp_path / "file"
         file.touch()
