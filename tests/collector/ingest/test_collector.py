@@ -15,7 +15,8 @@ from mast_trace.exceptions import CollectorError, ConfigurationError
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
-from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
+from mast_trace_collector.spool import SpoolLimits
+from mast_trace_collector.storage.span_writer import COLUMNS_BYTES, PoisonError, SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,14 +97,24 @@ class TestLifecycle:
         assert ["3 acknowledged spans are lost" in text for text in errors] == [True, False]
         assert "2 acknowledged log records are lost" in errors[1]
 
-    async def test_a_port_in_use_leaves_nothing_behind(
-        self, start_collector: StartCollector, tmp_path: Path
+    @pytest.mark.parametrize("trouble", ["http", "grpc", "logs"])
+    async def test_a_start_that_fails_leaves_nothing_behind(
+        self, start_collector: StartCollector, tmp_path: Path, trouble: str
     ) -> None:
-        first = await start_collector()
-        taken = int(first.http_address.rpartition(":")[2])
-        with pytest.raises(ConfigurationError, match="cannot listen"):
-            await start_collector(data_dir=tmp_path / "other", http_port=taken)
-        await start_collector(data_dir=tmp_path / "other")
+        """A port that is in use, which is never shared, or the second of two folders."""
+        first, folder = await start_collector(), tmp_path / "other"
+        addresses = {"http": first.http_address, "grpc": first.grpc_address}
+        if trouble in addresses:
+            taken = {f"{trouble}_port": int(addresses[trouble].rpartition(":")[2])}
+            with pytest.raises(ConfigurationError, match="cannot listen"):
+                await start_collector(data_dir=folder, **taken)
+        else:
+            folder.mkdir()
+            (folder / "spool-logs").touch()
+            with pytest.raises(CollectorError, match="spool-logs"):
+                await start_collector(data_dir=folder)
+            (folder / "spool-logs").unlink()
+        await start_collector(data_dir=folder)
 
     async def test_two_collectors_do_not_share_a_folder(
         self, start_collector: StartCollector
@@ -135,6 +146,28 @@ class TestLifecycle:
             assert (await client.get("/runs/7")).text == "/runs/7"
             assert (await client.get("/healthz")).text == "ok\n"
         await collector.stop()
+
+
+@pytest.mark.parametrize(("batch", "of_logs"), [(99, 99), (1 << 30, COLUMNS_BYTES)])
+def test_each_signal_has_limits_of_its_own(
+    tmp_path: Path, store: Store, batch: int, of_logs: int
+) -> None:
+    config = CollectorConfig(
+        data_dir=tmp_path,
+        spool_max_bytes=4004,
+        spool_min_free_bytes=7,
+        batch_max_bytes=batch,
+        batch_max_spans=5,
+        batch_max_age_seconds=0.5,
+        duplicate_window=3,
+        insert_threads=4,
+    )
+    spans, logs = Collector(config, store)._pipelines
+    assert spans.spool._limits == SpoolLimits(4004, 7, batch, 5, 0.5, 3)
+    assert logs.spool._limits == SpoolLimits(1001, 7, of_logs, 5, 0.5, 3)
+    assert [len(each.exporter._threads) for each in (spans, logs)] == [4, 1]
+    folders = {each.spool._directory for each in (spans, logs)}
+    assert len(folders | {each.dead_letters._directory for each in (spans, logs)}) == 4
 
 
 class PoisonedWriter(SpanWriter):

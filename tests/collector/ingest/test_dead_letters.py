@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forgetful_disk import ForgetfulDisk
 from ingest_support import body_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -13,7 +16,6 @@ from mast_trace_collector.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -75,13 +77,33 @@ def test_a_command_reaches_a_letter_while_a_collector_gives_its_file_the_other_n
         assert left == ([(2, True)] if command == "retry" else [])
 
 
-def test_a_letter_that_is_dropped_while_it_is_stored_is_gone(letters: DeadLetters) -> None:
+@pytest.mark.parametrize("meanwhile", ["dropped", "set aside once more"])
+def test_a_letter_is_gone_once_it_is_stored(letters: DeadLetters, meanwhile: str) -> None:
     letters.add("a", b"x", 1, "why")
     letters.retry(["a"])
     (letter, _), *_ = letters.due()
-    letters.drop(["a"])
+    if meanwhile == "dropped":
+        letters.drop(["a"])
+    else:
+        letters.add("a", b"x", 1, "why")
     letters.settle(letter)
     assert not letters
+
+
+def test_a_letter_that_cannot_be_read_for_now_is_due_later(
+    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    letters.add("a", b"x", 1, "why")
+    letters.retry(["a"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", failing)
+        with pytest.raises(OSError, match="Too many"):
+            list(letters.due())
+    assert [payload for _, payload in letters.due()] == [b"x"]
+    assert letters.damaged_files == 0
 
 
 @pytest.fixture
@@ -115,12 +137,6 @@ def test_a_letter_is_listed_while_a_collector_gives_its_file_the_other_name(
 ) -> None:
     once_listed(lambda: letters.failed_again(*next(letters.due()), "again"))
     assert [(letter.id, letter.attempts) for letter in letters.letters()] == [("a", 2)]
-
-
-def test_a_dropped_letter_is_gone(letters: DeadLetters) -> None:
-    letters.add("a", b"x", 1, "why")
-    letters.drop(["a"])
-    assert letters.letters() == []
 
 
 def test_a_letter_with_dots_in_its_name(letters: DeadLetters) -> None:
@@ -233,11 +249,19 @@ class TestDamage:
         names = [span.name for span in parsed.resource_spans[0].scope_spans[0].spans]
         assert names == ["one", "two"]
 
-    def test_one_that_fails_again_stays_whole(self, letters: DeadLetters) -> None:
+    def test_one_that_fails_again_stays_whole_also_without_power(
+        self, letters: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its segment is removed next, so the letter must be on the disk."""
+        disk = ForgetfulDisk(monkeypatch)
         letters.add("a", b"request", 1, "why")
+        left = disk.after_power_failure(tmp_path / "dead-letters", tmp_path / "first")
+        assert DeadLetters(left).payload("a") == b"request"
         letters.retry(["a"])
         ((letter, payload),) = letters.due()
         letters.failed_again(letter, payload, "still")
-        assert letters.payload("a") == b"request"
-        (letter,) = letters.letters()
-        assert (letter.reason, letter.attempts, letter.size) == ("still", 2, 7)
+        left = disk.after_power_failure(tmp_path / "dead-letters", tmp_path / "second")
+        for after in (letters, DeadLetters(left)):
+            assert after.payload("a") == b"request"
+            (letter,) = after.letters()
+            assert (letter.reason, letter.attempts, letter.size) == ("still", 2, 7)

@@ -70,35 +70,38 @@ class TestContent:
         request = request_of("chat model", attributes=3)
         assert decode(VALID_JSON, TRACES, LIMITS, json=True).payload == request.SerializeToString()
 
-    def test_the_project_of_the_key_overwrites_the_sender_s(self) -> None:
-        body = request_of("x", project="somebody else's").SerializeToString()
-        assert projects(decode(body, TRACES, LIMITS, project="mine").payload) == ["mine"]
+    @pytest.mark.parametrize("json", [False, True])
+    def test_the_project_of_the_key_overwrites_the_sender_s(self, json: bool) -> None:
+        """In every resource: one that names two, one that names one, one that names none."""
+        request = request_of("x", project="somebody else's")
+        attributes = request.resource_spans[0].resource.attributes
+        attributes.add(key="mast.project").value.string_value = "another's"
+        request.MergeFrom(request_of("y", project="a third one's"))
+        request.MergeFrom(request_of("z"))
+        body = json_format.MessageToJson(request).encode() if json else request.SerializeToString()
+        decoded = decode(body, TRACES, LIMITS, json=json, project="mine")
+        assert projects(decoded.payload) == ["mine"] * 3
+        assert names(decoded.payload) == ["x", "y", "z"]
 
     def test_without_a_key_the_sender_s_project_stands(self) -> None:
         body = request_of("x", project="mine").SerializeToString()
         assert projects(decode(body, TRACES, LIMITS).payload) == ["mine"]
-
-    def test_a_span_with_too_many_attributes_is_left_out_and_counted(self) -> None:
-        body = request_of("small").SerializeToString() + body_of("large", attributes=11)
-        decoded = decode(body, TRACES, LIMITS)
-        assert names(decoded.payload) == ["small"]
-        assert (decoded.items, decoded.rejected.total()) == (1, 1)
-        assert "10 attributes" in decoded.message
 
     @pytest.mark.parametrize("place", ["resource", "scope"])
     def test_spans_of_an_excessive_resource_or_scope_are_left_out(self, place: str) -> None:
         request = request_of("left out", "this too")
         owner: Any = request.resource_spans[0]
         owner = owner.resource if place == "resource" else owner.scope_spans[0].scope
-        for number in range(11):
-            owner.attributes.add(key=str(number))
+        del owner.attributes[:]
+        owner.attributes.extend(KeyValue(key=str(number)) for number in range(10))
+        whole = body_of("kept") + request.SerializeToString()
+        for beside in (b"", body_of("large", attributes=11)):
+            decoded = decode(whole + beside, TRACES, LIMITS)
+            assert names(decoded.payload) == ["kept", "left out", "this too"]
+        owner.attributes.add(key="one more")
         decoded = decode(body_of("kept") + request.SerializeToString(), TRACES, LIMITS)
         assert names(decoded.payload) == ["kept"]
         assert (decoded.items, decoded.rejected.total()) == (1, 2)
-
-    def test_a_request_with_nothing_within_the_limits_is_refused(self) -> None:
-        with pytest.raises(RequestError, match="attributes"):
-            decode(body_of("large", attributes=11), TRACES, LIMITS)
 
     def test_messages_nested_without_end_are_refused(self) -> None:
         value = b""
@@ -116,6 +119,7 @@ def overfull(kind: str, count: int) -> bytes:
     """A request with one honest span and one that has too much of something."""
     request = request_of("honest", "overfull")
     span = request.resource_spans[0].scope_spans[0].spans[1]
+    del span.attributes[:]
     if kind == "attributes":
         span.attributes.extend(KeyValue(key=str(number)) for number in range(count))
     elif kind == "events":
@@ -140,7 +144,10 @@ class TestOverfull:
         decoded = decode(overfull(kind, LIMITS.max_attributes + 1), TRACES, LIMITS)
         assert (decoded.items, decoded.rejected.total()) == (1, 1)
         assert names(decoded.payload) == ["honest"]
-        assert decode(overfull(kind, LIMITS.max_attributes - 1), TRACES, LIMITS).items == 2
+        full = overfull(kind, LIMITS.max_attributes)
+        assert decode(full, TRACES, LIMITS).payload is full
+        # Beside one that is left out each is looked at by itself.
+        assert decode(full + body_of("large", attributes=11), TRACES, LIMITS).items == 2
 
     def test_by_a_million(self) -> None:
         assert decode(overfull("attributes", 9 * 10**5), TRACES, LIMITS).rejected == {
@@ -156,10 +163,19 @@ class TestOverfull:
         assert decode(request.SerializeToString(), TRACES, LIMITS).items == 1
 
 
-def test_late_spans_are_counted() -> None:
-    request = request_of("old", "new")
-    request.resource_spans[0].scope_spans[0].spans[1].end_time_unix_nano = time.time_ns()
-    assert decode(request.SerializeToString(), TRACES, LIMITS).late == 1
+@pytest.mark.parametrize("beside", [b"", body_of("left out", attributes=11)])
+def test_late_spans_are_counted(monkeypatch: pytest.MonkeyPatch, beside: bytes) -> None:
+    """Those that ended more than a minute ago, of those that are kept."""
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    request = request_of("old", "late", "in time", "new")
+    for span, age in zip(
+        request.resource_spans[0].scope_spans[0].spans,
+        (10**12, 60 * 10**9 + 1, 60 * 10**9, 0),
+        strict=True,
+    ):
+        span.end_time_unix_nano = now - age
+    assert decode(request.SerializeToString() + beside, TRACES, LIMITS).late == 2
 
 
 def _varint(number: int) -> bytes:

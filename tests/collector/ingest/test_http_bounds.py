@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ingest_support import until
 
+from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.server import HTTPServer
 
@@ -237,6 +238,19 @@ async def test_malformed_requests_are_not_logged_one_by_one(
     )
     assert b"/ws 0;" in await served.answer(websocket)
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+def test_settings_become_limits() -> None:
+    config = CollectorConfig(
+        max_header_bytes=2000,
+        max_headers=2,
+        header_timeout_seconds=3,
+        keep_alive_seconds=4,
+        max_connections=5,
+        body_grace_seconds=6,
+        min_body_bytes_per_second=7,
+    )
+    assert HTTPLimits.of(config) == HTTPLimits(2000, 2, 3, 4, 5, 6, 7)
 
 
 class TestServed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import os
 import random
@@ -184,6 +185,22 @@ class TestRejected:
         assert kept(decoded, TRACES) == without_the_second(TRACES)
         assert decoded.rejected == {"no_id": 1}
         assert name in decoded.message
+
+    @SIGNALS
+    @pytest.mark.parametrize("before", [2, 600])
+    def test_an_item_with_too_many_attributes(self, signal: Signal, before: int) -> None:
+        """Also behind more items than are looked through at a time."""
+        request = whole_request(signal, *range(1, before + 2))
+        attributes = items_of(request, signal)[before].attributes
+        for number in range(LIMITS.max_attributes - len(attributes)):
+            attributes.add(key=str(number))
+        body = request.SerializeToString()
+        assert decode(body, signal, LIMITS).payload is body
+        attributes.add(key="one more")
+        decoded = decode(request.SerializeToString(), signal, LIMITS)
+        assert (decoded.items, decoded.rejected) == (before, {"excessive": 1})
+        del items_of(request, signal)[before]
+        assert decoded.payload == request.SerializeToString()
 
     @SIGNALS
     @pytest.mark.parametrize(
@@ -487,6 +504,8 @@ async def answered(collector: Collector, signal: Signal, way: str, body: bytes, 
             content = await export(body, timeout=60, metadata=metadata)
             return signal.response.FromString(content).partial_success
     headers = {"authorization": f"Bearer {key}"} | (JSON if way == "json" else PROTOBUF)
+    if way == "gzip":
+        headers["content-encoding"], body = way, gzip.compress(body)
     async with httpx.AsyncClient(base_url=collector.http_address, timeout=60) as client:
         answer = await client.post(f"/v1/{signal.name}", content=body, headers=headers)
     assert answer.status_code == 200
@@ -543,23 +562,36 @@ class TestAsSent:
         writer.write([clean], token=f"{kind} {way} {size}")
         assert [row for row in found if row["SpanId"] in GOOD] == store.query(rows)
 
-    @pytest.mark.parametrize("way", ["protobuf", "json", "grpc"])
-    async def test_a_request_of_bad_spans_alone_is_refused(
-        self, collector: Collector, way: str
+    @pytest.mark.parametrize("way", ["protobuf", "gzip", "json", "grpc"])
+    @SIGNALS
+    async def test_the_key_decides_the_project_whatever_the_request_names(
+        self,
+        start_collector: StartCollector,
+        store: Store,
+        tmp_path: Path,
+        signal: Signal,
+        way: str,
     ) -> None:
-        request = whole_request(TRACES, 1)
-        items_of(request, TRACES)[0].trace_id = b""
-        json = way == "json"
-        body = orjson.dumps(as_json(request)) if json else request.SerializeToString()
-        if way == "grpc":
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await answered(collector, TRACES, way, body, "")
-            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        else:
-            headers = JSON if json else PROTOBUF
-            async with httpx.AsyncClient(base_url=collector.http_address) as client:
-                answer = await client.post("/v1/traces", content=body, headers=headers)
-            assert answer.status_code == 400
+        """Small requests are decoded in passing, large ones beside the event loop."""
+        key, line = new_key("team")
+        (tmp_path / "keys").write_text(line)
+        collector = await start_collector(keys_file=tmp_path / "keys")
+        for first, size in ((10, 10), (20, 300_000)):
+            request = signal.request()
+            for number, named in enumerate(("forged", "team2", "", "team"), first):
+                more = whole_request(signal, number)
+                items_of(more, signal)[0].attributes[0].value.string_value = "x" * size
+                if named:
+                    (resource,) = getattr(more, signal.resources)
+                    added = resource.resource.attributes.add(key="mast.project")
+                    added.value.string_value = named
+                request.MergeFrom(more)
+            body = orjson.dumps(as_json(request)) if way == "json" else request.SerializeToString()
+            assert not (await answered(collector, signal, way, body, key)).error_message
+        table = "otel_traces" if signal is TRACES else "otel_logs"
+        counted = f"SELECT Project, toUInt32(count()) AS n FROM {table} GROUP BY 1"
+        await until(lambda: store.query(f"SELECT 1 FROM {table} LIMIT 7, 1"))
+        assert store.query(counted) == [{"Project": "team", "n": 8}]
 
 
 @SIGNALS

@@ -11,15 +11,10 @@ from ingest_support import JSON, PROTOBUF, until
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GRPCExporter
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HTTPExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-from mast_trace_collector.security import new_key
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ingest_support import StartCollector
 
     from mast_trace_collector.collector import Collector
@@ -67,25 +62,6 @@ async def test_records_are_counted_beside_the_spans(collector: Collector, store:
     assert "mast_trace_collector_logs_accepted_records_total 2.0" in shown
     assert "mast_trace_collector_accepted_spans_total 0.0" in shown
     assert 'mast_trace_collector_received_requests_total{transport="http"}' not in shown
-
-
-async def test_a_key_decides_the_project_of_logs_too(
-    start_collector: StartCollector, store: Store, tmp_path: Path
-) -> None:
-    key, line = new_key("ours")
-    (tmp_path / "keys").write_text(line)
-    collector = await start_collector(keys_file=tmp_path / "keys")
-    request = ExportLogsServiceRequest()
-    logs = request.resource_logs.add()
-    logs.resource.attributes.add(key="mast.project").value.string_value = "forged"
-    logs.scope_logs.add().log_records.add()
-    body = request.SerializeToString()
-    async with httpx.AsyncClient(base_url=collector.http_address, headers=PROTOBUF) as client:
-        assert (await client.post("/v1/logs", content=body)).status_code == 401
-        known = {"authorization": f"Bearer {key}"}
-        assert (await client.post("/v1/logs", content=body, headers=known)).status_code == 200
-    rows = await until(lambda: store.query("SELECT Project FROM otel_logs"))
-    assert rows == [{"Project": "ours"}]
 
 
 async def test_what_waits_is_stored_after_the_next_start(

@@ -92,6 +92,14 @@ def _as_a_stranger(path: Path) -> int:
     return 1 if answer else 0
 
 
+@pytest.mark.parametrize(
+    ("folder", "fits"), [("d" * 88, True), ("d" * 89, False), ("\u00e9" * 45, False)]
+)
+def test_a_path_up_to_a_hundred_bytes_is_used(tmp_path, monkeypatch, folder, fits):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert (socket_path(Path("/", folder)) == Path("/", folder, "owner.sock")) is fits
+
+
 def test_a_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch):
     """If the data folder's path is too long, the other folder must be this user's alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))

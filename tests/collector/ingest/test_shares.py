@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import socket
 import struct
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -40,33 +42,60 @@ class TestMemory:
         memory.grow(size)
         return memory
 
-    def test_a_sender_alone_may_have_all(self) -> None:
+    def test_a_sender_alone_may_have_all_again_and_again(self) -> None:
         shares = MemoryShares(100, 50)
-        self.holding(shares, "a", 100)
-        with pytest.raises(Refused, match="in flight"):
-            self.holding(shares, "a", 1)
+        for _ in range(2):
+            memory = self.holding(shares, "a", 100)
+            with pytest.raises(Refused, match="in flight"):
+                self.holding(shares, "a", 1)
+            memory.release()
 
-    def test_the_largest_body_that_still_arrives_makes_room(self) -> None:
+    @pytest.mark.parametrize(
+        ("sizes", "wanted", "stopped", "held"),
+        [
+            ([40, 60], 30, [60], 70),  # the largest first
+            ([30, 30, 30], 20, [30], 80),  # no more than are needed
+            ([30, 31, 39], 80, [39, 31], 30),  # none of what is a sender's share
+        ],
+    )
+    def test_bodies_that_still_arrive_make_room(
+        self, sizes: list[int], wanted: int, stopped: list[int], held: int
+    ) -> None:
         shares = MemoryShares(100, 50)
-        stopped = []
-        small, large = self.holding(shares, "a", 40), self.holding(shares, "a", 60)
-        for memory in (small, large):
-            memory.arriving(lambda memory=memory: stopped.append(memory))
-        self.holding(shares, "b", 30)
-        assert stopped == [large]
-        assert large.broken_off.reason == "share_full"
-        assert (large.size, small.size, shares.held) == (0, 40, 70)
+        seen = []
+        memories = [self.holding(shares, "a", size) for size in sizes]
+        for memory in memories:
+            memory.arriving(lambda memory=memory, size=memory.size: seen.append((memory, size)))
+        fits = sum(sizes) - sum(stopped) + wanted <= 100
+        with nullcontext() if fits else pytest.raises(Refused, match="in flight"):
+            self.holding(shares, "b", wanted)
+        assert [size for _, size in seen] == stopped
+        assert {memory.broken_off.reason for memory, _ in seen} == {"share_full"}
+        assert shares.held == held
+        with pytest.raises(Refused, match="its share"):
+            self.holding(shares, "a", 51 - (sum(sizes) - sum(stopped)))
 
-    def test_what_has_arrived_is_not_broken_off_but_no_more_is_taken(self) -> None:
+    @pytest.mark.parametrize("greedy", [True, False])
+    def test_while_another_waits_a_sender_gets_its_share_and_no_more(
+        self, greedy: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Bodies that have arrived are not broken off; ten seconds after a refusal nobody waits."""
+        now = [100.0]
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
         shares = MemoryShares(100, 50)
-        first = self.holding(shares, "a", 60)
         self.holding(shares, "a", 40)
+        others = [self.holding(shares, "a" if greedy else "c", size) for size in (15, 45)]
         with pytest.raises(Refused, match="in flight"):
             self.holding(shares, "b", 30)
-        first.release()
+        for memory in others:
+            memory.release()
+        self.holding(shares, "a", 10)
+        now[0] += 9.9
         with pytest.raises(Refused, match="its share"):
-            self.holding(shares, "a", 20)
-        self.holding(shares, "b", 50)
+            self.holding(shares, "a", 1)
+        self.holding(shares, "b", 30)
+        now[0] += 0.1
+        self.holding(shares, "a", 20)
 
     @given(
         steps=st.lists(

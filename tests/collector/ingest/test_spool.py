@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opened_spool import LIMITS, put, waiting
 
-from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Refused, Spool, SpoolLimits
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import SegmentWriter
@@ -51,11 +50,6 @@ class TestSpool:
         put(spool, b"one", b"two", b"three")
         assert waiting(spool) == [b"one", b"two", b"three"]
 
-    def test_an_acknowledged_request_is_on_disk(self, spool: Spool, tmp_path: Path) -> None:
-        put(spool, b"precious")
-        (segment,) = (tmp_path / "spool").glob("*.log")
-        assert b"precious" in segment.read_bytes()
-
     def test_a_committed_segment_is_gone_for_good(self, spool: Spool) -> None:
         put(spool, b"one")
         segment = spool.next_segment(5.0)
@@ -84,21 +78,6 @@ class TestSpool:
             sizes.append(segment.size)
         assert all(size < 1_000_000 + 400_100 for size in sizes)
         assert len(sizes) == 2
-
-    def test_segments_are_closed_at_their_number_of_spans(self, tmp_path: Path) -> None:
-        """Segments are closed at their number of spans, also if requests gather while one is written."""
-        spool = Spool(tmp_path / "spool", limits(segment_items=10, segment_age=60.0))
-        spool.open()
-        with spool._writing:
-            tickets = [spool.append(b"%d" % number, 4) for number in range(7)]
-        for ticket in tickets:
-            ticket.durable.result(timeout=10)
-        items = []
-        while (segment := spool.next_segment(0.0)) is not None:
-            items.append(segment.items)
-        assert items == [12, 12]
-        spool.close()
-        spool.release()
 
     def test_segment_names_never_repeat_even_when_the_folder_is_lost(self, tmp_path: Path) -> None:
         names = set()
@@ -190,20 +169,9 @@ class TestSpool:
         writer.close(0.0)
         assert handed == [1024, 3 * 400 - 1024]
 
-    def test_one_process_at_a_time_uses_the_folder(self, spool: Spool, tmp_path: Path) -> None:
-        with pytest.raises(CollectorError, match="another collector"):
-            Spool(tmp_path / "spool", LIMITS).open()
-
 
 class TestDuplicates:
     """A request that is sent again is acknowledged and kept once."""
-
-    def test_while_it_waits(self, spool: Spool) -> None:
-        put(spool, b"one")
-        again = spool.append(b"one", 1)
-        assert again.duplicate
-        assert again.durable.result(timeout=5) is None
-        assert waiting(spool) == [b"one"]
 
     def test_after_it_was_stored(self, spool: Spool) -> None:
         put(spool, b"one")
@@ -284,19 +252,6 @@ class TestRefusal:
         put(spool, b"b" * 200)
         assert caplog.messages[1:] == ["requests are taken again"]
         spool.close()
-
-    def test_when_the_disk_must_keep_room_for_the_database(self, tmp_path: Path) -> None:
-        spool = Spool(tmp_path, limits(min_free_bytes=1 << 60))
-        spool.open()
-        with pytest.raises(Refused) as refused:
-            spool.append(b"one", 1)
-        assert refused.value.reason == "disk_full"
-        spool.close()
-
-    def test_after_closing(self, spool: Spool) -> None:
-        spool.close()
-        with pytest.raises(Refused, match="stopping"):
-            spool.append(b"one", 1)
 
     def test_a_failed_sync_refuses_the_group_and_the_next_one_is_kept(
         self, spool: Spool, monkeypatch: pytest.MonkeyPatch
