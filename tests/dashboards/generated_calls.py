@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DAY: Final = datetime(2026, 3, 2, tzinfo=timezone.utc)
 """The midnight in the middle of every run."""
-EDGES: Final = [-10_800, -7201, -7200, -7199, -1, 0, 1, 3 * 3600, 6 * 3600 - 1, 6 * 3600, 43_200]
+EDGES: Final = [-10_800, -7201, -7200, -7199, -1, 0, 1, 3 * 3600, 6 * 3600 - 1, 6 * 3600, 43_200, 43_201]
 """Seconds from that midnight at which calls begin, or a few milliseconds after."""
 BANDS: Final[dict[str, list[Any]]] = {
     "flat": [(date(1970, 1, 1), 0, 86_400, -1, "3", "0.3", "3.75", "15", "10")],
@@ -232,7 +232,7 @@ def _run(dice: random.Random, project: str, trace: str, decision: str) -> Run:
 
 def store_runs(store: Store, generated: Sequence[Run]) -> None:
     """Write runs, verdicts, conclusions of replays, and prices of now and of before."""
-    rows = [row for run in generated for row in _spans(run)]
+    rows = [row for run in generated for row in spans_of(run)]
     store.insert("otel_traces", rows)
     store.insert("otel_traces", rows[::3])  # a batch that comes again
     known = store.query("SELECT Project, TraceId, Fingerprint FROM mast_runs")
@@ -273,7 +273,8 @@ def _span(run: Run, number: int, at: datetime, parent: int, **attributes: object
     }
 
 
-def _spans(run: Run) -> Iterable[dict[str, Any]]:
+def spans_of(run: Run) -> Iterable[dict[str, Any]]:
+    """The rows of a run's spans; those of model calls in the order of the calls."""
     kind, agent = "gen_ai.operation.name", "gen_ai.agent.name"
     yield _span(run, 0, run.start, -1, **{kind: "invoke_workflow"})
     yield _span(run, 1, run.start, 0, **{kind: "invoke_agent", agent: run.turn})

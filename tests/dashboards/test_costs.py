@@ -8,13 +8,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from generated_calls import BANDS, DAY, FACTORS, dollars, grouped, runs, store_runs, sums
+from generated_calls import BANDS, DAY, FACTORS, dollars, grouped, runs, spans_of, store_runs, sums
 from stores import new_store
 
+from mast_trace.trajectory import SpanRecord
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.listed_costs import listed_costs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.gate.budgets import priced_calls
 from mast_trace_judge.pricing import Band, OwnPrice, cost_of, store_prices
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replay_plans import plan_of
@@ -307,6 +309,40 @@ def test_each_call_costs_what_it_should_in_every_implementation(store: Store) ->
         )
         factor = FACTORS[call.project, call.provider]
         assert (None if cost is None else Fraction(cost) * factor * 10**6) == call.cost
+
+
+def test_a_gate_prices_calls_as_the_queries_do() -> None:
+    """From spans, by prices of one's own, those of a provider first; another price is unknown."""
+    own = {
+        name: OwnPrice(
+            **dict(
+                zip(
+                    ("input", "cache_read", "cache_write", "output"),
+                    (Decimal(each) * factor for each in BANDS["flat"][0][4:8]),
+                    strict=True,
+                )
+            )
+        )
+        for name, factor in (("flat", 3), ("x/flat", 1), ("y/flat", 5))
+    }
+    for run in GENERATED[:16]:
+        rows = [row for row in spans_of(run) if "gen_ai.request.model" in row["SpanAttributes"]]
+        calls = [(call, row) for call, row in zip(run.calls, rows, strict=True) if call.ours]
+        records = [
+            SpanRecord("t", str(n), "", "chat", n, n + 1, row["SpanAttributes"], scope="mast_trace")
+            for n, (_, row) in enumerate(calls)
+        ]
+        wanted = []
+        for call, _ in calls:
+            cost = call.cost if call.model == "flat" else None
+            if call.sent or call.output:
+                of_calls = 10 * FACTORS[call.project, call.provider]
+                wanted.append((call.model, cost if cost is None else (cost - of_calls) / 10**6))
+        found = [
+            (c.model, c.cost if c.cost is None else Fraction(c.cost))
+            for c in priced_calls(records, own)
+        ]
+        assert found == wanted
 
 
 def test_a_price_that_is_taken_back_is_unknown(store: Store) -> None:
