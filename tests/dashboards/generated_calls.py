@@ -23,7 +23,20 @@ if TYPE_CHECKING:
 
 DAY: Final = datetime(2026, 3, 2, tzinfo=timezone.utc)
 """The midnight in the middle of every run."""
-EDGES: Final = [-10_800, -7201, -7200, -7199, -1, 0, 1, 3 * 3600, 6 * 3600 - 1, 6 * 3600, 43_200, 43_201]
+EDGES: Final = [
+    -10_800,
+    -7201,
+    -7200,
+    -7199,
+    -1,
+    0,
+    1,
+    3 * 3600,
+    6 * 3600 - 1,
+    6 * 3600,
+    43_200,
+    43_201,
+]
 """Seconds from that midnight at which calls begin, or a few milliseconds after."""
 BANDS: Final[dict[str, list[Any]]] = {
     "flat": [(date(1970, 1, 1), 0, 86_400, -1, "3", "0.3", "3.75", "15", "10")],

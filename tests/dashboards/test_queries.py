@@ -266,42 +266,6 @@ def test_filter_values(store: Store) -> None:
     assert ("project", "") not in found
 
 
-def test_mode_counts(store: Store) -> None:
-    """All fourteen modes are counted over the judged runs, those that nobody shows as well."""
-    counts = {row["Code"]: row for row in QUERIES["mode_counts"].run(store)}
-    assert counts.keys() == FAILURE_MODES.keys()
-    assert (counts["1.3"]["Runs"], counts["1.3"]["Judged"]) == (2, 3)
-    assert counts["1.3"]["Share"] == pytest.approx(2 / 3)
-    assert counts["2.2"]["Runs"] == 0
-    none = QUERIES["mode_counts"].run(store, evidence=["model"])
-    assert {row["Runs"] for row in none} == {0}
-    assert {row["Runs"] for row in QUERIES["mode_counts"].run(store, at_least=0.95)} == {0}
-
-
-def test_modes_over_time(store: Store) -> None:
-    """Each stretch of time has its own share."""
-    rows = [r for r in QUERIES["modes_over_time"].run(store) if r["Code"] == "1.3"]
-    assert [(r["Runs"], r["Judged"]) for r in rows] == [(1, 1), (1, 1), (0, 1)]
-    [day] = [r for r in QUERIES["modes_over_time"].run(store, bucket=86400) if r["Code"] == "1.3"]
-    assert (day["Runs"], day["Judged"]) == (2, 3)
-
-
-def test_decisive_agents(store: Store) -> None:
-    """An agent's share is taken over the failed runs in which it acts."""
-    rows = {row["Agent"]: row for row in QUERIES["decisive_agents"].run(store)}
-    assert rows.keys() == {"analyst", "supervisor"}
-    assert (rows["analyst"]["Decided"], rows["analyst"]["Failures"]) == (1, 2)
-    assert rows["analyst"]["Modes"] == ["1.3", "3.2"]
-    assert rows["supervisor"]["MeanProbability"] == pytest.approx(0.6)
-
-
-def test_outcomes_over_time(store: Store) -> None:
-    """Runs without an outcome count as runs, not in the share of failures."""
-    [row] = QUERIES["outcomes_over_time"].run(store, bucket=86400)
-    assert (row["Runs"], row["Successes"], row["Failures"], row["Judged"]) == (4, 1, 2, 3)
-    assert row["FailureShare"] == pytest.approx(2 / 3)
-
-
 def test_judge_lag(store: Store) -> None:
     """The judge's lag is from a run's end to its verdict; what waits is counted."""
     [row] = QUERIES["judge_lag"].run(store)
@@ -325,6 +289,13 @@ def test_judge_calls(store: Store) -> None:
     [row] = QUERIES["judge_calls"].run(store)
     assert (row["Calls"], row["Failed"], row["AllRetries"]) == (2, 1, 3)
     assert (row["AllInputTokens"], row["Cost"]) == (20, 0.5)
+    rows = QUERIES["judge_calls_over_time"].run(store, since=T0 + timedelta(hours=1))
+    assert [(r["Time"].hour, r["Calls"], r["FailedShare"], r["Cost"]) for r in rows] == [
+        (13, 1, 1.0, 0.25),
+        (14, 1, 0.0, 0.25),
+    ]
+    (day,) = QUERIES["judge_calls_over_time"].run(store, bucket=86_400)
+    assert (day["Calls"], day["FailedShare"], day["Cost"]) == (2, 0.5, 0.5)
 
 
 def test_text_for_other_tools(store: Store) -> None:

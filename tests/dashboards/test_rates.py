@@ -354,10 +354,30 @@ def test_outcomes_by_day(store: Store, given: dict[str, Any], told: list[Verdict
     ]
 
 
-def test_a_range_and_as_long_a_time_before(store: Store) -> None:
+def test_totals_of_all_time(store: Store) -> None:
+    groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+    for v in VERDICTS:
+        if v.status == "ok":
+            groups[v.service, v.framework].append(v)
+    names = [name.replace("-", "_") for name in CATEGORIES.values()]
+    columns = ("Service", "Framework", "Judged", *names, *(f"{name}_examined" for name in names))
+    assert rows(store, "judged_totals", {}, *columns) == [
+        (
+            *key,
+            len(of),
+            *(_category(of, first)[1] for first in CATEGORIES),
+            *(_category(of, first)[2] for first in CATEGORIES),
+        )
+        for key, of in sorted(groups.items())
+    ]
+
+
+@pytest.mark.parametrize("since", [DAY, DAY - timedelta(days=2)])
+def test_a_range_and_as_long_a_time_before(store: Store, since: datetime) -> None:
     """A share that rises from nothing known is no rise."""
-    asked = {"projects": ["two"], "since": DAY, "until": DAY + timedelta(days=1)}
-    before = {**asked, "since": DAY - timedelta(days=1), "until": DAY}
+    day = timedelta(days=1)
+    asked = {"projects": ["two"], "since": since, "until": since + day}
+    before = {**asked, "since": since - day, "until": since}
     now, then = (
         of_modes([v for v in inside(each) if v.status == "ok"]) for each in (asked, before)
     )
