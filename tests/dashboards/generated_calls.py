@@ -14,6 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from verdict_rows import verdict_row
+
 from mast_trace_judge.pricing.stored_prices import COLUMNS
 
 if TYPE_CHECKING:
@@ -311,28 +313,19 @@ def spans_of(run: Run) -> Iterable[dict[str, Any]]:
 
 def _verdicts(run: Run, prints: dict[tuple[str, str], str]) -> Iterable[dict[str, Any]]:
     """The newest verdict, and an earlier one with another decisive step that counts no more."""
-    count = len(run.modes)
-    row = {
-        "Project": run.project,
-        "TraceId": run.trace,
-        "Fingerprint": prints[run.project, run.trace],
-        "JudgeVersion": "v2",
-        "JudgedAt": DAY + timedelta(days=2),
-        "Status": "ok",
-        "ServiceName": "shop",
-        "RunStart": run.start,
-        "RunEnd": run.start + timedelta(days=1),
-        "Outcome": "success" if run.decision == "success" else "failure",
-        "DecisiveStep": 3 if run.decision else None,
-        "DecisiveSpanId": f"{run.step:016x}" if run.decision else "",
-        "Modes.Code": [code for code, _ in run.modes],
-        "Modes.Probability": [probability for _, probability in run.modes],
-        "Modes.Evidence": ["exact"] * count,
-        "Modes.Reason": [""] * count,
-        "Modes.Steps": [[1]] * count,
-        "Modes.SpanIds": [["a"]] * count,
-        "Modes.Quotes": [[]] * count,
-    }
+    row = verdict_row(
+        int(run.trace, 16),
+        run.start,
+        [(code, probability, "exact") for code, probability in run.modes],
+        Project=run.project,
+        Fingerprint=prints[run.project, run.trace],
+        JudgeVersion="v2",
+        JudgedAt=DAY + timedelta(days=2),
+        ServiceName="shop",
+        Outcome="success" if run.decision == "success" else "failure",
+        DecisiveStep=3 if run.decision else None,
+        DecisiveSpanId=f"{run.step:016x}" if run.decision else "",
+    )
     yield row
     former = {"JudgeVersion": "v1", "JudgedAt": DAY + timedelta(days=1), "Outcome": "failure"}
     yield {**row, **former, "DecisiveStep": 1, "DecisiveSpanId": f"{10:016x}"}

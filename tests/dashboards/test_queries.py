@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 from stores import SERVER, new_store
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
@@ -91,35 +92,25 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
         "SELECT Fingerprint, Start, End FROM mast_runs WHERE TraceId = {id:String}",
         {"id": trace_id(number)},
     )
-    n = len(modes)
-    return {
-        "Project": "",
-        "TraceId": trace_id(number),
-        "Fingerprint": run["Fingerprint"],
-        "JudgeVersion": "test",
-        "JudgedAt": run["End"] + timedelta(seconds=number),
-        "Status": "ok",
-        "Method": "local",
-        "ServiceName": service,
-        "Framework": framework,
-        "RunStart": run["Start"],
-        "RunEnd": run["End"],
-        "Steps": 2,
-        "Outcome": outcome,
-        "FailureProbability": 0.5,
-        "Examined": list(FAILURE_MODES),
-        "Modes.Code": modes,
-        "Modes.Probability": [0.9] * n,
-        "Modes.Evidence": ["exact"] * n,
-        "Modes.Reason": ["because"] * n,
-        "Modes.Steps": [[1]] * n,
-        "Modes.SpanIds": [["a"]] * n,
-        "Modes.Quotes": [[]] * n,
-        "DecisiveStep": 1 if agent else None,
-        "DecisiveAgent": agent,
-        "DecisiveProbability": 0.6 if agent else 0.0,
-        "Calibrated": True,
-    }
+    return verdict_row(
+        number,
+        run["Start"],
+        modes,
+        Fingerprint=run["Fingerprint"],
+        JudgedAt=run["End"] + timedelta(seconds=number),
+        Method="local",
+        ServiceName=service,
+        Framework=framework,
+        RunEnd=run["End"],
+        Steps=2,
+        Outcome=outcome,
+        FailureProbability=0.5,
+        Examined=list(FAILURE_MODES),
+        DecisiveStep=1 if agent else None,
+        DecisiveAgent=agent,
+        DecisiveProbability=0.6 if agent else 0.0,
+        Calibrated=True,
+    )
 
 
 @pytest.fixture(scope="module")

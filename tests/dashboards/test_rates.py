@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries import QUERIES
@@ -112,41 +113,33 @@ UNJUDGED = 9
 
 
 def _row(verdict: Verdict, *, newest: bool) -> dict[str, Any]:
-    modes = verdict.modes if newest else (("2.2", 0.9, "exact"),)
     step = verdict.step if newest else 3
     end = verdict.start + timedelta(seconds=5)
-    return {
-        "Project": verdict.project,
-        "TraceId": f"{verdict.number:032x}",
-        "Fingerprint": "f",
-        "JudgeVersion": "new" if newest else "old",
-        "JudgedAt": end + timedelta(milliseconds=verdict.lag if newest else verdict.lag - 9000),
-        "Status": verdict.status if newest else "ok",
-        "Method": verdict.method,
-        "ServiceName": verdict.service,
-        "Framework": verdict.framework,
-        "RunStart": verdict.start,
-        "RunEnd": end,
-        "RunSeen": DAY.replace(year=2090),
-        "RunAgents": list(verdict.agents),
-        "RunModels": list(verdict.models),
-        "RunOutcome": verdict.recorded,
-        "Outcome": verdict.outcome if newest else "failure",
-        "Examined": list(verdict.examined) if newest else list(FAILURE_MODES),
-        "Steps": verdict.steps,
-        "DecisiveStep": step,
-        "DecisiveAgent": "" if step is None else verdict.agent,
-        "DecisiveProbability": verdict.probability,
-        "DecisiveRule": verdict.rule,
-        "Calibrated": verdict.calibrated,
-        "Modes.Code": [code for code, _, _ in modes],
-        "Modes.Probability": [probability for _, probability, _ in modes],
-        "Modes.Evidence": [kind for _, _, kind in modes],
-        "Modes.Reason": [""] * len(modes),
-        "Modes.Steps": [[1]] * len(modes),
-        "Modes.SpanIds": [["a"]] * len(modes),
-        "Modes.Quotes": [[]] * len(modes),
-    }
+    return verdict_row(
+        verdict.number,
+        verdict.start,
+        verdict.modes if newest else ["2.2"],
+        Project=verdict.project,
+        JudgeVersion="new" if newest else "old",
+        JudgedAt=end + timedelta(milliseconds=verdict.lag if newest else verdict.lag - 9000),
+        Status=verdict.status if newest else "ok",
+        Method=verdict.method,
+        ServiceName=verdict.service,
+        Framework=verdict.framework,
+        RunEnd=end,
+        RunSeen=DAY.replace(year=2090),
+        RunAgents=list(verdict.agents),
+        RunModels=list(verdict.models),
+        RunOutcome=verdict.recorded,
+        Outcome=verdict.outcome if newest else "failure",
+        Examined=list(verdict.examined) if newest else list(FAILURE_MODES),
+        Steps=verdict.steps,
+        DecisiveStep=step,
+        DecisiveAgent="" if step is None else verdict.agent,
+        DecisiveProbability=verdict.probability,
+        DecisiveRule=verdict.rule,
+        Calibrated=verdict.calibrated,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.verdict import SHOWN_FROM
@@ -29,33 +30,22 @@ ALL = set(range(len(RUNS)))
 
 def verdict(number: int) -> dict[str, Any]:
     examined, modes = RUNS[number]
-    return {
-        "TraceId": f"{number:032x}",
-        "Fingerprint": "f",
-        "JudgeVersion": "v",
-        "JudgedAt": T0,
-        "Status": "ok",
-        "ServiceName": "shop",
-        "Framework": "ag2",
-        "RunSeen": T0,
-        "RunStart": T0,
-        "RunEnd": T0,
-        "RunAgents": ["clerk"],
-        "RunModels": ["small"],
-        "Outcome": "unknown",
-        "Examined": examined,
-        "Calibrated": number == 1,
-        "DecisiveStep": 1,
-        "DecisiveAgent": "clerk",
-        "DecisiveProbability": 0.25 if number == 1 else 0.75,
-        "Modes.Code": list(modes),
-        "Modes.Probability": list(modes.values()),
-        "Modes.Evidence": ["exact"] * len(modes),
-        "Modes.Reason": [""] * len(modes),
-        "Modes.Steps": [[1]] * len(modes),
-        "Modes.SpanIds": [["a"]] * len(modes),
-        "Modes.Quotes": [[]] * len(modes),
-    }
+    return verdict_row(
+        number,
+        T0,
+        [(code, probability, "exact") for code, probability in modes.items()],
+        ServiceName="shop",
+        Framework="ag2",
+        RunSeen=T0,
+        RunAgents=["clerk"],
+        RunModels=["small"],
+        Outcome="unknown",
+        Examined=examined,
+        Calibrated=number == 1,
+        DecisiveStep=1,
+        DecisiveAgent="clerk",
+        DecisiveProbability=0.25 if number == 1 else 0.75,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.queries.alerts import _SPECIFICATION, _spike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,27 +116,16 @@ SERVICES = services()
 
 
 def row(service: str, number: int, run: Run) -> dict[str, Any]:
-    end, count = NOW - timedelta(minutes=run.minutes), len(run.modes)
-    return {
-        "TraceId": f"{number:032x}",
-        "Fingerprint": "f",
-        "JudgeVersion": "v",
-        "JudgedAt": end,
-        "Status": run.status,
-        "ServiceName": service,
-        "Framework": "ag2",
-        "RunStart": end,
-        "RunEnd": end,
-        "Outcome": run.outcome,
-        "Examined": list(FAILURE_MODES),
-        "Modes.Code": list(run.modes),
-        "Modes.Probability": [0.9] * count,
-        "Modes.Evidence": ["exact"] * count,
-        "Modes.Reason": [""] * count,
-        "Modes.Steps": [[1]] * count,
-        "Modes.SpanIds": [["a"]] * count,
-        "Modes.Quotes": [[]] * count,
-    }
+    return verdict_row(
+        number,
+        NOW - timedelta(minutes=run.minutes),
+        run.modes,
+        Status=run.status,
+        ServiceName=service,
+        Framework="ag2",
+        Outcome=run.outcome,
+        Examined=list(FAILURE_MODES),
+    )
 
 
 def calls(model: str, *asked: tuple[float, bool, float]) -> list[dict[str, Any]]:
@@ -252,46 +241,6 @@ def test_of_each_failure_mode(store: Store, mode: str) -> None:
     rows = found(store, "mode_spike")
     ours = {row["service"]: row["Evidence"] for row in rows if row["mode"] == mode}
     assert ours == pytest.approx(values, abs=0.001)
-
-
-HITS = {
-    "specification_spike": (
-        f"bitAnd(ShownBits, {_SPECIFICATION}) != 0",
-        {"looked": f"bitAnd(ExaminedBits, {_SPECIFICATION}) != 0"},
-    ),
-    "mode_spike": ("", {}),
-    "failure_spike": ("Outcome = 'failure'", {"where": "Outcome IN ('failure', 'success')"}),
-}
-
-
-@pytest.mark.parametrize("name", HITS)
-def test_a_query_says_what_its_rows_are(store: Store, name: str) -> None:
-    """Strings, and one number behind them; made anew, it finds what the shipped one finds."""
-    hit, more = HITS[name]
-    labels = ["service", "framework", *(["mode"] if name == "mode_spike" else [])]
-    made = _spike(name, "Meant.", hit, **more)
-    assert (made.name, made.meaning) == (name, "Meant.")
-    for query in (made, QUERIES[name]):
-        assert [(column, declared.type) for column, declared in query.columns.items()] == [
-            *((label, "String") for label in labels),
-            ("Evidence", "Float64"),
-        ]
-        assert query.columns["Evidence"].meaning.startswith("minus the logarithm of")
-        assert [query.columns[each].meaning for each in labels[2:]] in (
-            [],
-            ["code of the failure mode"],
-        )
-        assert set(query.params) == {
-            "until",
-            "windows",
-            "min_runs",
-            "min_hits",
-            "min_ratio",
-            "at_least",
-        }
-    described = store.describe(made.sql, made.values())
-    assert [column for column, _ in described] == list(made.columns)
-    assert made.run(store, until=NOW) == found(store, name)
 
 
 def test_failed_calls_spending_silence_and_waiting_at_their_borders(store: Store) -> None:
