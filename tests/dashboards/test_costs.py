@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from generated_calls import BANDS, DAY, FACTORS, dollars, grouped, runs, spans_of, store_runs, sums
 from stores import new_store
 
+from mast_trace.trajectory import SpanRecord
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.listed_costs import listed_costs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.pricing import OwnPrice, store_prices
+from mast_trace_judge.gate.budgets import priced_calls
+from mast_trace_judge.pricing import Band, OwnPrice, cost_of, store_prices
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replay_plans import plan_of
 from mast_trace_judge.store.verdicts import save
@@ -22,12 +26,16 @@ from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdi
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from generated_calls import Call, Run
+
     from mast_trace_collector.storage import Store
 
 RUN, OTHER, THEIRS = "a" * 32, "b" * 32, "c" * 32
 T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 OWN = {
-    "small-1": OwnPrice(input=Decimal(1), output=Decimal(2), cache_read=Decimal("0.1")),
+    "small-1": OwnPrice(
+        input=Decimal(1), output=Decimal(2), cache_read=Decimal("0.1"), cache_write=Decimal("1.25")
+    ),
     "local-1": OwnPrice(input=Decimal(0), output=Decimal(0)),
 }
 
@@ -90,7 +98,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with new_store(tmp_path_factory.mktemp("costs")) as opened:
         rows = [
             span(RUN, 0, "invoke_workflow", parent=""),
-            call(RUN, 1, "writer", "small-1", 1000, 100, cached=400, request='["m1"]'),
+            call(RUN, 1, "writer", "small-1", 1000, 100, cached=400, written=200, request='["m1"]'),
             span(
                 RUN,
                 2,
@@ -113,6 +121,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         opened.insert("otel_traces", theirs)
         save(opened, [judged(opened, RUN, 3)])
         store_prices(opened, OWN)
+        store_runs(opened, GENERATED)
         yield opened
 
 
@@ -123,11 +132,11 @@ def totals(store: Store, *runs: str) -> dict[str, Any]:
 
 
 def test_a_run_costs_the_sum_of_its_calls(store: Store) -> None:
-    """600 fresh, 400 cached and 100 written tokens, then twice 1,500 and 10; another model is free."""
+    """400 tokens in no cache, 400 from it and 200 to it, 100 of the answer; twice 1,500 and 10; another model is free."""
     row = totals(store, RUN)
-    assert row["Cost"] == (600 * 1 + 400 * 0.1 + 100 * 2 + 2 * (1500 + 20)) / 1e6
+    assert row["Cost"] == (400 * 1 + 400 * 0.1 + 200 * 1.25 + 100 * 2 + 2 * (1500 + 20)) / 1e6
     assert (row["Calls"], row["UnpricedCalls"], row["UnpricedModels"]) == (5, 1, ["nobody-knows"])
-    assert (row["CacheReadTokens"], row["CacheWriteTokens"]) == (400, 0)
+    assert (row["CacheReadTokens"], row["CacheWriteTokens"]) == (400, 200)
 
 
 def test_tokens_are_those_of_the_run(store: Store) -> None:
@@ -145,33 +154,6 @@ def test_a_public_price_is_known(store: Store) -> None:
     assert totals(store, OTHER)["Cost"] == pytest.approx(2 * 0.15 + 0.6, abs=1e-12)
 
 
-def test_waste_begins_after_the_decisive_step(store: Store) -> None:
-    row = totals(store, RUN, OTHER)
-    assert row["TokensAfter"] == 2 * 1510 + 550 + 77
-    assert row["CostAfter"] == 2 * (1500 + 20) / 1e6
-    assert (row["UnpricedAfter"], row["DecidedRuns"], row["Runs"]) == (1, 1, 2)
-
-
-def test_retries_and_context_that_is_sent_again(store: Store) -> None:
-    row = totals(store, RUN)
-    assert (row["Retries"], row["RetryCost"]) == (1, (1500 + 20) / 1e6)
-    assert row["ResentTokens"] == 1100 + 1500
-
-
-def test_agents_models_runs_tools_and_modes_have_costs(store: Store) -> None:
-    def cost_by(name: str) -> dict[str, float | None]:
-        return {
-            row["Key"]: row["Cost"] for row in QUERIES[f"cost_by_{name}"].run(store, only=[RUN])
-        }
-
-    whole = totals(store, RUN)["Cost"]
-    assert cost_by("run") == {RUN: whole}
-    assert cost_by("mode") == {"2.6": whole}
-    assert cost_by("agent") == {"writer": whole, "helper": 0.0, "critic": None}
-    assert cost_by("model") == {"small-1": whole, "local-1": 0.0, "nobody-knows": None}
-    assert cost_by("tool") == {"look": (600 + 40 + 200) / 1e6}
-
-
 def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
     """A list asks for nothing but the cost, of calls that count as they do everywhere."""
     only = [RUN, OTHER, "d" * 32]
@@ -186,21 +168,151 @@ def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
 
 
 def test_an_unknown_price_is_never_zero(store: Store) -> None:
+    """A free model costs nothing, one of unknown price has no cost, and comes last."""
     rows = QUERIES["cost_by_agent"].run(store, only=[RUN])
-    (critic,) = [row for row in rows if row["Key"] == "critic"]
-    assert critic["Cost"] is None
-    assert critic["UnpricedCalls"] == critic["Calls"] == 1
-    assert rows[-1]["Key"] == "critic"
+    costs = [(row["Key"], row["Cost"]) for row in rows]
+    assert costs[1:] == [("helper", 0.0), ("critic", None)]
 
 
-def test_the_sum_of_parts_is_the_whole(store: Store) -> None:
-    whole = totals(store)
-    for name in ("agent", "model", "run"):
-        rows = QUERIES[f"cost_by_{name}"].run(store)
-        assert sum(row["Cost"] or 0.0 for row in rows) == pytest.approx(whole["Cost"], rel=1e-12)
-        assert sum(row["InputTokens"] for row in rows) == whole["InputTokens"]
-    over = QUERIES["cost_over_time"].run(store)
-    assert sum(row["Cost"] or 0.0 for row in over) == pytest.approx(whole["Cost"], rel=1e-12)
+GENERATED = runs()
+CALLS = [call for run in GENERATED for call in run.counted()]
+STARTS = sorted(run.start for run in GENERATED)
+RANGES: dict[str, dict[str, Any]] = {
+    "all": {"projects": ["one", "two"]},
+    "from a start to a start": {"projects": ["two"], "since": STARTS[12], "until": STARTS[24]},
+    "ids that two projects have": {"only": [run.trace for run in GENERATED[10:13]]},
+}
+
+
+@pytest.fixture(scope="module", params=RANGES)
+def asked(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Run], list[Call]]:
+    """A range of runs, the runs in it, and their calls."""
+    given = RANGES[request.param]
+    inside = [
+        run
+        for run in GENERATED
+        if run.project in given.get("projects", [run.project])
+        and run.trace in given.get("only", [run.trace])
+        and given.get("since", DAY.min.replace(tzinfo=timezone.utc)) <= run.start
+        and run.start < given.get("until", DAY.max.replace(tzinfo=timezone.utc))
+    ]
+    return given, inside, [call for run in inside for call in run.counted()]
+
+
+def equal(found: Any, wanted: Any) -> bool:
+    """Whether rows are the same but for the rounding of floats."""
+    if isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(
+            equal(found[key], wanted[key]) for key in wanted
+        )
+    if isinstance(wanted, float):
+        return found is not None and bool(found == pytest.approx(wanted, rel=1e-12, abs=1e-15))
+    return bool(found == wanted)
+
+
+@pytest.mark.parametrize("name", ["run", "agent", "model", "mode"])
+def test_costs_by_each_key_are_those_of_the_definition(store: Store, asked: Any, name: str) -> None:
+    given, inside, calls = asked
+    shown = {(run.project, run.trace): run.shown for run in inside}
+    keys = {
+        "run": lambda call: [call.trace],
+        "agent": lambda call: [call.agent],
+        "model": lambda call: [call.model],
+        "mode": lambda call: shown[call.project, call.trace],
+    }
+    rows = QUERIES[f"cost_by_{name}"].run(store, **given)
+    wanted = {key: {"Key": key, **sums(of)} for key, of in grouped(calls, keys[name]).items()}
+    assert equal({row["Key"]: row for row in rows}, wanted)
+    order = [
+        (-1.0 if row["Cost"] is None else row["Cost"], row["InputTokens"] + row["OutputTokens"])
+        for row in rows
+    ]
+    assert order == sorted(order, reverse=True)
+
+
+def test_totals_are_those_of_the_definition(store: Store, asked: Any) -> None:
+    given, _, calls = asked
+    decided = {(call.project, call.trace) for call in calls if call.decided}
+    row = QUERIES["cost_totals"].one(store, **given)
+    assert equal(row, {**sums(calls), "DecidedRuns": len(decided)})
+    days = QUERIES["cost_over_time"].run(store, bucket=86_400, **given)
+    by_day = grouped(calls, lambda call: [f"{call.at:%Y-%m-%d}"])
+    columns = ("Cost", "CostAfter", "UnpricedCalls")
+    found = {f"{row['Time']:%Y-%m-%d}": {each: row[each] for each in columns} for row in days}
+    assert equal(
+        found, {day: {each: sums(of)[each] for each in columns} for day, of in by_day.items()}
+    )
+
+
+def test_tools_share_the_call_that_asked_for_them(store: Store, asked: Any) -> None:
+    given, inside, _ = asked
+    shares = [each for run in inside for each in run.asked_by()]
+    wanted = {}
+    for name in {tool.name for tool, _, _ in shares}:
+        of = [(call, share) for tool, call, share in shares if tool.name == name]
+        wanted[name] = {
+            "Key": name,
+            "Uses": len(of),
+            "Runs": len({(call.project, call.trace) for call, _ in of}),
+            "Tokens": float(sum((call.sent + call.output) * share for call, share in of)),
+            "Cost": dollars(call.cost and call.cost * share for call, share in of),
+            "UnpricedUses": sum(call.cost is None for call, _ in of),
+        }
+    assert equal({row["Key"]: row for row in QUERIES["cost_by_tool"].run(store, **given)}, wanted)
+
+
+def test_each_call_costs_what_it_should_in_every_implementation(store: Store) -> None:
+    """Row by row; `cost_of` prices the same calls in Python."""
+    rows = QUERIES["cost_of_calls"].run(store, projects=["one"])
+    calls = sorted(
+        (c for c in CALLS if c.project == "one"), key=lambda c: (c.at, f"{c.number:016x}")
+    )
+    assert sorted(
+        (r["TraceId"], r["SpanId"], r["Model"], r["Agent"], r["After"], r["Retry"]) for r in rows
+    ) == sorted((c.trace, f"{c.number:016x}", c.model, c.agent, c.after, c.again) for c in calls)
+    found = {(r["TraceId"], r["SpanId"]): r["Cost"] for r in rows}
+    assert equal(found, {(c.trace, f"{c.number:016x}"): dollars([c.cost]) for c in calls})
+    for call in CALLS:
+        bands = [Band(*each[:4], *map(Decimal, each[4:])) for each in BANDS[call.model]]
+        cost = cost_of(
+            bands,
+            call.at,
+            input_tokens=call.sent,
+            output_tokens=call.output,
+            cache_read=call.read,
+            cache_write=call.written,
+        )
+        factor = FACTORS[call.project, call.provider]
+        assert (None if cost is None else Fraction(cost) * factor * 10**6) == call.cost
+
+
+def test_a_gate_prices_calls_as_the_queries_do() -> None:
+    """From spans, by prices of one's own, those of a provider first; another price is unknown."""
+    read, cached, written, wrote = (Decimal(each) for each in BANDS["flat"][0][4:8])
+    own = {
+        name: OwnPrice(
+            input=read * n, cache_read=cached * n, cache_write=written * n, output=wrote * n
+        )
+        for name, n in (("flat", 3), ("x/flat", 1), ("y/flat", 5))
+    }
+    for run in GENERATED[:16]:
+        rows = [row for row in spans_of(run) if "gen_ai.request.model" in row["SpanAttributes"]]
+        calls = [(call, row) for call, row in zip(run.calls, rows, strict=True) if call.ours]
+        records = [
+            SpanRecord("t", str(n), "", "chat", n, n + 1, row["SpanAttributes"], scope="mast_trace")
+            for n, (_, row) in enumerate(calls)
+        ]
+        wanted = []
+        for call, _ in calls:
+            cost = call.cost if call.model == "flat" else None
+            if call.sent or call.output:
+                of_calls = 10 * FACTORS[call.project, call.provider]
+                wanted.append((call.model, cost if cost is None else (cost - of_calls) / 10**6))
+        found = [
+            (c.model, c.cost if c.cost is None else Fraction(c.cost))
+            for c in priced_calls(records, own)
+        ]
+        assert found == wanted
 
 
 def test_a_price_that_is_taken_back_is_unknown(store: Store) -> None:

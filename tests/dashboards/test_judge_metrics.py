@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import Store, migrate
@@ -22,27 +23,15 @@ def served(store: Store, **options: Any) -> CollectorRegistry:
 
 
 def verdict(number: int, *, violates: bool) -> dict[str, Any]:
-    moment = datetime.now(timezone.utc)
-    return {
-        "TraceId": f"{number:032x}",
-        "Fingerprint": "f",
-        "JudgeVersion": "v",
-        "JudgedAt": moment,
-        "Status": "ok",
-        "ServiceName": "shop",
-        "Framework": "ag2",
-        "RunStart": moment,
-        "RunEnd": moment,
-        "Outcome": "failure" if violates else "success",
-        "Examined": list(FAILURE_MODES),
-        "Modes.Code": ["1.3"] * violates,
-        "Modes.Probability": [0.9] * violates,
-        "Modes.Evidence": ["exact"] * violates,
-        "Modes.Reason": [""] * violates,
-        "Modes.Steps": [[1]] * violates,
-        "Modes.SpanIds": [["a"]] * violates,
-        "Modes.Quotes": [[]] * violates,
-    }
+    return verdict_row(
+        number,
+        datetime.now(timezone.utc),
+        ["1.3"] * violates,
+        ServiceName="shop",
+        Framework="ag2",
+        Outcome="failure" if violates else "success",
+        Examined=list(FAILURE_MODES),
+    )
 
 
 def test_counters_count_what_is_judged_and_never_shrink(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from math import comb, log
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +15,10 @@ from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards import pattern_words as words
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_holm
+from mast_trace_dashboards.queries.exact_tests import at_least, evidence, wilson, with_holm
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.patterns.indexing import PatternIndexer
+from mast_trace_judge.replay.statistics import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,38 +149,79 @@ def test_actions_that_separate_runs_have_ochiai_and_an_exact_test(store: Store) 
     assert rows[0]["Action"] in {"failing tool search", "message to critic"}
 
 
-def test_an_exact_test_agrees_with_scipy(store: Store) -> None:
-    cases = [
-        (7, 13, 8, 40),
-        (0, 3, 3, 10),
-        (3, 3, 3, 10),
-        (0, 0, 0, 0),
-        (200, 300, 20_000, 250_000),
+def test_an_exact_test_is_the_sum_of_its_ways(store: Store) -> None:
+    """Of every table of few runs, and of large ones as scipy computes it."""
+    few = [
+        (k, m, n, a)
+        for a in (0, 1, 5, 9)
+        for m in range(a + 1)
+        for n in range(a + 1)
+        for k in range(min(m, n) + 2)
     ]
-    cases += [
+    many = [
+        (200, 300, 20_000, 250_000),
         (120, 5000, 9000, 250_000),
         (1, 1, 1, 250_000),
-        (5, 5, 5, 5),
         (90, 5000, 9000, 250_000),
     ]
-    columns = [str([case[place] for case in cases]) for place in range(4)]
+    columns = [str([case[place] for case in few + many]) for place in range(4)]
     got = store.query(f"SELECT {at_least(*columns)} AS p")[0]["p"]
-    wanted = [hypergeom.sf(k - 1, a, m, n) if a else 1.0 for k, m, n, a in cases]
-    assert got == pytest.approx(wanted, rel=1e-7)
-    for seen, tried, rate in ((5, 300, 0.001), (40, 300, 0.05), (3000, 30_000, 0.09)):
-        (row,) = store.query(f"SELECT {evidence(str(seen), str(tried), str(rate))} AS e")
-        assert row["e"] == pytest.approx(
-            -binom.logsf(seen - 1, tried, rate) / 2.302585093, rel=1e-6
+    wanted = [
+        sum(comb(m, x) * comb(a - m, n - x) for x in range(k, min(m, n) + 1)) / comb(a, n)
+        for k, m, n, a in few
+    ]
+    assert got[: len(few)] == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+    assert got[len(few) :] == pytest.approx(
+        [hypergeom.sf(k - 1, a, m, n) for k, m, n, a in many], rel=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "tried", "rate"),
+    [(5, 300, 0.001), (40, 300, 0.05), (3000, 30_000, 0.09), (1, 1, 0.25), (9, 9, 0.5), (3, 6, 0.5), (0, 0, 0.5)],
+)  # fmt: skip
+def test_evidence_is_a_binomial_tail(store: Store, seen: int, tried: int, rate: float) -> None:
+    """None at the mean or below."""
+    (row,) = store.query(f"SELECT {evidence(str(seen), str(tried), str(rate))} AS e")
+    wanted = -binom.logsf(seen - 1, tried, rate) / log(10) if seen > tried * rate else 0
+    assert row["e"] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_the_interval_of_a_share_is_that_of_python(store: Store) -> None:
+    """Nothing tried has none; of all or of no runs it ends at 1 or at 0."""
+    counts = [(k, n) for n in (0, 1, 2, 20, 4000) for k in sorted({0, n // 3, n})]
+    low, high = wilson("k", "n")
+    rows = store.query(
+        f"SELECT {low} AS low, {high} AS high FROM (SELECT arrayJoin({counts}) AS c, c.1 AS k, c.2 AS n)"
+    )
+    for (k, n), row in zip(counts, rows, strict=True):
+        wanted = intervals.wilson(k, n) if n else (None, None)
+        assert (row["low"], row["high"]) == (pytest.approx(wanted, abs=1e-6) if n else wanted)
+
+
+def test_each_family_of_tests_is_corrected_by_itself(store: Store) -> None:
+    """Holm's: no probability below a smaller one's, none above 1, and one that is unknown is no test."""
+    families = {"a": [0.01, 0.04, 0.03, 0.5, None], "b": [0.6, 0.6], "c": [0.02]}
+    given = ", ".join(f"('{name}', {p or 'NULL'})" for name, of in families.items() for p in of)
+    rows = f"SELECT t.1 AS f, t.2 AS p FROM (SELECT arrayJoin([{given}]) AS t)"
+
+    def told(of: str) -> list[tuple[Any, ...]]:
+        return sorted(
+            (r["f"], r["p"] or 9, r["h"]) for r in store.query(with_holm(rows, "p", "h", of))
         )
-    rows = store.query(with_holm("SELECT arrayJoin([0.01, 0.04, 0.03, 0.5, NULL]) AS p", "p", "h"))
-    told = {row["p"]: row["h"] for row in rows}
-    assert told == {
-        0.01: pytest.approx(0.04),
-        0.03: pytest.approx(0.09),
-        0.04: pytest.approx(0.09),
-        0.5: 0.5,
-        None: None,
-    }
+
+    def holm(values: list[float]) -> list[float]:
+        steps = [min(1.0, p * (len(values) - place)) for place, p in enumerate(values)]
+        return [max(steps[: place + 1]) for place in range(len(steps))]
+
+    wanted = []
+    for name, of in families.items():
+        known = sorted(p for p in of if p)
+        wanted += [(name, p, pytest.approx(h)) for p, h in zip(known, holm(known), strict=True)]
+        wanted += [(name, 9, None)] * of.count(None)
+    assert told("f") == wanted
+    together = holm(sorted(p for of in families.values() for p in of if p))
+    assert sorted(h for _, _, h in told("") if h) == pytest.approx(together)
 
 
 def test_words_say_nothing_empty(store: Store) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 from stores import SERVER, new_store
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
@@ -91,35 +92,25 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
         "SELECT Fingerprint, Start, End FROM mast_runs WHERE TraceId = {id:String}",
         {"id": trace_id(number)},
     )
-    n = len(modes)
-    return {
-        "Project": "",
-        "TraceId": trace_id(number),
-        "Fingerprint": run["Fingerprint"],
-        "JudgeVersion": "test",
-        "JudgedAt": run["End"] + timedelta(seconds=number),
-        "Status": "ok",
-        "Method": "local",
-        "ServiceName": service,
-        "Framework": framework,
-        "RunStart": run["Start"],
-        "RunEnd": run["End"],
-        "Steps": 2,
-        "Outcome": outcome,
-        "FailureProbability": 0.5,
-        "Examined": list(FAILURE_MODES),
-        "Modes.Code": modes,
-        "Modes.Probability": [0.9] * n,
-        "Modes.Evidence": ["exact"] * n,
-        "Modes.Reason": ["because"] * n,
-        "Modes.Steps": [[1]] * n,
-        "Modes.SpanIds": [["a"]] * n,
-        "Modes.Quotes": [[]] * n,
-        "DecisiveStep": 1 if agent else None,
-        "DecisiveAgent": agent,
-        "DecisiveProbability": 0.6 if agent else 0.0,
-        "Calibrated": True,
-    }
+    return verdict_row(
+        number,
+        run["Start"],
+        modes,
+        Fingerprint=run["Fingerprint"],
+        JudgedAt=run["End"] + timedelta(seconds=number),
+        Method="local",
+        ServiceName=service,
+        Framework=framework,
+        RunEnd=run["End"],
+        Steps=2,
+        Outcome=outcome,
+        FailureProbability=0.5,
+        Examined=list(FAILURE_MODES),
+        DecisiveStep=1 if agent else None,
+        DecisiveAgent=agent,
+        DecisiveProbability=0.6 if agent else 0.0,
+        Calibrated=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -266,42 +257,6 @@ def test_filter_values(store: Store) -> None:
     assert ("project", "") not in found
 
 
-def test_mode_counts(store: Store) -> None:
-    """All fourteen modes are counted over the judged runs, those that nobody shows as well."""
-    counts = {row["Code"]: row for row in QUERIES["mode_counts"].run(store)}
-    assert counts.keys() == FAILURE_MODES.keys()
-    assert (counts["1.3"]["Runs"], counts["1.3"]["Judged"]) == (2, 3)
-    assert counts["1.3"]["Share"] == pytest.approx(2 / 3)
-    assert counts["2.2"]["Runs"] == 0
-    none = QUERIES["mode_counts"].run(store, evidence=["model"])
-    assert {row["Runs"] for row in none} == {0}
-    assert {row["Runs"] for row in QUERIES["mode_counts"].run(store, at_least=0.95)} == {0}
-
-
-def test_modes_over_time(store: Store) -> None:
-    """Each stretch of time has its own share."""
-    rows = [r for r in QUERIES["modes_over_time"].run(store) if r["Code"] == "1.3"]
-    assert [(r["Runs"], r["Judged"]) for r in rows] == [(1, 1), (1, 1), (0, 1)]
-    [day] = [r for r in QUERIES["modes_over_time"].run(store, bucket=86400) if r["Code"] == "1.3"]
-    assert (day["Runs"], day["Judged"]) == (2, 3)
-
-
-def test_decisive_agents(store: Store) -> None:
-    """An agent's share is taken over the failed runs in which it acts."""
-    rows = {row["Agent"]: row for row in QUERIES["decisive_agents"].run(store)}
-    assert rows.keys() == {"analyst", "supervisor"}
-    assert (rows["analyst"]["Decided"], rows["analyst"]["Failures"]) == (1, 2)
-    assert rows["analyst"]["Modes"] == ["1.3", "3.2"]
-    assert rows["supervisor"]["MeanProbability"] == pytest.approx(0.6)
-
-
-def test_outcomes_over_time(store: Store) -> None:
-    """Runs without an outcome count as runs, not in the share of failures."""
-    [row] = QUERIES["outcomes_over_time"].run(store, bucket=86400)
-    assert (row["Runs"], row["Successes"], row["Failures"], row["Judged"]) == (4, 1, 2, 3)
-    assert row["FailureShare"] == pytest.approx(2 / 3)
-
-
 def test_judge_lag(store: Store) -> None:
     """The judge's lag is from a run's end to its verdict; what waits is counted."""
     [row] = QUERIES["judge_lag"].run(store)
@@ -325,6 +280,13 @@ def test_judge_calls(store: Store) -> None:
     [row] = QUERIES["judge_calls"].run(store)
     assert (row["Calls"], row["Failed"], row["AllRetries"]) == (2, 1, 3)
     assert (row["AllInputTokens"], row["Cost"]) == (20, 0.5)
+    rows = QUERIES["judge_calls_over_time"].run(store, since=T0 + timedelta(hours=1))
+    assert [(r["Time"].hour, r["Calls"], r["FailedShare"], r["Cost"]) for r in rows] == [
+        (13, 1, 1.0, 0.25),
+        (14, 1, 0.0, 0.25),
+    ]
+    (day,) = QUERIES["judge_calls_over_time"].run(store, bucket=86_400)
+    assert (day["Calls"], day["FailedShare"], day["Cost"]) == (2, 0.5, 0.5)
 
 
 def test_text_for_other_tools(store: Store) -> None:

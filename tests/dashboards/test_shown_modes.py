@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.verdict import SHOWN_FROM
@@ -29,33 +30,22 @@ ALL = set(range(len(RUNS)))
 
 def verdict(number: int) -> dict[str, Any]:
     examined, modes = RUNS[number]
-    return {
-        "TraceId": f"{number:032x}",
-        "Fingerprint": "f",
-        "JudgeVersion": "v",
-        "JudgedAt": T0,
-        "Status": "ok",
-        "ServiceName": "shop",
-        "Framework": "ag2",
-        "RunSeen": T0,
-        "RunStart": T0,
-        "RunEnd": T0,
-        "RunAgents": ["clerk"],
-        "RunModels": ["small"],
-        "Outcome": "unknown",
-        "Examined": examined,
-        "Calibrated": number == 1,
-        "DecisiveStep": 1,
-        "DecisiveAgent": "clerk",
-        "DecisiveProbability": 0.25 if number == 1 else 0.75,
-        "Modes.Code": list(modes),
-        "Modes.Probability": list(modes.values()),
-        "Modes.Evidence": ["exact"] * len(modes),
-        "Modes.Reason": [""] * len(modes),
-        "Modes.Steps": [[1]] * len(modes),
-        "Modes.SpanIds": [["a"]] * len(modes),
-        "Modes.Quotes": [[]] * len(modes),
-    }
+    return verdict_row(
+        number,
+        T0,
+        [(code, probability, "exact") for code, probability in modes.items()],
+        ServiceName="shop",
+        Framework="ag2",
+        RunSeen=T0,
+        RunAgents=["clerk"],
+        RunModels=["small"],
+        Outcome="unknown",
+        Examined=examined,
+        Calibrated=number == 1,
+        DecisiveStep=1,
+        DecisiveAgent="clerk",
+        DecisiveProbability=0.25 if number == 1 else 0.75,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,63 +66,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         )
         opened.insert("mast_verdicts", [verdict(number) for number in ALL])
         yield opened
-
-
-def counts(store: Store, query: str = "mode_counts", **given: Any) -> dict[str, Any]:
-    return {
-        row["Code"]: (row["Runs"], row["Examined"], row["Share"])
-        for row in QUERIES[query].run(store, **given)
-    }
-
-
-def test_a_share_is_over_the_runs_in_which_a_mode_was_looked_for(store: Store) -> None:
-    found = counts(store)
-    assert found["1.3"] == (1, 3, pytest.approx(1 / 3))
-    assert found["3.2"] == (1, 1, 1.0)
-    assert found["2.6"] == (1, 3, pytest.approx(1 / 3))
-
-
-@pytest.mark.parametrize("query", ["mode_counts", "modes_over_time", "modes_compared"])
-def test_a_mode_that_nobody_looked_for_has_no_share(store: Store, query: str) -> None:
-    """A mode that no verdict examined has no share, even if a verdict without examined modes names it."""
-    given = {"since": T0 - timedelta(days=1), "until": T0 + timedelta(days=1)}
-    found = counts(store, query, **given)
-    assert found["1.1"] == found["2.2"] == (0, 0, None)
-
-
-@pytest.mark.parametrize(
-    "query", ["modes_by_service", "modes_by_framework", "modes_by_agent", "modes_by_model"]
-)
-def test_groups_have_the_same_shares(store: Store, query: str) -> None:
-    assert counts(store, query) == {code: n for code, n in counts(store).items() if n[0]}
-
-
-@pytest.mark.parametrize(("at_least", "runs"), [(0.0, 2), (0.4, 2), (0.41, 1), (0.9, 1), (0.91, 0)])
-def test_the_threshold_decides_what_is_shown(store: Store, at_least: float, runs: int) -> None:
-    assert counts(store, at_least=at_least)["1.3"][:2] == (runs, 3)
-
-
-def test_categories_and_violations_are_of_those_that_were_looked_for(store: Store) -> None:
-    rows = {row["Category"]: row for row in QUERIES["categories_over_time"].run(store)}
-    assert {name: (row["Runs"], row["Examined"]) for name, row in rows.items()} == {
-        "specification": (1, 3),
-        "inter-agent": (1, 3),
-        "verification": (1, 1),
-    }
-    summary = QUERIES["summary"].one(store)
-    assert summary is not None
-    assert summary["Judged"] == 4
-    assert summary["ViolationShare"] == pytest.approx(1 / 3)
-    totals = QUERIES["judged_totals"].one(store)
-    assert totals is not None
-    assert (totals["specification"], totals["specification_examined"]) == (1, 3)
-
-
-def test_pairs_are_of_runs_in_which_both_were_looked_for(store: Store) -> None:
-    """One run with both of 1.3 and 3.2: 1/1 over 1/3 and 1/1."""
-    (row,) = QUERIES["mode_pairs"].run(store)
-    assert (row["One"], row["Other"], row["Runs"]) == ("1.3", "3.2", 1)
-    assert row["Lift"] == pytest.approx(3.0)
 
 
 def test_the_list_has_the_modes_that_are_shown(store: Store) -> None:

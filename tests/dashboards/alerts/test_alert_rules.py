@@ -17,6 +17,7 @@ import yaml
 from grafana_macros import Selection
 from prometheus_client import CollectorRegistry, generate_latest
 from stores import new_store
+from verdict_rows import verdict_row
 
 import mast_trace_dashboards.alerts
 from mast_trace.taxonomy import FAILURE_MODES
@@ -55,26 +56,15 @@ def verdicts() -> list[dict[str, Any]]:
                 rate = 0.4 if service == "shop" and end >= SPIKE else 0.08
                 hit = chance.random() < rate
                 rows.append(
-                    {
-                        "TraceId": f"{len(rows):032x}",
-                        "Fingerprint": "f",
-                        "JudgeVersion": "v",
-                        "JudgedAt": end,
-                        "Status": "ok",
-                        "ServiceName": service,
-                        "Framework": "ag2",
-                        "RunStart": end,
-                        "RunEnd": end,
-                        "Outcome": "failure" if hit else "success",
-                        "Examined": list(FAILURE_MODES),
-                        "Modes.Code": ["1.3"] if hit else [],
-                        "Modes.Probability": [0.9] * hit,
-                        "Modes.Evidence": ["exact"] * hit,
-                        "Modes.Reason": [""] * hit,
-                        "Modes.Steps": [[1]] * hit,
-                        "Modes.SpanIds": [["a"]] * hit,
-                        "Modes.Quotes": [[]] * hit,
-                    }
+                    verdict_row(
+                        len(rows),
+                        end,
+                        ["1.3"] * hit,
+                        ServiceName=service,
+                        Framework="ag2",
+                        Outcome="failure" if hit else "success",
+                        Examined=list(FAILURE_MODES),
+                    )
                 )
     return rows
 

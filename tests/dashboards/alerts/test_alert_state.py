@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,36 +41,6 @@ def replay(*values: float | None, rule: Rule = RULE, every: float = 5 * MINUTE) 
     return told
 
 
-def test_it_fires_once_after_the_waiting_time() -> None:
-    assert replay(0, 5, 5, 5, 5) == ["", "", "firing", "", ""]
-
-
-def test_a_single_peak_fires_nothing() -> None:
-    assert replay(0, 5, 0, 5, 0) == ["", "", "", "", ""]
-
-
-def test_it_stays_on_between_the_two_thresholds() -> None:
-    assert replay(5, 5, 3, 3, 3, 3) == ["", "firing", "", "", "", ""]
-
-
-def test_it_ceases_after_the_number_has_recovered_for_long_enough() -> None:
-    assert replay(5, 5, 1, 1, 1, 1) == ["", "firing", "", "", "resolved", ""]
-
-
-def test_a_relapse_while_recovering_starts_the_clock_again() -> None:
-    assert replay(5, 5, 1, 5, 1, 1, 1) == ["", "firing", "", "", "", "", "resolved"]
-
-
-def test_a_series_that_vanishes_is_resolved_at_the_second_look() -> None:
-    assert replay(5, 5, None, None, None) == ["", "firing", "", "resolved", ""]
-
-
-def test_without_waiting_time_it_fires_at_once() -> None:
-    from dataclasses import replace
-
-    assert replay(5, rule=replace(RULE, hold=0)) == ["firing"]
-
-
 @pytest.mark.parametrize(
     ("rule", "recovering"),
     [
@@ -83,8 +53,6 @@ def test_without_waiting_time_it_fires_at_once() -> None:
     ],
 )
 def test_what_ends_an_alert(rule: dict[str, float], recovering: dict[float, bool]) -> None:
-    from dataclasses import replace
-
     made = replace(RULE, hold=0, keep=0, **rule)  # type: ignore[arg-type]
     for value, ends in recovering.items():
         assert replay(100, value, rule=made) == ["firing", "resolved" if ends else ""]

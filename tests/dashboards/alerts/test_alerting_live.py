@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from verdict_rows import verdict_row
 from webhook_receiver import receiving
 
 from mast_trace.taxonomy import FAILURE_MODES
@@ -42,28 +43,17 @@ PAGE = "mast-specification-page"
 
 def runs(first: int, count: int, ended: datetime, *, violating: bool) -> list[dict[str, Any]]:
     """Verdicts on runs of the shop that end a second apart, the last at ``ended``."""
-    hit = int(violating)
     return [
-        {
-            "TraceId": f"{first + number:032x}",
-            "Fingerprint": "f",
-            "JudgeVersion": "v",
-            "JudgedAt": ended,
-            "Status": "ok",
-            "ServiceName": "shop",
-            "Framework": "ag2",
-            "RunStart": ended - timedelta(seconds=number),
-            "RunEnd": ended - timedelta(seconds=number),
-            "Outcome": "failure" if violating else "success",
-            "Examined": list(FAILURE_MODES),
-            "Modes.Code": ["1.3"] * hit,
-            "Modes.Probability": [0.9] * hit,
-            "Modes.Evidence": ["exact"] * hit,
-            "Modes.Reason": [""] * hit,
-            "Modes.Steps": [[1]] * hit,
-            "Modes.SpanIds": [["a"]] * hit,
-            "Modes.Quotes": [[]] * hit,
-        }
+        verdict_row(
+            first + number,
+            ended - timedelta(seconds=number),
+            ["1.3"] * violating,
+            JudgedAt=ended,
+            ServiceName="shop",
+            Framework="ag2",
+            Outcome="failure" if violating else "success",
+            Examined=list(FAILURE_MODES),
+        )
         for number in range(count)
     ]
 

@@ -52,26 +52,6 @@ async def counted(collectors: Collectors, now: float) -> float:
     return sum(float(row["Refused"]) for row in rows)
 
 
-async def test_only_what_is_refused_between_looks_counts(collector: Collector) -> None:
-    collectors = Collectors([collector.http_address])
-    await refuse(collector, 3)
-    assert await counted(collectors, 0) == 0
-    await refuse(collector, 2)
-    assert await counted(collectors, 60) == 2
-    await refuse(collector)
-    assert await counted(collectors, 300) == 3
-    assert await counted(collectors, 700) == 1, "the first two are older than ten minutes"
-    assert await counted(collectors, 1000) == 0
-
-
-async def test_the_first_refusal_of_a_kind_counts(collector: Collector) -> None:
-    """A reason has no number before it occurs; that is no reason to overlook its first time."""
-    collectors = Collectors([collector.http_address])
-    assert await counted(collectors, 0) == 0
-    await refuse(collector)
-    assert await counted(collectors, 60) == 1
-
-
 async def test_the_rule_fires_and_resolves(collector: Collector) -> None:
     import asyncio
     from datetime import datetime, timedelta, timezone
@@ -121,11 +101,6 @@ async def test_damaged_files_fire_until_somebody_has_looked(
         shutil.rmtree(tmp_path / folder / "damaged")
     told += [await look(minute) for minute in (15, 20, 25, 30)]
     assert [kind for kinds in told for kind in kinds] == ["firing", "resolved"]
-
-
-def test_a_collector_that_is_away_is_an_error_that_names_it() -> None:
-    with pytest.raises(MastTraceError, match=r"127\.0\.0\.1:9"):
-        Collectors(["http://127.0.0.1:9"]).refused(0)
 
 
 def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated() -> None:

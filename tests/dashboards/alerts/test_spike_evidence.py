@@ -1,4 +1,4 @@
-"""The spike rules' evidence is the binomial tail, computed again here in whole numbers."""
+"""Numbers that alerts compare: the spike rules' evidence, computed again here in whole numbers, and counts of a time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.queries.alerts import _SPECIFICATION, _spike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,27 +116,63 @@ SERVICES = services()
 
 
 def row(service: str, number: int, run: Run) -> dict[str, Any]:
-    end, count = NOW - timedelta(minutes=run.minutes), len(run.modes)
-    return {
-        "TraceId": f"{number:032x}",
-        "Fingerprint": "f",
-        "JudgeVersion": "v",
-        "JudgedAt": end,
-        "Status": run.status,
+    return verdict_row(
+        number,
+        NOW - timedelta(minutes=run.minutes),
+        run.modes,
+        Status=run.status,
+        ServiceName=service,
+        Framework="ag2",
+        Outcome=run.outcome,
+        Examined=list(FAILURE_MODES),
+    )
+
+
+def calls(model: str, *asked: tuple[float, bool, float]) -> list[dict[str, Any]]:
+    """Calls of a model: hours ago, whether it answered, dollars. One that is stored twice counts once."""
+    rows = [
+        {
+            "CallId": f"{model} {number}",
+            "StartedAt": NOW - timedelta(hours=hours),
+            "Model": model,
+            "Status": "ok" if answered else "error",
+            "CostUsd": cost,
+        }
+        for number, (hours, answered, cost) in enumerate(asked)
+    ]
+    return [*rows, *rows[:1]]
+
+
+MS = 1 / 3_600_000
+CALLS = [
+    *calls("nine", *[(0.5, False, 0.0)] * 9),
+    *calls("ten", *[(0.5, False, 1.0)] * 4, *[(0.0, True, 0.25)] * 6),
+    *calls(
+        "an hour", *[(1.0, False, 2.0)] * 20, *[(1 - MS, True, 0.0)] * 15, *[(-MS, False, 64.0)] * 9
+    ),
+    *calls("a day", (24.0, True, 512.0), (24 - MS, True, 16.0)),
+]
+# Hours ago at which the runs of a service began, and whether a root has ended them.
+BEGUN: dict[str, list[tuple[float, int]]] = {
+    "silent": [(24.0, 0), (26 - MS, 2), (25.0, 0), (24 - MS, 0), (26.0, 0), (2.0, 0), (-MS, 0)],
+    "talks": [(25.0, 0), (2 - MS, 2)],
+    "talks now": [(25.0, 0), (0.0, 0)],
+    "new": [(3.0, 2)],
+    "replayed": [(25.0, 0), (1.0, 0)],
+}
+STATES = [
+    {
+        "TraceId": f"{service} {number}",
+        "Start": NOW - timedelta(hours=hours),
+        "End": NOW - timedelta(hours=hours),
+        "LastSeen": NOW - timedelta(hours=hours, minutes=-1),
         "ServiceName": service,
-        "Framework": "ag2",
-        "RunStart": end,
-        "RunEnd": end,
-        "Outcome": run.outcome,
-        "Examined": list(FAILURE_MODES),
-        "Modes.Code": list(run.modes),
-        "Modes.Probability": [0.9] * count,
-        "Modes.Evidence": ["exact"] * count,
-        "Modes.Reason": [""] * count,
-        "Modes.Steps": [[1]] * count,
-        "Modes.SpanIds": [["a"]] * count,
-        "Modes.Quotes": [[]] * count,
+        "Root": root,
+        "Kind": "replay" if service == "replayed" and hours == 1.0 else "",
     }
+    for service, begun in BEGUN.items()
+    for number, (hours, root) in enumerate(begun)
+]
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +180,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     runs = [(service, run) for service, given in SERVICES.items() for run in given]
     with new_store(tmp_path_factory.mktemp("evidence")) as opened:
         opened.insert("mast_verdicts", [row(s, n, run) for n, (s, run) in enumerate(runs)])
+        opened.insert("mast_judge_calls", CALLS)
+        opened.insert("mast_run_states", STATES)
         yield opened
 
 
@@ -205,41 +243,14 @@ def test_of_each_failure_mode(store: Store, mode: str) -> None:
     assert ours == pytest.approx(values, abs=0.001)
 
 
-HITS = {
-    "specification_spike": (
-        f"bitAnd(ShownBits, {_SPECIFICATION}) != 0",
-        {"looked": f"bitAnd(ExaminedBits, {_SPECIFICATION}) != 0"},
-    ),
-    "mode_spike": ("", {}),
-    "failure_spike": ("Outcome = 'failure'", {"where": "Outcome IN ('failure', 'success')"}),
-}
-
-
-@pytest.mark.parametrize("name", HITS)
-def test_a_query_says_what_its_rows_are(store: Store, name: str) -> None:
-    """Strings, and one number behind them; made anew, it finds what the shipped one finds."""
-    hit, more = HITS[name]
-    labels = ["service", "framework", *(["mode"] if name == "mode_spike" else [])]
-    made = _spike(name, "Meant.", hit, **more)
-    assert (made.name, made.meaning) == (name, "Meant.")
-    for query in (made, QUERIES[name]):
-        assert [(column, declared.type) for column, declared in query.columns.items()] == [
-            *((label, "String") for label in labels),
-            ("Evidence", "Float64"),
-        ]
-        assert query.columns["Evidence"].meaning.startswith("minus the logarithm of")
-        assert [query.columns[each].meaning for each in labels[2:]] in (
-            [],
-            ["code of the failure mode"],
-        )
-        assert set(query.params) == {
-            "until",
-            "windows",
-            "min_runs",
-            "min_hits",
-            "min_ratio",
-            "at_least",
-        }
-    described = store.describe(made.sql, made.values())
-    assert [column for column, _ in described] == list(made.columns)
-    assert made.run(store, until=NOW) == found(store, name)
+def test_failed_calls_spending_silence_and_waiting_at_their_borders(store: Store) -> None:
+    """Hours and days without their first moment and with the last; below ten calls nothing is said."""
+    rows = {row["model"]: row["Share"] for row in found(store, "judge_errors")}
+    assert rows == {"nine": 0.0, "ten": 0.4, "an hour": 0.0}
+    assert found(store, "judge_spending") == [{"Spent": 4 * 1.0 + 6 * 0.25 + 20 * 2.0 + 16.0}]
+    missing = {row["service"]: row["Missing"] for row in found(store, "silence")}
+    assert missing == {"silent": 3.0, "talks": 0.0, "talks now": 0.0, "new": 0.0, "replayed": 1.0}
+    (waiting,) = found(store, "judge_behind")
+    assert waiting["Seconds"] == 3 * 3600 - 60  # only ended runs, and of the last day
+    (quiet,) = QUERIES["judge_behind"].run(store, until=NOW - timedelta(days=20))
+    assert quiet["Seconds"] == 0

@@ -11,12 +11,17 @@ import pytest
 import scripted_teams as teams
 from scripted_teams import played
 
+from mast_trace_judge.multi_agent.gap import gap, side
+from mast_trace_judge.multi_agent.presence import presence
 from mast_trace_judge.multi_agent.profile import Profile, measured
+from mast_trace_judge.replay.statistics.intervals import newcombe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mast_trace_judge.multi_agent.gap import Side
     from mast_trace_judge.multi_agent.measure import Measure
+    from mast_trace_judge.multi_agent.team_run import TeamRun
 
 
 @cache
@@ -138,6 +143,66 @@ def test_one_agent_alone_is_no_team() -> None:
     assert found.teams == 0
     told = {each.question.code for each in found.measures if each.value is not None}
     assert told <= {"protocol"}
+
+
+def ended(successes: int, failures: int, *, tokens: int = 0, unknown: int = 0) -> list[TeamRun]:
+    """Runs of the relay with these outcomes, each with so many tokens read and as many written."""
+    (run,) = played(teams.relay, 1)
+    return [
+        dataclasses.replace(
+            run,
+            trajectory=dataclasses.replace(run.trajectory, outcome=outcome),
+            read=tokens,
+            written=tokens,
+        )
+        for outcome, count in (("success", successes), ("failure", failures), ("unknown", unknown))
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("team", "other", "numbers"),
+    [
+        (side("t", ended(15, 5, tokens=30)), side("o", ended(5, 15, tokens=10)), (0.5, 2.0, 1 / 3)),
+        (side("t", ended(5, 15, tokens=5)), side("o", ended(15, 5, tokens=10)), (-0.5, -0.5, 3.0)),
+        (side("t", ended(20, 20)), side("o", ended(20, 0, tokens=10)), (-0.5, None, None)),
+        (side("t", ended(20, 0, tokens=10)), side("o", ended(10, 10)), (0.5, None, 0.0)),
+        (side("t", ended(19, 0)), side("o", ended(10, 10)), None),
+        (side("t", ended(10, 10)), side("o", ended(19, 0, unknown=1)), None),
+    ],
+)
+def test_a_gap_is_of_both_sides(
+    team: Side, other: Side, numbers: tuple[float, float | None, float | None] | None
+) -> None:
+    """Difference, more tokens and more failures; nothing of fewer than twenty known runs of a side."""
+    found = gap(team, other)
+    assert (found.difference, found.overhead, found.amplification) == pytest.approx(
+        numbers or (None, None, None)
+    )
+    interval = newcombe((team.successes, team.runs), (other.successes, other.runs))
+    assert (found.low, found.high) == (interval if numbers else (None, None))
+
+
+def test_a_side_counts_known_outcomes_and_counted_tokens() -> None:
+    found = side("t", ended(2, 1, tokens=4, unknown=2) + ended(0, 1))
+    assert (found.runs, found.successes, found.missing, found.tokens) == (4, 2, 2, 8.0)
+
+
+@pytest.mark.parametrize(("acted", "idle", "told"), [(5, 5, True), (4, 9, False), (9, 4, False)])
+def test_presence_compares_runs_with_and_without_an_agent(
+    acted: int, idle: int, told: bool
+) -> None:
+    """From five known outcomes of each kind on; agents of all runs are left out."""
+    (other,) = played(teams.vote, 1)
+    only = set(other.agents) - set(played(teams.relay, 1)[0].agents)
+    failed = dataclasses.replace(other.trajectory, outcome="failure")
+    runs = ended(idle - 1, 1, unknown=9) + [dataclasses.replace(other, trajectory=failed)] * acted
+    found = {each.agent: each for each in presence(runs)}
+    assert only
+    assert only <= found.keys() if told else not found
+    for agent in only & found.keys():
+        assert (found[agent].with_it, found[agent].without) == ((0, acted), (idle - 1, idle))
+        assert (found[agent].low, found[agent].high) == newcombe((0, acted), (idle - 1, idle))
 
 
 def test_the_same_runs_give_the_same_profile() -> None:
