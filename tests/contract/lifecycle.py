@@ -206,7 +206,7 @@ class Lifecycle:
         program = """
             import importlib, sys
             from recorded_spans import RecordedSpans
-            ours, name, theirs = sys.argv[1:]
+            ours, name, theirs = sys.argv[1:4]
             instrumentor = getattr(importlib.import_module(ours), name)()
             assert instrumentor.present()
             spans = RecordedSpans.of(instrumentor)
@@ -221,6 +221,7 @@ class Lifecycle:
                 *(sys.executable, "-c", textwrap.dedent(program)),
                 *(self.instrumentor.__module__, self.instrumentor.__name__),
                 type(self).__module__,
+                *self.more_arguments(),
             ],
             capture_output=True,
             text=True,
@@ -230,6 +231,10 @@ class Lifecycle:
         assert done.returncode == 0, done.stderr
         told = done.stdout.partition("SPANS\n")[2]
         assert told == f"{tree_of(recorded)}\nmissing []\n"
+
+    def more_arguments(self) -> list[str]:
+        """Return further arguments of the process of its own."""
+        return []
 
     def work_by_itself(self, recorded: RecordedSpans) -> None:
         """Run the program in a process of its own, and print its spans."""
