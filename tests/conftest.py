@@ -42,4 +42,5 @@ def nothing_left_in_the_process() -> Iterator[None]:
         clients._cached_async_httpx_client.cache_clear()
 
 
+pytest.register_assert_rewrite("contract")
 pytest_plugins = ["pytester", "migrated_store"]

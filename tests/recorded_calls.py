@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import getattr_static
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -84,13 +85,15 @@ def shown(recorded: RecordedSpans) -> list[tuple[str, str]]:
 
 
 def targets(instrumentor: type[Instrumentor]) -> dict[str, Any]:
-    """The objects that lie where an instrumentation's rows point."""
+    """The objects that lie where an instrumentation's rows point; None for one that is inherited."""
     found: dict[str, Any] = {}
     for patch in instrumentor.patches:
         owner, _, name = patch.target.rpartition(".")
         try:
             module = import_module(patch.module)
-            found[patch.path] = vars(attrgetter(owner)(module) if owner else module).get(name)
+            holder = attrgetter(owner)(module) if owner else module
+            getattr_static(holder, name)
+            found[patch.path] = vars(holder).get(name)
         except (ImportError, AttributeError):
             continue
     return found

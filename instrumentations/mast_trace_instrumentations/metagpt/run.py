@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +65,16 @@ class Runs:
     def _end(self, span: RunSpan, env: Any, raised: BaseException | None) -> None:
         noted = self._errors.pop(id(span.run), None)
         error = raised or noted
+        error = reading.cause(error) if error else None
         roles = list(env.roles.values())
         items = [item for role in roles for item in reading.open_items(role)]
         span.set({semconv.PLAN_OPEN_ITEMS: items or None})
-        span.finish(_termination(error, env), error=reading.cause(error) if error else None)
+        span.finish(_termination(error, env), error=error)
 
 
 def _termination(error: BaseException | None, env: Any) -> str:
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        return semconv.Termination.CANCELLED
     if error is not None:
         budget = type(error).__name__ == "NoMoneyException"
         return semconv.Termination.BUDGET if budget else semconv.Termination.ERROR

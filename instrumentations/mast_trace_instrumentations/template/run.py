@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
@@ -19,7 +20,8 @@ def begin_run(telemetry: Telemetry, team: Any, task: str) -> Call:
     def end(_result: Any, error: BaseException | None) -> None:
         # A consumer that leaves a stream early has cancelled the run; it has not failed.
         left = isinstance(error, GeneratorExit)
+        stopped = left or isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
         reason = Termination.COMPLETED if error is None else Termination.ERROR
-        run.finish(Termination.CANCELLED if left else reason, error=None if left else error)
+        run.finish(Termination.CANCELLED if stopped else reason, error=None if left else error)
 
     return Inside(run.context, end)

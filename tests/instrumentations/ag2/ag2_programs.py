@@ -309,6 +309,11 @@ def workflow_script(request: dict[str, Any]) -> Reply | str:
 
 async def workflow(url: str) -> list[str]:
     """Hand-offs chosen by a tool, by a rule of the graph, and an end chosen by a tool."""
+    return await works(crew(url))
+
+
+def crew(url: str) -> list[Agent]:
+    """The agents of the workflow."""
 
     @tool
     def route(to: str) -> Handoff:
@@ -325,11 +330,17 @@ async def workflow(url: str) -> list[str]:
         """End the work."""
         return Finish(summary=summary)
 
-    user = person("customer", url)
-    triage = person("triage", url, (route,))
-    coder = person("coder", url, (to_review,))
-    reviewer = person("reviewer", url, (finish,))
-    async with network(user, triage, coder, reviewer) as (hub, (u, t, _c, r)):
+    return [
+        person("customer", url),
+        person("triage", url, (route,)),
+        person("coder", url, (to_review,)),
+        person("reviewer", url, (finish,)),
+    ]
+
+
+async def works(agents: list[Agent]) -> list[str]:
+    """Let the agents of the workflow work."""
+    async with network(*agents) as (hub, (u, t, _c, r)):
         graph = TransitionGraph(
             initial_speaker=u.agent_id,
             transitions=[

@@ -65,7 +65,7 @@ def person(name: str, url: str | None, **more: Any) -> ConversableAgent:
 
 def history(result: Any) -> list[str]:
     """Return the messages of a chat, as AutoGen keeps them."""
-    return [f"{m.get('name')}: {m.get('content')}" for m in result.chat_history]
+    return [f"{m.get('name')}: {m.get('content') or ''}" for m in result.chat_history]
 
 
 def spoken(manager: GroupChatManager) -> list[str]:
@@ -287,7 +287,12 @@ def crew(url: str) -> DefaultPattern:
 
 def pattern(url: str) -> list[str]:
     """A group with hand-offs."""
-    result, _, last = initiate_group_chat(crew(url), "Print the sum of 2 and 3.", max_rounds=12)
+    return talk(crew(url))
+
+
+def talk(members: DefaultPattern) -> list[str]:
+    """Let a group speak."""
+    result, _, last = initiate_group_chat(members, "Print the sum of 2 and 3.", max_rounds=12)
     return [*history(result), last.name]
 
 

@@ -1,4 +1,4 @@
-"""AG2 classic recorded by us and by others at the same time: nothing is doubled or orphaned."""
+"""AG2 classic recorded by us and by its own telemetry: nothing is doubled or orphaned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scripted_llm import ScriptedLLM
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from opentelemetry.sdk.trace import TracerProvider
     from recorded_spans import RecordedSpans
@@ -42,31 +42,11 @@ def pattern(url: str, provider: TracerProvider) -> None:
     initiate_group_chat(crew, "Print the sum of 2 and 3.", max_rounds=12)
 
 
-def observed(program: str) -> Callable[[str, TracerProvider], None]:
-    """A program under OpenInference's instrumentations of AG2 and of the client."""
-
-    def run(url: str, provider: TracerProvider) -> None:
-        ag2 = pytest.importorskip("openinference.instrumentation.ag2", reason="not installed here")
-        client = pytest.importorskip("openinference.instrumentation.openai", reason="likewise")
-        theirs = [ag2.AG2Instrumentor(), client.OpenAIInstrumentor()]
-        for instrumentor in theirs:
-            instrumentor.instrument(tracer_provider=provider)
-        try:
-            getattr(programs, program)(url)
-        finally:
-            for instrumentor in theirs:
-                instrumentor.uninstrument()
-
-    return run
-
-
 PEERS: list[tuple[Any, Any, Any]] = [
     (tools, programs.tools, programs.tools_script),
     (pattern, programs.pattern, programs.pattern_script),
-    (observed("tools"), programs.tools, programs.tools_script),
-    (observed("pattern"), programs.pattern, programs.pattern_script),
 ]
-NAMES = ["own-tools", "own-pattern", "openinference-tools", "openinference-pattern"]
+NAMES = ["own-tools", "own-pattern"]
 
 
 @pytest.fixture

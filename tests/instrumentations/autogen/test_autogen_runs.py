@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +17,6 @@ from autogen.agentchat.group.patterns import DefaultPattern
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace import semconv
-from mast_trace.content import as_text
-from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,118 +194,3 @@ def shape(spans: RecordedSpans) -> list[dict[str, int]]:
 
 
 PATTERN = {"send_message": 7, "invoke_agent": 7, "chat": 4, "execute_tool": 2}
-
-
-def test_three_runs_in_threads(spans: RecordedSpans) -> None:
-    """Three threads, three whole traces."""
-    with ScriptedLLM(programs.pattern_script) as server, ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: programs.pattern(server.url), range(3)))
-    spans.check_shape(runs=3)
-    assert shape(spans) == [PATTERN] * 3
-
-
-async def test_three_runs_in_one_loop(spans: RecordedSpans) -> None:
-    """Three chats in one event loop, three whole traces."""
-    with ScriptedLLM(programs.pattern_script) as server:
-        await asyncio.gather(*(programs.a_pattern(server.url) for _ in range(3)))
-    spans.check_shape(runs=3)
-    assert shape(spans) == [PATTERN] * 3
-
-
-def test_a_model_that_fails(spans: RecordedSpans) -> None:
-    """The error is on the call, the turn and the run, and reaches the program."""
-    with ScriptedLLM(programs.failing_script) as server:
-        assert programs.model_error(server.url) == "InternalServerError"
-    spans.check_shape()
-    failed = [s.attributes[semconv.OPERATION_NAME] for s in spans.all if not s.status.is_ok]
-    assert failed == ["invoke_workflow", "invoke_agent", "chat"]
-    assert spans.trajectory().termination_reason == "error"
-
-
-Shown = list[tuple[str, str, list[tuple[str, Any]]]]
-
-
-def received(request: dict[str, Any]) -> Shown:
-    """The messages of a request as the server got them: role, text, calls."""
-    return [
-        (
-            m["role"],
-            m.get("content") or "",
-            [
-                (c["function"]["name"], c["function"]["arguments"])
-                for c in m.get("tool_calls") or ()
-            ],
-        )
-        for m in request["messages"]
-    ]
-
-
-PROGRAMS: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
-    ("two_agents", programs.talk_script),
-    ("tools", programs.tools_script),
-    ("group", programs.group_script),
-    ("pattern", programs.pattern_script),
-    ("nested", echo),
-    ("sequence", echo),
-    ("human", echo),
-]
-
-
-@pytest.mark.parametrize(("program", "script"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
-def test_every_model_input_can_be_rebuilt(
-    spans: RecordedSpans, program: str, script: Callable[[dict[str, Any]], Any]
-) -> None:
-    """For each request that the server received the trace holds the same messages."""
-    with ScriptedLLM(script) as server:
-        getattr(programs, program)(server.url)
-    run = spans.trajectory()
-    ours = [
-        [
-            (m.role, m.content, [(c.name, _spelled(c.arguments)) for c in m.tool_calls])
-            for m in run.seen_by(call)
-        ]
-        for call in run.invocations
-        if call.kind == "model"
-    ]
-    theirs = [
-        [
-            (role, text, [(name, _spelled(arguments)) for name, arguments in calls])
-            for role, text, calls in received(r)
-        ]
-        for r in server.requests
-    ]
-    assert ours == theirs
-
-
-def _spelled(arguments: Any) -> str:
-    """Arguments as text, whether they are JSON or not."""
-    try:
-        return json.dumps(json.loads(as_text(arguments)))
-    except ValueError:
-        return as_text(arguments)
-
-
-def test_tokens_are_counted_once(spans: RecordedSpans) -> None:
-    """Each call's usage is on its own span and nowhere else."""
-    with ScriptedLLM(programs.group_script) as server:
-        programs.group(server.url)
-    counted = [
-        s.attributes[semconv.INPUT_TOKENS]
-        for s in spans.all
-        if semconv.INPUT_TOKENS in s.attributes
-    ]
-    expected = [sum(len(json.dumps(m)) for m in r["messages"]) // 4 + 1 for r in server.requests]
-    assert counted == expected
-
-
-def test_with_the_model_client_recorded_too(spans: RecordedSpans) -> None:
-    """If the client under AutoGen is instrumented as well, a model call is still one span."""
-    client = OpenAIInstrumentor()
-    client.instrument(tracer_provider=spans.provider)
-    try:
-        with ScriptedLLM(programs.pattern_script) as server:
-            programs.pattern(server.url)
-    finally:
-        client.uninstrument()
-    spans.check_shape()
-    assert shape(spans) == [PATTERN]

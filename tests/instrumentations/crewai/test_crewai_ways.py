@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
-import threading
 from importlib.metadata import version
 
 import pytest
@@ -21,11 +19,10 @@ from crewai.flow.flow import Flow, listen, start
 from crewai.tools import BaseTool
 from crewai_programs import delegating_script, final, llm, managed, managed_script, solo, team, use
 from crewai_programs import team_script as script
-from recorded_spans import RecordedSpans
 from scripted_llm import Call, ScriptedLLM, messages_of
 
 from mast_trace import semconv
-from mast_trace_instrumentations.crewai import CrewAIInstrumentor, state
+from mast_trace_instrumentations.crewai import state
 
 pytestmark = pytest.mark.framework("crewai")
 
@@ -72,14 +69,6 @@ def test_a_hierarchy(recorded) -> None:
     assert root.attributes["crewai.crew.process"] == "hierarchical"
 
 
-def test_a_model_that_streams(recorded, plain) -> None:
-    with ScriptedLLM(script) as server:
-        team(server, model=llm(server, stream=True)).kickoff()
-        assert all(request["stream"] for request in server.requests)
-    recorded.check_shape()
-    assert shape(recorded) == [plain]
-
-
 @streams
 def test_a_crew_that_streams(recorded, plain) -> None:
     """The program gets the same chunks in the same order, and the trace is the same."""
@@ -108,77 +97,9 @@ def test_a_stream_that_is_left_early(recorded, plain) -> None:
     assert shape(recorded) == [plain]
 
 
-@streams
-@pytest.mark.parametrize("method", ["kickoff_async", "akickoff"])
-async def test_a_crew_that_streams_to_a_coroutine(recorded, plain, method: str) -> None:
-    with ScriptedLLM(script) as server:
-        output = await getattr(team(server, stream=True), method)()
-        text = "".join([chunk.content async for chunk in output])
-    assert text.endswith("Paris: 2.1 million inhabitants.")
-    recorded.check_shape()
-    assert shape(recorded) == [plain]
-
-
-@streams
-async def test_a_crew_that_is_cancelled(recorded) -> None:
-    """Every span is closed, and the run says that somebody stopped it."""
-    begun = threading.Event()
-    release = threading.Event()
-
-    def slow(request):
-        begun.set()
-        release.wait(10)
-        return script(request)
-
-    with ScriptedLLM(slow) as server:
-        task = asyncio.create_task(team(server).akickoff())
-        await asyncio.to_thread(begun.wait)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        release.set()
-    recorded.check_shape()
-    assert recorded.trajectory().termination_reason == "cancelled"
-
-
-def test_tasks_in_threads(recorded, plain) -> None:
-    """A task that is executed asynchronously belongs to the run that waits for it."""
-    with ScriptedLLM(script) as server:
-        crew = team(server)
-        crew.tasks[0].async_execution = True
-        crew.kickoff()
-    recorded.check_shape()
-    assert shape(recorded) == [plain]
-    root = next(s for s in recorded.all if s.parent is None)
-    assert root.attributes[semconv.RUN_TERMINATION_REASON] == "completed"
-
-
-def test_agents_with_a_time_limit(recorded, plain) -> None:
-    """CrewAI watches the clock from another thread."""
-    with ScriptedLLM(script) as server:
-        crew = team(server)
-        for agent in crew.agents:
-            agent.max_execution_time = 60
-        crew.kickoff()
-    recorded.check_shape()
-    assert shape(recorded) == [plain]
-
-
 async def test_one_run_for_each_input_at_the_same_time(recorded, plain) -> None:
     with ScriptedLLM(script) as server:
         await team(server).kickoff_for_each_async([{"n": 1}, {"n": 2}, {"n": 3}])
-    recorded.check_shape(runs=3)
-    assert shape(recorded) == [plain] * 3
-
-
-def test_three_runs_in_threads(recorded, plain) -> None:
-    with ScriptedLLM(script) as server:
-        crews = [team(server) for _ in range(3)]
-        threads = [threading.Thread(target=crew.kickoff) for crew in crews]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
     recorded.check_shape(runs=3)
     assert shape(recorded) == [plain] * 3
 
@@ -226,28 +147,6 @@ def test_a_replay_that_is_interrupted(recorded) -> None:
     assert state.frames() == ()
 
 
-@pytest.mark.parametrize("method", ["kickoff_async", "akickoff"])
-async def test_three_runs_in_one_event_loop(recorded, plain, method: str) -> None:
-    if not hasattr(Crew, method):
-        pytest.skip(f"this version of CrewAI has no {method}")
-    with ScriptedLLM(script) as server:
-        await asyncio.gather(*(getattr(team(server), method)() for _ in range(3)))
-    recorded.check_shape(runs=3)
-    assert shape(recorded) == [plain] * 3
-
-
-def test_inside_of_a_span_of_the_programs_own(recorded) -> None:
-    """The run is a child of what is current, and leaves that current."""
-    from opentelemetry import trace
-
-    tracer = recorded.provider.get_tracer("mine")
-    with ScriptedLLM(script) as server, tracer.start_as_current_span("request") as outer:
-        team(server).kickoff()
-        assert trace.get_current_span() is outer
-    root = next(s for s in recorded.all if s.name == "invoke_workflow city")
-    assert root.parent.span_id == outer.get_span_context().span_id
-
-
 def test_a_start_without_an_end_takes_no_later_crew_into_its_run(recorded, plain) -> None:
     """A crew that is prepared and never kicked off has begun a run; the next crew has one of its own."""
     with ScriptedLLM(script) as server:
@@ -278,18 +177,6 @@ def prepared(crew: Crew) -> CrewKickoffStartedEvent:
     begun = CrewKickoffStartedEvent(crew_name=crew.name, inputs=None)
     crewai_event_bus.emit(crew, begun)
     return begun
-
-
-def test_a_crew_that_is_older_than_the_instrumentation(plain) -> None:
-    with ScriptedLLM(script) as server:
-        crew = team(server)
-        late = RecordedSpans.of(CrewAIInstrumentor())
-        try:
-            crew.kickoff()
-        finally:
-            late.instrumentor.uninstrument()
-    late.check_shape()
-    assert shape(late) == [plain]
 
 
 # -- people ----------------------------------------------------------------------------------------

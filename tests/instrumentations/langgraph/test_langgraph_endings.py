@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, RetryPolicy, interrupt
-from langgraph_programs import add, arithmetic, ask, calculator, chain, linear, says, supervised
+from langgraph_programs import add, arithmetic, ask, chain, linear, says, supervised
 from scripted_llm import Call, Reply
 
 pytestmark = pytest.mark.framework("langgraph")
@@ -160,17 +160,6 @@ class TestErrors:
         assert fine.status.is_ok
         assert failed.attributes["error.type"] == "KeyError"
         assert [text for _, _, text in recorded.sent_messages()] == ["ok"]
-
-    def test_an_error_of_the_model_is_on_its_call(self, recorded, models):
-        """The server refuses: chat, agent and run have failed."""
-        with pytest.raises(Exception, match="overloaded") as caught:
-            calculator(models(lambda _r: Reply("overloaded", status=500))).invoke(ask())
-
-        recorded.check_shape()
-        (chat,) = recorded.named("chat")
-        assert chat.attributes["error.type"] == type(caught.value).__qualname__
-        assert not recorded.named("invoke_agent")[0].status.is_ok
-        assert reason(recorded) == "error"
 
     def test_what_was_said_before_an_error_inside_is_kept(self, recorded):
         """Words wait for their recipients; an error sets them free."""

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.framework("langgraph")
 BRANCHES = Path(__file__).parent / "parallel_branches.py"
 
 
-@pytest.mark.parametrize("script", ["verified", "repeated-call", "unverified"])
-def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
-    """Replays in a child and here, and a replay of a replay, are identical, without live calls."""
-    check_replay(EXAMPLES / "langgraph_team.py", script, folder=tmp_path)
-
-
 def test_a_replay_is_a_record_in_its_turn(tmp_path: Path) -> None:
     """A replay of a replay is identical, too."""
     program = EXAMPLES / "langgraph_team.py"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
@@ -113,33 +112,6 @@ class TestModes:
 
 class TestConcurrentRuns:
     """Several runs at once."""
-
-    def test_in_threads(self, recorded, models):
-        """Three threads, three traces, nothing mixed."""
-        graph = supervised(models(arithmetic))
-        threads = [
-            threading.Thread(target=graph.invoke, args=(ask(f"Question {n}"),)) for n in range(3)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        recorded.check_shape(runs=3)
-        runs = recorded.trajectories()
-        assert {run.task for run in runs} == {"Question 0", "Question 1", "Question 2"}
-        assert [len(run.steps) for run in runs] == [6, 6, 6]
-
-    @LOOP
-    async def test_in_one_event_loop(self, recorded, models):
-        """Three tasks, three traces, nothing mixed."""
-        graph = supervised(models(arithmetic))
-        await asyncio.gather(*(graph.ainvoke(ask(f"Question {n}")) for n in range(3)))
-
-        recorded.check_shape(runs=3)
-        runs = recorded.trajectories()
-        assert {run.task for run in runs} == {"Question 0", "Question 1", "Question 2"}
-        assert [len(run.steps) for run in runs] == [6, 6, 6]
 
     def test_interleaved_generators_in_one_thread(self, recorded):
         """Two streams read in turns are two runs."""

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import inspect
 import json
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-from opentelemetry import context as otel_context
 from recorded_calls import ANSWER, a_run
-
-from mast_trace.spans import with_chat
-from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:
     from recorded_spans import RecordedSpans
@@ -338,54 +331,6 @@ class TestResponses:
         assert answer(recorded) == ANSWER
 
 
-class TestWhose:
-    """Calls that are somebody else's."""
-
-    def test_outside_of_runs_nothing_is_recorded(self, recorded, options):
-        """A program that has no agents is none of our business."""
-        openai.OpenAI(**options).chat.completions.create(model="scripted", messages=ASKED)
-
-        assert recorded.all == []
-
-    def test_a_call_that_has_its_span_gets_no_second_one(self, recorded, options):
-        """A framework's instrumentation marks the context of the calls that it records."""
-        client = openai.OpenAI(**options)
-        with a_run(recorded):
-            token = otel_context.attach(with_chat(otel_context.get_current()))
-            client.chat.completions.create(model="scripted", messages=ASKED)
-            otel_context.detach(token)
-
-        assert recorded.named("chat") == []
-
-    @pytest.mark.parametrize(
-        "theirs", [{"openinference.span.kind": "LLM"}, {"gen_ai.operation.name": "chat"}], ids=str
-    )
-    def test_a_call_that_another_tool_records_gets_no_second_one(self, recorded, options, theirs):
-        """Another tool's span is the current one when its wrapper is around ours."""
-        client = openai.OpenAI(**options)
-        tracer = recorded.provider.get_tracer("another tool")
-        with a_run(recorded), tracer.start_as_current_span("ChatCompletion", attributes=theirs):
-            client.chat.completions.create(model="scripted", messages=ASKED)
-
-        assert [span.name for span in recorded.all if "hat" in span.name] == ["ChatCompletion"]
-
-    def test_parallel_calls_are_one_span_each(self, recorded, options):
-        """Three at once in one event loop."""
-
-        async def three() -> None:
-            async with openai.AsyncOpenAI(**options) as client:
-                create = client.chat.completions.create
-                with a_run(recorded):
-                    await asyncio.gather(
-                        *(create(model="scripted", messages=ASKED) for _ in range(3))
-                    )
-
-        asyncio.run(three())
-
-        assert recorded.counts()["chat"] == 3
-        recorded.check_shape()
-
-
 class TestUnderLangGraph:
     """LangGraph and the client, both instrumented."""
 
@@ -435,35 +380,3 @@ class TestUnderLangGraph:
             *["through_langchain"] * (chats - 1),
             "directly",
         ]
-
-
-class TestInstrumenting:
-    """On and off."""
-
-    def test_uninstrumenting_puts_back_the_very_objects(self):
-        """Compared as objects."""
-
-        def targets() -> list[Any]:
-            found = []
-            for patch in OpenAIInstrumentor.patches:
-                name, method = patch.target.split(".")
-                try:
-                    owner = getattr(import_module(patch.module), name)
-                except (ImportError, AttributeError):
-                    continue
-                found.append(vars(owner).get(method))
-            return found
-
-        before = targets()
-        instrumentor = OpenAIInstrumentor()
-        instrumentor.instrument()
-        during = targets()
-        instrumentor.uninstrument()
-
-        assert all(a is b for a, b in zip(targets(), before, strict=True))
-        assert sum(a is not b for a, b in zip(during, before, strict=True)) >= 2
-
-    def test_signatures_are_still_there(self, recorded):
-        """Libraries look at them to see which arguments a version takes."""
-        client = openai.OpenAI(api_key="x")
-        assert "messages" in inspect.signature(client.chat.completions.create).parameters

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from instrumentations.template import toyteam
@@ -84,6 +85,27 @@ async def test_a_stream_that_is_left_early_was_cancelled(spans: InMemorySpanExpo
     (root,) = (span for span in spans.get_finished_spans() if span.parent is None)
     assert (root.attributes or {})[semconv.RUN_TERMINATION_REASON] == "cancelled"
     assert root.status.status_code is trace.StatusCode.UNSET
+
+
+async def test_a_task_that_is_cancelled_was_cancelled(spans: InMemorySpanExporter) -> None:
+    """Somebody stopped the run; it has not failed by itself."""
+    waiting = asyncio.Event()
+
+    class Slow(toyteam.Model):
+        async def complete(self, messages: list[dict[str, str]]) -> dict[str, Any]:
+            waiting.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    team = toyteam.Team()
+    team.first.model = Slow()
+    task = asyncio.create_task(team.run("task"))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (root,) = (span for span in spans.get_finished_spans() if span.parent is None)
+    assert (root.attributes or {})[semconv.RUN_TERMINATION_REASON] == "cancelled"
 
 
 def test_a_copy_of_it_works(tmp_path: Path) -> None:
