@@ -138,7 +138,7 @@ class TestProxies:
     def test_the_proxy_may_name_a_project(
         self, away: Store, tmp_path: Path, named: list[str], status: int
     ) -> None:
-        """Where it has to name one, nobody sees all projects for want of one."""
+        """Nobody sees all projects because the proxy names none."""
         view = View(away, tmp_path, web_project_header="X-Project")
         with view.client(PROXY, **{USER: "ada"}) as client:
             headers = [("x-project", name.encode()) for name in named]

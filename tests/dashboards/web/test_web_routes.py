@@ -124,7 +124,7 @@ def test_strangers_see_the_door_alone(door: View, accept: str, shown: dict[str, 
 
 
 def test_pages_load_nothing_from_elsewhere_and_are_not_kept(door: View) -> None:
-    """Whatever is answered; files that are the same for everybody may be kept."""
+    """Every answer says so; files that are the same for everybody may be kept."""
     assert "unsafe" not in _HEADERS["content-security-policy"]
     assert _HEADERS["content-security-policy"].startswith("default-src 'none'; script-src 'self'; ")
     assert _HEADERS["content-security-policy"].endswith("; frame-ancestors 'none'")
@@ -163,7 +163,7 @@ class TestMCP:
     def test_each_tool_that_writes_needs_the_right_to_label(
         self, door: View, call: Any, tool: str
     ) -> None:
-        """What the database says in answer is for the operator."""
+        """The database's own words are for the operator."""
         asked = {"name": tool, "arguments": WRITES[tool]}
         answers = [call(key, "tools/call", **asked) for key in (door.key, TOKEN)]
         door.file.write_text(door.line.replace("read,label", "read,write,metrics"))

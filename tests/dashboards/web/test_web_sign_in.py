@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 COOKIES = [(False, COOKIE), (True, f"__Host-{COOKIE}")]
-"""Whether the visitor's browser uses TLS, and the name of its cookie."""
+"""Names of the session's cookie, each behind the use of TLS by the browser."""
 
 
 class TestSigningIn:
