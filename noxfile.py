@@ -31,8 +31,8 @@ def _release(file: Path) -> tuple[str, list[int]]:
 
 ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"), key=_release)
 CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"), key=_release)
-# What breaks in a release between the oldest and the newest breaks in one of the two as a rule: those
-# between are tested by `nox -s long` alone. The newest ClickHouse is the embedded one of the main tests.
+# A release between the oldest and the newest rarely breaks alone: those between are tested by
+# `nox -s long`. The newest ClickHouse is the embedded one of the main tests.
 BETWEEN = [
     *(
         f"framework({each.stem})"

@@ -44,7 +44,7 @@ def test_the_page_on_rules_is_made_of_what_was_measured() -> None:
 
 def test_the_page_on_mutants_is_made_of_what_was_measured() -> None:
     folder = BENCHMARKS / "mutants"
-    assert program(folder / "verdicts.py").page() == (folder / "results.md").read_text()
+    assert program(folder / "tried.py").page() == (folder / "results.md").read_text()
 
 
 def test_the_tables_of_overhead_are_made_of_what_was_measured() -> None:

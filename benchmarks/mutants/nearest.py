@@ -54,7 +54,7 @@ def record(workers: int) -> None:
 
 
 class Nearest:
-    """What the last record says, read for the lines as they are now."""
+    """The last record, read for the lines as they are now."""
 
     def __init__(self) -> None:
         if not (RECORD / "commit").exists():
@@ -119,7 +119,7 @@ class Nearest:
         contexts = self._contexts(file)
         found = {each for line in lines for each in contexts.get(before.get(line, line), ())}
         tests = {each.partition("|")[0] for each in found} - {""}
-        # What a fixture goes through is noted for the first test that uses it.
+        # Lines of a fixture are noted for the first test that uses it.
         prepared = {each.partition("::")[0] for each in found if each.endswith("|setup")}
         return tests.union(*(self._by_file.get(each, []) for each in prepared))
 

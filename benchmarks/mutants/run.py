@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING
 import mutations
 import nearest
 import tomllib
-import verdicts
+import tried
 from nearest import PACKAGES, ROOT
-from verdicts import Tried
+from tried import Tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -70,7 +70,7 @@ class Mistake:
         """The same for the same mistake in the same function."""
         return self.file, self.scope, self.number
 
-    def tried(self, verdict: str, by: str = "") -> Tried:
+    def judged(self, verdict: str, by: str = "") -> Tried:
         """Return it with a verdict of today."""
         made = self.mutant
         today = dt.datetime.now(dt.timezone.utc).date().isoformat()
@@ -97,7 +97,7 @@ def main() -> int:
         nearest.record(given.at_once + 1)
         return 0
     if given.command == "table":
-        verdicts.write_page()
+        tried.write_page()
         return 0
     if given.command == "sample":
         mistakes = list(_sample(given.seed, given.number))
@@ -105,7 +105,7 @@ def main() -> int:
         chosen = [each for each in risky() if any(fnmatch.fnmatch(each, p) for p in given.patterns)]
         mistakes = [mistake for file in chosen for mistake in of_file(file)]
     alive = try_all(mistakes, given.at_once)
-    verdicts.write_page()
+    tried.write_page()
     for each in alive:
         print(f"--- {each.file}:{each.line}: {each.verdict}\n-  {each.was}\n+  {each.is_now}")
     print(f"{len(alive)} of {len(mistakes)} are not noticed")
@@ -136,7 +136,7 @@ def of_file(file: str) -> list[Mistake]:
 
 def try_all(mistakes: list[Mistake], at_once: int) -> list[Tried]:
     """Try mistakes whose verdict is not known; returns those that are not noticed and do harm."""
-    known = {each.key: each for each in verdicts.known()}
+    known = {each.key: each for each in tried.known()}
     killed = {key for key, each in known.items() if each.verdict == "killed"}
     waiting = [each for each in mistakes if each.key not in killed]
     print(f"{len(mistakes)} mistakes, {len(mistakes) - len(waiting)} known to be noticed")
@@ -156,7 +156,7 @@ def try_all(mistakes: list[Mistake], at_once: int) -> list[Tried]:
             found = _try(mistake, changed, order, tests.seconds, lane)
         finally:
             lanes.put(lane)
-        with lock, verdicts.TRIED.open("a") as out:
+        with lock, tried.TRIED.open("a") as out:
             out.write(json.dumps(list(vars(found).values()), ensure_ascii=False) + "\n")
             print(f"{found.verdict} {found.file}:{found.line} {found.by}", flush=True)
         return found
@@ -166,13 +166,12 @@ def try_all(mistakes: list[Mistake], at_once: int) -> list[Tried]:
     spoilt = _failing_anyway({known[each.key].by for each in waiting} - {"", "hung"}, lanes.get())
     for test in spoilt:
         print(f"{test} fails without a mistake too: its verdicts do not count")
-    harmless = verdicts.harmless()
+    harmless = tried.harmless()
     alive = [known[each.key] for each in mistakes]
     return [
         each
         for each in alive
-        if (each.verdict != "killed" or each.by in spoilt)
-        and not verdicts.is_harmless(each, harmless)
+        if (each.verdict != "killed" or each.by in spoilt) and not tried.is_harmless(each, harmless)
     ]
 
 
@@ -220,22 +219,22 @@ def _try(
     mistake: Mistake, changed: str, order: list[str], seconds: Mapping[str, float], lane: Path
 ) -> Tried:
     if not order:
-        return mistake.tried("untested")
+        return mistake.judged("untested")
     place = lane / mistake.file
     original, before = place.read_bytes(), place.stat()
     place.write_text(changed, "utf-8")
-    tried: set[str] = set()
+    done: set[str] = set()
     try:
         for budget, most in ROUNDS:
-            chosen = _within([each for each in order if each not in tried], seconds, budget, most)
+            chosen = _within([each for each in order if each not in done], seconds, budget, most)
             if chosen and (by := _first_failed(chosen, seconds, lane)):
-                return mistake.tried("killed", by)
-            tried.update(chosen)
+                return mistake.judged("killed", by)
+            done.update(chosen)
     finally:
         place.write_bytes(original)
-        # What was compiled of the file as it was counts again.
+        # The time says that the compiled file is this one.
         os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
-    return mistake.tried("survived")
+    return mistake.judged("survived")
 
 
 def _within(
@@ -296,7 +295,7 @@ def _pytest(lane: Path, given: Path, failed: Path, *arguments: str) -> int:
     try:
         return process.wait(LIMIT)
     finally:
-        # What a test has started does not outlive it.
+        # Processes of the tests do not outlive them.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, 9)
         process.wait()

@@ -71,7 +71,7 @@ class ClientContract(Lifecycle):
 
     @pytest.fixture
     def plain(self) -> Any:
-        """What the calls give without an instrumentation; they are made once."""
+        """Results of the calls without an instrumentation; they are made once."""
         if "made_once" not in vars(type(self)):
             made = self.work(lambda function, *args: asyncio.run(function(*args)), None)
             type(self).made_once = made

@@ -53,7 +53,7 @@ class Lifecycle:
     absent: ClassVar[Sequence[str]] = ()
 
     needs: ClassVar[Mapping[str, str]] = {}
-    """What a fact needs, by the name of its test: a sub-class without it does not have the fact."""
+    """Needs of a fact, by the name of its test: a sub-class without them does not have the fact."""
 
     def __init_subclass__(cls) -> None:
         """Take away the facts that the sub-class cannot have."""
@@ -117,7 +117,7 @@ class Lifecycle:
     @pytest.fixture(scope="class")
     @classmethod
     def plain(cls) -> Any:
-        """What the program does without an instrumentation."""
+        """Results of the program without an instrumentation."""
         return cls().work(lambda function, *args: _driven(function(*args)), None)
 
     # -- facts --------------------------------------------------------------------------------------
