@@ -18,6 +18,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from mast_trace_collector.otlp.errors import (
+    Forbidden,
+    RequestError,
+    TooLarge,
+    TooSlow,
+    Unauthenticated,
+)
+from mast_trace_collector.receivers.otlp_grpc import _code
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
 
@@ -104,6 +112,21 @@ class TestAccepted:
 
 class TestRefused:
     """A refused request gets the status that the protocol names."""
+
+    @pytest.mark.parametrize(
+        ("error", "code"),
+        [
+            (RequestError, grpc.StatusCode.INVALID_ARGUMENT),
+            (TooLarge, grpc.StatusCode.RESOURCE_EXHAUSTED),
+            (TooSlow, grpc.StatusCode.DEADLINE_EXCEEDED),  # a sender tries this one again
+            (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
+            (Forbidden, grpc.StatusCode.PERMISSION_DENIED),
+        ],
+    )
+    def test_each_error_has_its_status(
+        self, error: type[RequestError], code: grpc.StatusCode
+    ) -> None:
+        assert _code(error("why")) is code
 
     async def test_malformed(self, collector: Collector) -> None:
         error = await refusal(collector, b"\xff\xff")
