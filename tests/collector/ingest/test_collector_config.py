@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -86,9 +86,17 @@ class TestErrors:
         with pytest.raises(ConfigurationError, match=r"none\.toml"):
             CollectorConfig.load(tmp_path / "none.toml")
 
-    def test_a_certificate_without_its_key(self) -> None:
-        with pytest.raises(ConfigurationError, match="tls_key_file"):
-            CollectorConfig.load(tls_cert_file="cert.pem")
+    @pytest.mark.parametrize(
+        ("given", "named"),
+        [
+            ({"tls_cert_file": "cert.pem"}, "tls_key_file"),
+            ({"tls_key_file": "key.pem"}, "tls_key_file"),
+            ({"max_body_bytes": 1001, "max_inflight_bytes": 1000}, "max_inflight_bytes"),
+        ],
+    )
+    def test_settings_that_do_not_go_together(self, given: dict[str, Any], named: str) -> None:
+        with pytest.raises(ConfigurationError, match=named):
+            CollectorConfig.load(**given)
 
 
 class TestSecrets:

@@ -18,6 +18,7 @@ from mast_trace_collector.otlp import density
 from mast_trace_collector.otlp.density import check_values
 from mast_trace_collector.otlp.errors import TooLarge
 from mast_trace_collector.otlp.signals import LOGS, TRACES, Signal
+from mast_trace_collector.otlp.wire import encoded
 
 FEW = settings(max_examples=40, deadline=None)
 
@@ -155,10 +156,7 @@ def test_noise_is_counted_to_its_end(body: bytes, signal: Signal) -> None:
 
 
 def wrapped(tag: int, inner: bytes) -> bytes:
-    size, rest = b"", len(inner)
-    while rest > 127:
-        size, rest = size + bytes([rest & 127 | 128]), rest >> 7
-    return bytes([tag]) + size + bytes([rest]) + inner
+    return bytes([tag]) + encoded(len(inner)) + inner
 
 
 def spans(inner: bytes) -> bytes:

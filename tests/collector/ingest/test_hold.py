@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from ingest_support import PROTOBUF, body_of, until
+from ingest_support import JSON, PROTOBUF, body_of, until
 
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.draining import drain
 from mast_trace_collector.hold import Hold
 
 if TYPE_CHECKING:
@@ -81,6 +83,26 @@ async def test_a_collector_acknowledges_and_does_not_store_while_held(
             await asyncio.sleep(0.5)
             assert stored() == 0
         await until(lambda: stored() == 1)
+
+
+async def test_what_waits_of_both_signals_is_drained_or_counted(
+    start_collector: StartCollector, store: Store, tmp_path: Path
+) -> None:
+    """As before a backup: while somebody holds, nothing of it can be stored."""
+    logs = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}}]}]}]}'
+    collector = await start_collector(data_dir=tmp_path, batch_max_age_seconds=3600.0)
+    async with httpx.AsyncClient(base_url=collector.http_address) as client:
+        await client.post("/v1/traces", content=body_of("a", "b"), headers=PROTOBUF)
+        await client.post("/v1/logs", content=logs, headers=JSON)
+    await collector.stop(drain=False)
+    config = CollectorConfig(data_dir=tmp_path, drain_timeout_seconds=0.2)
+    with Hold(tmp_path).take():
+        assert await asyncio.to_thread(drain, store, config) == 3
+    config = CollectorConfig(data_dir=tmp_path, drain_timeout_seconds=30.0)
+    assert await asyncio.to_thread(drain, store, config) == 0
+    counted = "SELECT toUInt32(count()) AS n FROM "
+    assert store.query(f"{counted} otel_traces") == [{"n": 2}]
+    assert store.query(f"{counted} otel_logs") == [{"n": 1}]
 
 
 async def test_a_collector_that_is_told_to_stop_while_held_leaves_what_waits(

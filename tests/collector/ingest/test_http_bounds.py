@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -13,6 +14,7 @@ from ingest_support import until
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.pace import Pace
 from mast_trace_collector.http_server.server import HTTPServer
 
 POST = b"POST /p HTTP/1.1\r\nhost: x\r\n"
@@ -238,6 +240,20 @@ async def test_malformed_requests_are_not_logged_one_by_one(
     )
     assert b"/ws 0;" in await served.answer(websocket)
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "came", "enough"), [(0, 0, True), (10, 19, False), (10, 20, True)]
+)
+def test_a_body_needs_so_many_bytes_in_each_period(
+    monkeypatch: pytest.MonkeyPatch, rate: int, came: int, enough: bool
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    pace = Pace(2.0, rate)
+    pace.count(came)
+    for now[0], expected in ((1.9, True), (2.0, enough), (4.0, rate == 0)):
+        assert pace.next_period() is expected
 
 
 def test_settings_become_limits() -> None:

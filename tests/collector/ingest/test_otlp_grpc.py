@@ -12,12 +12,20 @@ import grpc.aio
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from ingest_support import body_of, request_of, until
+from ingest_support import body_of, request_of, stored_names, until
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from mast_trace_collector.otlp.errors import (
+    Forbidden,
+    RequestError,
+    TooLarge,
+    TooSlow,
+    Unauthenticated,
+)
+from mast_trace_collector.receivers.otlp_grpc import _code
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
 
@@ -49,10 +57,6 @@ async def refusal(collector: Collector, body: bytes, **options: Any) -> grpc.aio
     return error.value
 
 
-def names(store: Store) -> list[str]:
-    return [row["SpanName"] for row in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]
-
-
 class TestAccepted:
     """An acknowledged span becomes a row."""
 
@@ -67,7 +71,7 @@ class TestAccepted:
         span.end()
         result = await asyncio.to_thread(exporter.export, [span])
         assert result is SpanExportResult.SUCCESS
-        assert await until(lambda: names(store)) == ["from the sdk"]
+        assert await until(lambda: stored_names(store)) == ["from the sdk"]
         await asyncio.to_thread(exporter.shutdown)
 
     async def test_messages_far_beyond_the_library_s_own_limit(
@@ -78,7 +82,7 @@ class TestAccepted:
         span = request.resource_spans[0].scope_spans[0].spans[0]
         span.attributes.add(key="text").value.string_value = "word " * 2_000_000
         await call(collector, request.SerializeToString())
-        assert await until(lambda: names(store)) == ["large"]
+        assert await until(lambda: stored_names(store)) == ["large"]
 
     @pytest.mark.parametrize("fails", [False, True])
     async def test_a_call_that_is_cancelled_while_it_is_being_kept_is_counted_if_it_is(
@@ -98,12 +102,27 @@ class TestAccepted:
             if fails:
                 monkeypatch.setattr(os, "fdatasync", failing)
         await collector.stop()
-        assert names(store) == ([] if fails else ["impatient"])
+        assert stored_names(store) == ([] if fails else ["impatient"])
         assert collector.metrics.value("accepted_spans_total") == (0 if fails else 1)
 
 
 class TestRefused:
     """A refused request gets the status that the protocol names."""
+
+    @pytest.mark.parametrize(
+        ("error", "code"),
+        [
+            (RequestError, grpc.StatusCode.INVALID_ARGUMENT),
+            (TooLarge, grpc.StatusCode.RESOURCE_EXHAUSTED),
+            (TooSlow, grpc.StatusCode.DEADLINE_EXCEEDED),  # a sender tries this one again
+            (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
+            (Forbidden, grpc.StatusCode.PERMISSION_DENIED),
+        ],
+    )
+    def test_each_error_has_its_status(
+        self, error: type[RequestError], code: grpc.StatusCode
+    ) -> None:
+        assert _code(error("why")) is code
 
     async def test_malformed(self, collector: Collector) -> None:
         error = await refusal(collector, b"\xff\xff")

@@ -170,26 +170,6 @@ class TestRefused:
         assert int(answer.headers["retry-after"]) > 0
         assert "waiting for the database" in Status.FromString(answer.content).message
 
-    async def test_when_too_much_is_in_flight(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(max_body_bytes=1000, max_inflight_bytes=1000)
-        refusals = []
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            hold = asyncio.Event()
-
-            async def slow_body() -> Any:
-                yield b"x" * 900
-                await hold.wait()
-
-            slow = asyncio.create_task(
-                client.post("/v1/traces", content=slow_body(), headers=PROTOBUF)
-            )
-            await until(lambda: collector._ingest.held == 900)
-            refusals.append(await post(collector, body_of("x", attributes=20)))
-            hold.set()
-            await slow
-        assert refusals[0].status_code == 503
-        assert collector._ingest.held == 0
-
     async def test_the_exporter_keeps_what_was_refused_and_sends_it_again(
         self, start_collector: StartCollector, store: Store
     ) -> None:

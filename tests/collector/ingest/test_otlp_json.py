@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
@@ -11,6 +10,7 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from spoiled import as_json
 
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
@@ -74,20 +74,6 @@ REQUESTS = st.builds(
 )
 
 
-def as_otlp_json(node: Any) -> Any:
-    """Protobuf's JSON with OTLP's exception: ids in hexadecimal."""
-    if isinstance(node, list):
-        return [as_otlp_json(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: base64.b64decode(item).hex()
-        if key in {"traceId", "spanId", "parentSpanId"}
-        else as_otlp_json(item)
-        for key, item in node.items()
-    }
-
-
 def parsed(document: Any) -> ExportTraceServiceRequest:
     return parse_json(json.dumps(document).encode(), TRACES, 24)
 
@@ -102,8 +88,7 @@ def parsed_span(**fields: Any) -> Any:
 
 @given(request_=REQUESTS)
 def test_json_and_protobuf_give_the_same_message(request_: ExportTraceServiceRequest) -> None:
-    document = as_otlp_json(json_format.MessageToDict(request_))
-    assert parsed(document) == request_
+    assert parsed(as_json(request_)) == request_
 
 
 @given(request_=REQUESTS)

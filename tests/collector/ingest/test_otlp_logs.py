@@ -15,8 +15,6 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
 if TYPE_CHECKING:
-    from ingest_support import StartCollector
-
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
 
@@ -62,16 +60,3 @@ async def test_records_are_counted_beside_the_spans(collector: Collector, store:
     assert "mast_trace_collector_logs_accepted_records_total 2.0" in shown
     assert "mast_trace_collector_accepted_spans_total 0.0" in shown
     assert 'mast_trace_collector_received_requests_total{transport="http"}' not in shown
-
-
-async def test_what_waits_is_stored_after_the_next_start(
-    start_collector: StartCollector, store: Store
-) -> None:
-    first = await start_collector(batch_max_age_seconds=3600)
-    body = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}}]}]}]}'
-    async with httpx.AsyncClient(base_url=first.http_address) as client:
-        assert (await client.post("/v1/logs", content=body, headers=JSON)).status_code == 200
-    await first.stop(drain=False)
-    assert store.query("SELECT 1 FROM otel_logs") == []
-    await start_collector()
-    await until(lambda: store.query("SELECT Body FROM otel_logs"))

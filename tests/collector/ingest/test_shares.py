@@ -7,7 +7,7 @@ import gzip
 import socket
 import struct
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -75,16 +75,18 @@ class TestMemory:
         with pytest.raises(Refused, match="its share"):
             self.holding(shares, "a", 51 - (sum(sizes) - sum(stopped)))
 
-    @pytest.mark.parametrize("greedy", [True, False])
+    @pytest.mark.parametrize("senders", ["aa", "cc", "cd"])
     def test_while_another_waits_a_sender_gets_its_share_and_no_more(
-        self, greedy: bool, monkeypatch: pytest.MonkeyPatch
+        self, senders: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Bodies that have arrived are not broken off; ten seconds after a refusal nobody waits."""
         now = [100.0]
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
         shares = MemoryShares(100, 50)
         self.holding(shares, "a", 40)
-        others = [self.holding(shares, "a" if greedy else "c", size) for size in (15, 45)]
+        others = [
+            self.holding(shares, who, size) for who, size in zip(senders, (15, 45), strict=True)
+        ]
         with pytest.raises(Refused, match="in flight"):
             self.holding(shares, "b", 30)
         for memory in others:
@@ -274,6 +276,35 @@ async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
     for _ in range(2):
         decoding.give_back("project greedy")
     assert (await waiting).status_code == 200
+
+
+@pytest.mark.parametrize("way", ["plain", "gzip", "grpc"])
+async def test_what_is_in_flight_leaves_no_room_by_any_way(
+    start_collector: StartCollector, way: str
+) -> None:
+    """A compressed body fits in the beginning, but its content does not."""
+    collector = await start_collector(max_body_bytes=10_000, max_inflight_bytes=10_000)
+    body = body_of("x", attributes=20)
+    packed = gzip.compress(body)
+    headers = PROTOBUF | ({"content-encoding": "gzip"} if way == "gzip" else {})
+
+    async def refused() -> bool:
+        if way == "grpc":
+            with suppress(grpc.aio.AioRpcError):
+                return not isinstance(await call(collector, body, ""), bytes)
+            return True
+        async with httpx.AsyncClient(base_url=collector.http_address, headers=headers) as client:
+            content = packed if way == "gzip" else body
+            return (await client.post("/v1/traces", content=content)).status_code == 503
+
+    with collector._ingest.holding("another") as memory:
+        memory.grow(10_000 - len(packed))
+        assert await refused()
+    transport = "grpc" if way == "grpc" else "http"
+    value = collector.metrics.value
+    assert value("refused_requests_total", transport=transport, reason="memory_full") == 1
+    assert collector._ingest.held == 0
+    assert not await refused()
 
 
 class SlowCall:

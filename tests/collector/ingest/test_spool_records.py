@@ -8,7 +8,6 @@ import os
 import struct
 from pathlib import Path
 
-import orjson
 import pytest
 import xxhash
 
@@ -334,10 +333,6 @@ class TestTakingUp:
         spool.close()
         spool.release()
 
-    def note(self, folder: Path) -> dict:
-        (path,) = (folder / "damaged").glob("*.json")
-        return orjson.loads(path.read_bytes())
-
     def test_it_says_where_the_damage_is(self, tmp_path):
         path = self.filled(tmp_path, b"first" * 10, b"second" * 10)
         data = path.read_bytes()
@@ -378,14 +373,6 @@ class TestTakingUp:
         assert spool.damaged_files == 0
         self.stop(spool)
 
-    def test_a_segment_that_is_gone_is_told_by_its_receipt(self, tmp_path):
-        path = self.filled(tmp_path, b"first", b"second")
-        path.unlink()
-        spool, (loss,) = self.opened(tmp_path)
-        assert (loss.name, loss.reason, loss.lost) == (path.stem, "its file is gone", 10)
-        assert self.note(tmp_path)["lost"] == 10
-        self.stop(spool)
-
     @pytest.mark.parametrize("receipt", ["garbage", "folder", "of nothing", "of a stored one"])
     def test_other_receipts_alone_tell_of_no_loss(self, tmp_path, receipt):
         path = self.filled(tmp_path, b"first")
@@ -420,16 +407,6 @@ class TestTakingUp:
         os.utime(receipt_path(path), (1001 + older, 1001 + older))
         spool, losses = self.opened(tmp_path)
         assert [loss.lost for loss in losses] == lost
-        self.stop(spool)
-
-    def test_a_copy_costs_nothing_and_says_of_what_it_is_one(self, tmp_path):
-        path = self.filled(tmp_path, b"first")
-        (tmp_path / "copy.log").write_bytes(path.read_bytes())
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
-        note = self.note(tmp_path)
-        assert (note["lost"], note["reason"]) == (0, f"it is a copy of segment {path.stem}")
-        assert spool.waiting_items == 5
         self.stop(spool)
 
     def test_segments_of_the_first_version_that_changed_places_get_their_names_back(self, tmp_path):
