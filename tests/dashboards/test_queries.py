@@ -273,6 +273,8 @@ def test_a_late_span_makes_a_verdict_outdated(store: Store) -> None:
     assert row is not None
     assert row["State"] == "changed"
     assert row["Outcome"] == "success"
+    (day,) = QUERIES["outcomes_over_time"].run(store, bucket=86_400)
+    assert (day["Runs"], day["Judged"]) == (4, 3), "its verdict still counts"
 
 
 def test_judge_calls(store: Store) -> None:

@@ -129,8 +129,8 @@ def row(service: str, number: int, run: Run) -> dict[str, Any]:
 
 
 def calls(model: str, *asked: tuple[float, bool, float]) -> list[dict[str, Any]]:
-    """Calls of a model: hours ago, whether it answered, dollars. One that is stored twice counts once."""
-    rows = [
+    """Calls of a model: hours ago, whether it answered, dollars."""
+    return [
         {
             "CallId": f"{model} {number}",
             "StartedAt": NOW - timedelta(hours=hours),
@@ -140,7 +140,6 @@ def calls(model: str, *asked: tuple[float, bool, float]) -> list[dict[str, Any]]
         }
         for number, (hours, answered, cost) in enumerate(asked)
     ]
-    return [*rows, *rows[:1]]
 
 
 MS = 1 / 3_600_000
@@ -159,6 +158,7 @@ BEGUN: dict[str, list[tuple[float, int]]] = {
     "talks now": [(25.0, 0), (0.0, 0)],
     "new": [(3.0, 2)],
     "replayed": [(25.0, 0), (1.0, 0)],
+    "changed": [(10.0, 0)],
 }
 STATES = [
     {
@@ -180,7 +180,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     runs = [(service, run) for service, given in SERVICES.items() for run in given]
     with new_store(tmp_path_factory.mktemp("evidence")) as opened:
         opened.insert("mast_verdicts", [row(s, n, run) for n, (s, run) in enumerate(runs)])
-        opened.insert("mast_judge_calls", CALLS)
+        for stored in (CALLS, CALLS[::3]):
+            opened.insert("mast_judge_calls", stored)
+        changed = {
+            "TraceId": "changed 0",
+            "Status": "unscored",
+            "RunSeen": NOW - timedelta(hours=20),
+        }
+        opened.insert("mast_verdicts", [verdict_row(0, NOW - timedelta(hours=10), **changed)])
         opened.insert("mast_run_states", STATES)
         yield opened
 
@@ -249,7 +256,14 @@ def test_failed_calls_spending_silence_and_waiting_at_their_borders(store: Store
     assert rows == {"nine": 0.0, "ten": 0.4, "an hour": 0.0}
     assert found(store, "judge_spending") == [{"Spent": 4 * 1.0 + 6 * 0.25 + 20 * 2.0 + 16.0}]
     missing = {row["service"]: row["Missing"] for row in found(store, "silence")}
-    assert missing == {"silent": 3.0, "talks": 0.0, "talks now": 0.0, "new": 0.0, "replayed": 1.0}
+    assert missing == {
+        "silent": 3.0,
+        "talks": 0.0,
+        "talks now": 0.0,
+        "new": 0.0,
+        "replayed": 1.0,
+        "changed": 0.0,
+    }
     (waiting,) = found(store, "judge_behind")
     assert waiting["Seconds"] == 3 * 3600 - 60  # only ended runs, and of the last day
     (quiet,) = QUERIES["judge_behind"].run(store, until=NOW - timedelta(days=20))
