@@ -57,11 +57,25 @@ _READ = ("mast_trace", "mast_trace_judge")
 """Packages whose modules may count; our other packages are beyond the boundary, or above the judge."""
 _OURS = (*_READ, "mast_trace_instrumentations", "mast_trace_collector", "mast_trace_dashboards")
 
+REVIEWED: Mapping[str, str] = MappingProxyType(
+    {
+        # Redaction, which reading spans does not use, changed in modules that it shares.
+        "143aa960acc415ae0c775ba8da044d1ece5ddbae975f578d332257e259067d5c": "b7bc82052770eadf684869cd4d5ed621958ec3951f3361e4d13dd7daf3bdbc45",
+        "0a774fcd1c807809597bed67407e23956c2f7c11d997c2d875be86ce5efdbbbd": "7881b22ecf663500ac535fa76e25939d74acd29fb5d1d0bb55ce1c73611194d4",
+    }
+)
+"""Fingerprints of code that gives the verdicts of an earlier one, and that one, without a model and with.
+
+Another version has a week of runs judged again, at the user's cost. Somebody has read each change here, and a
+test compares the verdicts on labelled runs; any further change leaves the table, and is another version.
+"""
+
 
 @cache
 def installed_fingerprint(*, model: bool) -> str:
     """Return the `fingerprint` of the installed packages; reads sources, and imports none of them."""
-    return fingerprint({name: resources.files(name) for name in _READ}, model=model)
+    found = fingerprint({name: resources.files(name) for name in _READ}, model=model)
+    return REVIEWED.get(found, found)
 
 
 def fingerprint(packages: Mapping[str, Traversable], *, model: bool) -> str:
