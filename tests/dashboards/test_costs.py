@@ -200,7 +200,7 @@ def asked(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Run], li
 
 
 def equal(found: Any, wanted: Any) -> bool:
-    """Whether rows are the same but for the rounding of floats."""
+    """Compare rows, but for the rounding of floats."""
     if isinstance(wanted, dict):
         return found.keys() == wanted.keys() and all(
             equal(found[key], wanted[key]) for key in wanted

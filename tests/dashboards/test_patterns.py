@@ -150,7 +150,7 @@ def test_actions_that_separate_runs_have_ochiai_and_an_exact_test(store: Store) 
 
 
 def test_an_exact_test_is_the_sum_of_its_ways(store: Store) -> None:
-    """Of every table of few runs, and of large ones as scipy computes it."""
+    """Every table of few runs is tried, and large ones as scipy computes them."""
     few = [
         (k, m, n, a)
         for a in (0, 1, 5, 9)
