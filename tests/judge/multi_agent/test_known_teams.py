@@ -163,7 +163,11 @@ def ended(successes: int, failures: int, *, tokens: int = 0, unknown: int = 0) -
 @pytest.mark.parametrize(
     ("team", "other", "numbers"),
     [
-        (side("t", ended(15, 5, tokens=30)), side("o", ended(5, 15, tokens=10)), (0.5, 2.0, 1 / 3)),
+        (
+            side("t", ended(15, 5, tokens=30)),
+            side("o", ended(10, 30, tokens=10)),
+            (0.5, 2.0, 1 / 3),
+        ),
         (side("t", ended(5, 15, tokens=5)), side("o", ended(15, 5, tokens=10)), (-0.5, -0.5, 3.0)),
         (side("t", ended(20, 20)), side("o", ended(20, 0, tokens=10)), (-0.5, None, None)),
         (side("t", ended(20, 0, tokens=10)), side("o", ended(10, 10)), (0.5, None, 0.0)),
