@@ -386,7 +386,7 @@ class FrameworkContract(Lifecycle):
                     s.name for s in recorded.all if s.parent and s.parent.span_id not in known
                 ]
                 # Only the run itself may have begun inside of a span of theirs.
-                assert outside in ([], [self.tree.split("\n")[0]])
+                assert outside in ([], [self.tree.strip().split("\n")[0]])
 
     def test_the_doctor_finds_every_target(self, tmp_path: Path) -> None:
         """Nothing is missing, nothing is left unlooked at, and our check leaves no file behind."""

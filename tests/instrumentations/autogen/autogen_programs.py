@@ -64,8 +64,11 @@ def person(name: str, url: str | None, **more: Any) -> ConversableAgent:
 
 
 def history(result: Any) -> list[str]:
-    """Return the messages of a chat, as AutoGen keeps them."""
-    return [f"{m.get('name')}: {m.get('content') or ''}" for m in result.chat_history]
+    """Return the messages of a chat, as AutoGen keeps them; a call has no text, or the text "None"."""
+    return [
+        f"{m.get('name')}: {'' if m.get('content') in {None, 'None'} else m.get('content')}"
+        for m in result.chat_history
+    ]
 
 
 def spoken(manager: GroupChatManager) -> list[str]:

@@ -37,6 +37,9 @@ HAS_AKICKOFF = hasattr(Crew, "akickoff")
 STREAMS = "stream" in Crew.model_fields
 THEIRS = ("openinference.instrumentation", "opentelemetry.instrumentation")
 ROUNDS = 3
+MODEL = "openai/gpt-4o" if IS_OLD else "gpt-4o"
+# CrewAI 0.x asks for tools in text, one at a time.
+TOOLS = "" if IS_OLD else "broken !\n    execute_tool "
 
 EXPECTED = (
     "\n\nThis is the expected criteria for your final answer: a {}\n"
@@ -224,16 +227,15 @@ class TestContract(FrameworkContract):
         ("user", ("Writer",), f"Write one line{EXPECTED.format('line')}{GIVEN}"),
         ("Writer", ("user",), "Paris: 2.1 million inhabitants."),
     )
-    tree = """
+    tree = f"""
 invoke_workflow city
   invoke_agent Researcher
-    chat gpt-4o
-    chat gpt-4o
-    execute_tool broken !
-    execute_tool lookup
+    chat {MODEL}
+    chat {MODEL}
+    execute_tool {TOOLS}lookup
     send_message Researcher
   invoke_agent Writer
-    chat gpt-4o
+    chat {MODEL}
     send_message Writer
   send_message user
   send_message user"""
