@@ -157,7 +157,7 @@ class Lifecycle:
         instrumentor.instrument()
         try:
             during = seen()
-            # What a class inherited it holds itself now.
+            # A class holds itself now, in place of inheriting it.
             assert {path: during[path] for path in before} == before
         finally:
             instrumentor.uninstrument()
