@@ -108,18 +108,18 @@ def silent(turns, **more):
 @pytest.mark.parametrize(
     ("run", "steps"),
     [
-        (silent(3).build(), [(1, 2, 3)]),
-        (silent(3, content_hash=content_hash("")).build(), [(1, 2, 3)]),
-        (silent(2).build(), []),
-        (silent(3, content_hash="0123").build(), []),
-        (silent(3).says("Tester", "Fine.").build(), []),
-        (silent(3).calls("Tester", "look", {}).build(), []),
+        (silent(3), [(1, 2, 3)]),
+        (silent(3, content_hash=content_hash("")), [(1, 2, 3)]),
+        (silent(2), []),
+        (silent(3, content_hash="0123"), []),
+        (silent(3).says("Tester", "Fine."), []),
+        (silent(3).calls("Tester", "look", {}), []),
     ],
     ids=["three", "kept", "two", "texts not kept", "speaks", "a tool"],
 )
 def test_a_checker_that_never_says_a_word(run, steps):
     """A checker with three empty turns and no tool is found, unless it speaks or texts are not kept."""
-    assert [found.steps for found in silent_checker(run)] == steps
+    assert [found.steps for found in silent_checker(run.build())] == steps
 
 
 def claiming(times):
