@@ -197,6 +197,7 @@ def test_the_interval_of_a_share_is_that_of_python(store: Store) -> None:
     for (k, n), row in zip(counts, rows, strict=True):
         wanted = intervals.wilson(k, n) if n else (None, None)
         assert (row["low"], row["high"]) == (pytest.approx(wanted, abs=1e-6) if n else wanted)
+        assert n == 0 or 0 <= row["low"] < row["high"] <= 1
 
 
 def test_each_family_of_tests_is_corrected_by_itself(store: Store) -> None:
