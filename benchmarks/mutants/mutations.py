@@ -297,7 +297,8 @@ def _without_keyword(call: cst.Call) -> Iterator[cst.Call]:
     for place, given in enumerate(call.args):
         if given.keyword:
             yield call.with_changes(args=[*call.args[:place], *call.args[place + 1 :]])
-            if not isinstance(given.value, cst.Name) or given.value.value != "None":
+            # None in place of False is no mistake.
+            if not isinstance(given.value, cst.Name) or given.value.value not in {"None", "False"}:
                 nothing = given.with_changes(value=cst.Name("None"))
                 yield call.with_changes(args=[*call.args[:place], nothing, *call.args[place + 1 :]])
 
