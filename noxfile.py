@@ -57,7 +57,7 @@ STORED = (
     "tests/dashboards/test_costs.py",
     "tests/dashboards/test_queries.py",
     "tests/dashboards/test_team_queries.py",
-    "tests/dashboards/test_trend_queries.py",
+    "tests/dashboards/test_rates.py",
 )
 # The sweep of the endpoint as a reader, on the oldest engine that the extra `embedded` allows and
 # on the newest; everything else is pinned.

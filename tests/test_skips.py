@@ -74,6 +74,13 @@ def test_every_session_with_rows_exists() -> None:
     assert expected_in("tests")
 
 
+def test_every_place_that_a_session_names_exists() -> None:
+    """A file that was renamed would leave a session without any test."""
+    named = re.findall(r'"(?:--ignore=)?(tests/[^"*{]+)"', (HERE.parent / "noxfile.py").read_text())
+    assert len(named) > 10
+    assert [place for place in named if not (HERE.parent / place).exists()] == []
+
+
 def test_no_environment_may_skip_for_want_of_its_own_framework() -> None:
     """Its tests would not run at all."""
     wanted = {"ag2": "AG2", "autogen": "AG2 classic", "crewai": "CrewAI", "metagpt": "MetaGPT"}
