@@ -98,6 +98,14 @@ class Nearest:
         return found
 
     @cached_property
+    def first(self) -> dict[str, float]:
+        """Seconds of the first test of each file: the parts that its tests share were made for it."""
+        found: dict[str, float] = {}
+        for test, seconds in self.seconds.items():
+            found.setdefault(test.partition("::")[0], seconds)
+        return found
+
+    @cached_property
     def _by_file(self) -> dict[str, list[str]]:
         found = defaultdict(list)
         for test in self.seconds:
@@ -129,12 +137,15 @@ class Nearest:
     def _through_names(self, patterns: list[str]) -> set[str]:
         """Return tests through lines that name something, or through what names a file that does."""
         found: set[str] = set()
-        for pattern in patterns:
-            for file, lines in _naming(pattern).items():
+        # Templates may include each other in a circle.
+        waiting, asked = list(patterns), set(patterns)
+        while waiting:
+            for file, lines in _naming(waiting.pop()).items():
                 if file.endswith(".py"):
                     found |= self._through(file, lines)
-                else:
-                    found |= self._through_names([re.escape(Path(file).name)])
+                elif (name := re.escape(Path(file).name)) not in asked:
+                    asked.add(name)
+                    waiting.append(name)
         return found
 
     def _read_contexts(self, file: str) -> dict[int, list[str]]:

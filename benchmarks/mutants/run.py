@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import datetime as dt
 import fnmatch
 import hashlib
@@ -44,7 +43,7 @@ from nearest import PACKAGES, ROOT
 from tried import Tried
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 HERE = Path(__file__).parent
 LANES = ROOT / "build" / "mutants"
@@ -54,6 +53,8 @@ ROUNDS = ((10.0, 8), (60.0, 30))
 """Seconds of the nearest tests, and files of them at most: few at first, more for what survives them."""
 LIMIT = 300
 """Seconds after which a round has hung on a mistake."""
+HUNG = -1
+"""Status of such a round."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def try_all(mistakes: list[Mistake], at_once: int) -> list[Tried]:
             changed = mutant.make()
         lane = lanes.get()
         try:
-            found = _try(mistake, changed, order, tests.seconds, lane)
+            found = _try(mistake, changed, order, tests, lane)
         finally:
             lanes.put(lane)
         with lock, tried.TRIED.open("a") as out:
@@ -219,7 +220,7 @@ def _sample(seed: int, number: int) -> Iterator[Mistake]:
 
 
 def _try(
-    mistake: Mistake, changed: str, order: list[str], seconds: Mapping[str, float], lane: Path
+    mistake: Mistake, changed: str, order: list[str], tests: nearest.Nearest, lane: Path
 ) -> Tried:
     if not order:
         return mistake.judged("untested")
@@ -229,8 +230,8 @@ def _try(
     done: set[str] = set()
     try:
         for budget, most in ROUNDS:
-            chosen = _within([each for each in order if each not in done], seconds, budget, most)
-            if chosen and (by := _first_failed(chosen, seconds, lane)):
+            chosen = _within([each for each in order if each not in done], tests, budget, most)
+            if chosen and (by := _first_failed(chosen, tests.seconds, lane)):
                 return mistake.judged("killed", by)
             done.update(chosen)
     finally:
@@ -241,21 +242,28 @@ def _try(
 
 
 def _within(
-    order: Iterable[str], seconds: Mapping[str, float], budget: float, most: int
+    order: list[str], tests: nearest.Nearest, budget: float, most: int
 ) -> list[str]:
-    """Return the first tests of an order that take so many seconds, of so many files at most."""
+    """Return the first tests of an order that take so many seconds, of so many files at most.
+
+    One that takes longer, with the parts that the tests of its file share, is left out; the first stays if
+    all do.
+    """
     chosen: list[str] = []
     files: set[str] = set()
+    order = [each for each in order if (ROOT / each.partition("::")[0]).exists()]
     for test in order:
         file = test.partition("::")[0]
-        if len(files | {file}) > most or not (ROOT / file).exists():
+        if len(files | {file}) > most:
             continue
-        budget -= seconds.get(test, 0.0)
-        if budget < 0 and chosen:
-            break
-        chosen.append(test)
-        files.add(file)
-    return chosen
+        takes = tests.seconds.get(test, 0.0)
+        if file not in files:
+            takes = max(takes, tests.first.get(file, 0.0))
+        if takes <= budget:
+            budget -= takes
+            chosen.append(test)
+            files.add(file)
+    return chosen or order[:1]
 
 
 def _first_failed(chosen: list[str], known: Iterable[str], lane: Path) -> str:
@@ -265,9 +273,8 @@ def _first_failed(chosen: list[str], known: Iterable[str], lane: Path) -> str:
     failed.unlink(missing_ok=True)
     given.write_text(json.dumps({"chosen": chosen, "known": list(known)}))
     files = list(dict.fromkeys(test.partition("::")[0] for test in chosen))
-    try:
-        status = _pytest(lane, given, failed, "-x", *files)
-    except subprocess.TimeoutExpired:
+    status = _pytest(lane, given, failed, "-x", *files)
+    if status == HUNG:
         return "hung"
     if failed.exists():
         return failed.read_text()
@@ -276,33 +283,41 @@ def _first_failed(chosen: list[str], known: Iterable[str], lane: Path) -> str:
 
 
 def _pytest(lane: Path, given: Path, failed: Path, *arguments: str) -> int:
-    sources = os.pathsep.join(str(lane / each) for each in PACKAGES)
+    path = [*(str(lane / each) for each in PACKAGES), str(HERE)]
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([sources, str(HERE)]),
+        "PYTHONPATH": os.pathsep.join(path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "MUTANT_TESTS": str(given),
         "MUTANT_FAILED": str(failed),
         "TMPDIR": str(_temporary(lane)),
     }
-    options = ("-q", "-pchosen", "-pno:cacheprovider", "--timeout=60", "--timeout-method=thread")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-m", "not long and not documents", *options, *arguments],
-        cwd=lane,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+    options = (
+        *("-q", "-pchosen", "-pno:cacheprovider", "-pno:langsmith_plugin", "--assert=plain"),
+        *("--timeout=60", "--timeout-method=thread", "-m", "not long and not documents"),
     )
-    try:
-        return process.wait(LIMIT)
-    finally:
-        # Processes of the tests do not outlive them.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, 9)
-        process.wait()
-        shutil.rmtree(_temporary(lane), ignore_errors=True)
+    run = {
+        "folder": str(lane),
+        "environment": environment,
+        "path": path,
+        "arguments": [*options, *arguments],
+        "limit": LIMIT,
+    }
+    process = _warm(lane)
+    assert process.stdin and process.stdout
+    process.stdin.write(json.dumps(run) + "\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    shutil.rmtree(_temporary(lane), ignore_errors=True)
+    return int(answer)
+
+
+@cache
+def _warm(lane: Path) -> subprocess.Popen[str]:
+    """Return the process that runs the tests of a lane; it ends with this one."""
+    command = [sys.executable, "-B", str(HERE / "warm.py")]
+    return subprocess.Popen(
+        command, cwd=lane, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def _temporary(lane: Path) -> Path:
