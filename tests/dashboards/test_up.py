@@ -84,7 +84,6 @@ def record_a_run(endpoint: str) -> None:
 
 
 async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
-    """Sent spans are stored and judged without further commands."""
     async with started(tmp_path) as (up, running):
         await asyncio.to_thread(record_a_run, running.otlp_http)
         judged = partial(QUERIES["runs"].one, up.store, states=["judged"])
@@ -117,7 +116,6 @@ async def test_others_read_and_the_user_writes(tmp_path: Path) -> None:
 
 
 async def test_stopping_leaves_the_folder_free(tmp_path: Path) -> None:
-    """After the stop nobody is announced, a second stop is harmless, and it can start again."""
     async with started(tmp_path) as (up, running):
         await up.stop()
         assert announcement.find(tmp_path) is None
@@ -128,7 +126,6 @@ async def test_stopping_leaves_the_folder_free(tmp_path: Path) -> None:
 
 
 async def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
-    """A port that another program has is an error that says so; what had started is stopped."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=str(port)):
@@ -163,8 +160,6 @@ async def test_a_start_that_fails_has_judged_nothing(
 
 
 async def test_a_dead_judge_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the worker dies, mast-trace ends with the reason instead of judging nothing in silence."""
-
     async def dies(_self: object) -> None:
         raise RuntimeError("out of luck")
 
@@ -179,7 +174,6 @@ async def test_a_dead_judge_is_no_secret(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_what_judges_is_said_at_the_start(tmp_path: Path, monkeypatch: Any) -> None:
-    """The start message names the judge's layers, a missing key, and an unreachable endpoint."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     keyless = make(tmp_path, JudgeConfig.load(judge_model="small-1"))
@@ -200,7 +194,6 @@ async def test_what_judges_is_said_at_the_start(tmp_path: Path, monkeypatch: Any
 
 
 async def test_without_the_judge(tmp_path: Path) -> None:
-    """The judge can be left out; a stop signal is then all that is waited for."""
     async with started(tmp_path, judge_enabled=False) as (up, _):
         assert up.worker is None
         assert up.judged_by == "off"
@@ -281,7 +274,6 @@ async def test_a_server_with_a_password_is_announced_without(tmp_path: Path) -> 
 
 
 async def test_metrics_tell_what_was_judged_and_the_web_view_answers(tmp_path: Path) -> None:
-    """One process serves the collector's and the judge's metrics, and the pages."""
     async with started(tmp_path) as (_, running), httpx.AsyncClient() as client:
         metrics = (await client.get(f"{running.otlp_http}/metrics")).text
         page = await client.get(running.web)

@@ -212,7 +212,6 @@ def test_without_a_running_up_it_says_what_to_do(
 
 
 def test_strangers_are_not_served(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beyond loopback somebody has to be known, before anything listens."""
     address = ("--url", "http://127.0.0.1:9/x")
     assert run(["web", *address, "--host", "0.0.0.0", "--port", "0"]) == 2
     assert "could be read by anyone" in capsys.readouterr().err

@@ -71,7 +71,6 @@ def told(answer):
 
 @given(PROSE, st.lists(st.tuples(ANSWERS, PROSE), max_size=4))
 def test_the_last_object_with_an_opinion_counts(before, answers):
-    """Text before, between and after the objects is ignored."""
     text = before + "".join(json.dumps(answer) + prose for answer, prose in answers)
     opinions = [opinion for answer, _ in answers if (opinion := told(answer))]
     assert read_opinion(text) == (opinions[-1] if opinions else None)
@@ -96,7 +95,6 @@ def test_an_answer_contradicts_itself_when_the_agent_does_not_speak_there(opinio
 
 
 def test_an_opinion_lifts_its_step_and_its_agents_other_steps():
-    """The named step most, the other step of that agent a little."""
     found = fuse(RUN, {1: 0.2, 2: 0.6, 3: 0.2}, [Opinion(1, "lead")])
     assert sum(found.values()) == pytest.approx(1)
     assert found[1] > 0.2
@@ -113,7 +111,6 @@ def test_a_contradicting_opinion_lifts_no_step():
 
 
 def test_two_equal_opinions_weigh_more_than_one():
-    """Agreement is evidence."""
     one = fuse(RUN, FLAT, [Opinion(2, "coder")])
     two = fuse(RUN, FLAT, [Opinion(2, "coder")] * 2)
     assert two[2] > one[2] > FLAT[2]
@@ -126,7 +123,6 @@ def test_overwhelming_evidence_is_certainty_and_no_overflow():
 
 
 def test_nothing_is_fused_from_nothing():
-    """No distribution and no opinion change nothing."""
     assert fuse(RUN, {}, [Opinion(2, "coder")]) == {}
     assert fuse(RUN, FLAT, []) == pytest.approx(FLAT)
 

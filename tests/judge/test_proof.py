@@ -34,7 +34,6 @@ def proof(status="confirmed", **more):
 
 
 def test_without_replays_a_verdict_is_as_it_was():
-    """Nothing but its rank is added."""
     shown = as_shown(verdict(), None)
     assert shown == verdict(rank="exact")
     assert shown.model_copy(update={"rank": None}) == verdict()

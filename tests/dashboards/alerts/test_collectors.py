@@ -119,7 +119,6 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated() -> None:
 async def test_a_refused_key_names_the_setting(
     tmp_path: Path, right: Right | None, said: str
 ) -> None:
-    """The text says what to set, and holds no key."""
     metrics, metrics_line = new_key("ops", frozenset({Right.METRICS}))
     other, line = new_key("team", frozenset({right or Right.WRITE}))
     (tmp_path / "keys").write_text(f"{metrics_line}\n{line}\n")

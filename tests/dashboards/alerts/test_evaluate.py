@@ -212,7 +212,6 @@ def test_it_tries_again_before_the_next_look(page: Page, monkeypatch: pytest.Mon
 
 
 def test_with_nothing_to_do_it_sleeps(page: Page) -> None:
-    """Until the next look, which is far away."""
     page.damaged()
     watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=3600)
     assert watched.until_told(1) == [[]]

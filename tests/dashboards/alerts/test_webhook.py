@@ -63,7 +63,6 @@ def test_name_and_password_in_the_address_are_sent_and_never_shown(receiver: Rec
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(receiver: Receiver, status: int) -> None:
-    """A redirect is followed neither to another server, nor to an internal address."""
     answered = f"HTTP/1.1 {status} x\r\nlocation: {receiver.url}\r\ncontent-length: 0\r\n\r\n"
     with talking(lambda connection: reply(connection, answered.encode())) as place:
         answer = Webhook(f"http://{place}/").post(BODY, "")

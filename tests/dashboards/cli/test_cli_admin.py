@@ -35,7 +35,6 @@ def settings(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, d
 def test_a_dry_run_prints_sql_and_touches_nothing(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The statements are printed as SQL, for the database and cluster that were named."""
     assert run(["migrate", "--dry-run", "--database", "traces", "--cluster", "main"]) == 0
     out = capsys.readouterr().out
     assert "CREATE TABLE IF NOT EXISTS traces.otel_traces ON CLUSTER main" in " ".join(out.split())
@@ -45,7 +44,6 @@ def test_a_dry_run_prints_sql_and_touches_nothing(
 def test_migrating_twice_changes_nothing_more(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The first time makes the tables; the second finds them there."""
     url = f"chdb://{tmp_path}/store"
     assert run(["migrate", "--url", url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["new_versions"]
@@ -69,7 +67,6 @@ def test_migrate_adds_and_removes_the_search_index(
 
 
 def test_unusable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that cannot stand in SQL is a mistake in usage."""
     assert run(["migrate", "--dry-run", "--database", "a; DROP"]) == 2
     assert "no name for a database" in capsys.readouterr().err
 
@@ -95,7 +92,6 @@ def test_config_says_where_each_value_came_from(
 def test_config_keeps_secrets(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Passwords and keys are masked, in addresses as well."""
     monkeypatch.setenv("MAST_TRACE_DATABASE_URL", "http://me:hunter2@db:8123/x")
     monkeypatch.setenv("MAST_TRACE_JUDGE_API_KEY", "hunter2")
     monkeypatch.setenv("MAST_TRACE_CLICKHOUSE_PASSWORD", "hunter2")
@@ -107,7 +103,6 @@ def test_config_keeps_secrets(
 
 
 def test_a_mistyped_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """An unknown key of the file is refused, with the one that was probably meant."""
     file = tmp_path / "mast-trace.toml"
     file.write_text("[collector]\nhtp_port = 1\n")
     assert run(["config", "--config", str(file)]) == 2

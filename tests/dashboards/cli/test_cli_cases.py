@@ -59,7 +59,6 @@ def asks(address: str) -> None:
 def test_a_failure_becomes_a_file_that_answers_the_program_again(
     own_cli: CLI, folder: Path
 ) -> None:
-    """Recorded against a server, replayed without one."""
     with ScriptedLLM(lambda _: Reply("Lyon.")) as serving, capture_spans(["openai"]) as spans:
         asks(serving.url)
     trace_id = spans.trajectory().trace_id

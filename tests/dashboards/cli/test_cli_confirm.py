@@ -26,7 +26,6 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
 
 
 def test_the_planted_error_is_confirmed(failed: Failed, capsys: pytest.CaptureFixture[str]) -> None:
-    """The earliest step whose correction helps is the planted one."""
     capsys.readouterr()
     status = run(failed.arguments("--json"))
     captured = capsys.readouterr()
@@ -67,7 +66,6 @@ class TestRefusals:
         return call
 
     def test_nothing_runs_unasked(self, refused) -> None:
-        """Without a terminal, the estimate is told and nothing is started."""
         status, _, err = refused("--max-calls", "50", "--price", "small=1,2", yes=False)
         assert status == 2
         assert "About 50 live model calls, about 0.0" in err
@@ -98,7 +96,6 @@ class TestRefusals:
         assert said in err
 
     def test_live_tools_without_a_reset_are_not_isolated(self, refused) -> None:
-        """Nothing is run, and the conclusion says why."""
         status, out, _ = refused("--live-tools", "count", "--json")
         assert status == 1
         told = json.loads(out)["confirmation"]

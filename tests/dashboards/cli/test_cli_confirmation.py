@@ -68,7 +68,6 @@ def lines_of(text: str) -> list[str]:
 
 
 def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
-    """The step is decisive by its rank; rates, contrasts, fixes and cost stand below."""
     run = record(own_cli, PROOF)
     status, out, err = own_cli("show", run)
     assert (status, err) == (0, "")
@@ -88,7 +87,6 @@ def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
 
 
 def test_lists_mark_what_is_confirmed(own_cli: CLI) -> None:
-    """A list has no room for more than the word."""
     run = record(own_cli, PROOF)
     [line] = [line for line in lines_of(own_cli("runs")[1]) if line.startswith(run[:8])]
     assert "analyst, step 2 (repairable by replay)" in line
@@ -111,7 +109,6 @@ def test_lists_mark_what_is_confirmed(own_cli: CLI) -> None:
 def test_other_conclusions_name_no_decisive_step(
     own_cli: CLI, told: dict[str, Any], heading: str, listed: str
 ) -> None:
-    """Nor does the point of no return."""
     run = record(own_cli, Confirmation(**told, text="So it is.", likely=((2, 0.6), (3, 0.3))))
     out = own_cli("show", run)[1]
     assert heading in lines_of(out)
@@ -122,7 +119,6 @@ def test_other_conclusions_name_no_decisive_step(
 
 
 def test_json_has_rank_and_proof(own_cli: CLI) -> None:
-    """Programs get the same as people."""
     run = record(own_cli, PROOF)
     verdict = own_cli.json("show", run)["verdict"]
     assert verdict["rank"] == "confirmed by replay"
@@ -133,7 +129,6 @@ def test_json_has_rank_and_proof(own_cli: CLI) -> None:
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str) -> None:
-    """The other store shows it, from the file, and never in place of its own."""
     run = record(own_cli, PROOF)
     out = tmp_path / f"runs.{kind}"
     own_cli("export", "--format", kind, "--out", str(out))
@@ -170,7 +165,6 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
 def test_a_forged_proof_is_refused(
     own_cli: CLI, tmp_path: Path, changed: dict[str, Any], problem: str
 ) -> None:
-    """With the run that it is about, and its line."""
     run = record(own_cli, PROOF)
     out = tmp_path / "runs.jsonl"
     own_cli("export", "--out", str(out))

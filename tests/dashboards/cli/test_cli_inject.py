@@ -245,7 +245,6 @@ def test_a_program_that_cannot_be_started(inject: Succeeded) -> None:
 
 
 def test_a_failed_run_is_refused(tmp_path: Path, inject: Succeeded, writer: ScriptedLLM) -> None:
-    """Before a model is asked for sentences."""
     with failed_shop(tmp_path, wrong=misread_and_ask) as failed:
         status, _, err = inject.run(
             "inject",

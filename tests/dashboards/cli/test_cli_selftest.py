@@ -172,7 +172,6 @@ def test_refusals(
 
 
 def test_a_system_that_fails_is_refused(selftest: Command) -> None:
-    """Nothing is planted where most runs fail by themselves."""
     policy, selftest.server.script = selftest.server.script, lambda _: "Order nothing."
     try:
         status, _, err = selftest("--yes", "--runs", "2", "--seed", "9")

@@ -31,7 +31,6 @@ class Begun:
 
 
 def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
-    """Steps, candidates, and failure modes with evidence and quotes."""
     status, out, err = cli("show", cli.recorded.ids["invoices"])
     assert (status, err) == (0, "")
     assert "failure: page 2 is missing" in out
@@ -59,7 +58,6 @@ def test_a_message_that_hands_over_is_shown_with_its_text() -> None:
 
 
 def test_text_of_agents_is_harmless(cli: CLI) -> None:
-    """Escape sequences, bidirectional marks and markup in a run are shown as text and have no effect."""
     for arguments in (("--full",), (), ("--json",)):
         _, out, _ = cli("show", cli.recorded.ids["invoices"], *arguments)
         assert safe(out) == out
@@ -68,7 +66,6 @@ def test_text_of_agents_is_harmless(cli: CLI) -> None:
 
 
 def test_a_run_as_json(cli: CLI) -> None:
-    """The JSON output holds the steps, the verdict and the texts unchanged."""
     shown = cli.json("show", cli.recorded.ids["invoices"])
     assert shown["run"]["TraceId"] == cli.recorded.ids["invoices"]
     assert shown["agents"] == ["user", "analyst"]
@@ -114,7 +111,6 @@ def _fails_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["last", "prefix"])
 def test_a_run_has_short_names(cli: CLI, name: str) -> None:
-    """The beginning of an id is enough, and `last` is the newest run."""
     run_id = cli.recorded.ids["unjudged"]
     shown = cli.json("show", run_id[:10] if name == "prefix" else name)
     assert shown["run"]["TraceId"] == run_id
@@ -122,7 +118,6 @@ def test_a_run_has_short_names(cli: CLI, name: str) -> None:
 
 
 def test_a_run_that_is_not_judged(cli: CLI) -> None:
-    """A run without a verdict is shown with its steps, and not as a success."""
     status, out, _ = cli("show", "last")
     assert status == 0
     assert "Not judged yet." in out
@@ -130,14 +125,12 @@ def test_a_run_that_is_not_judged(cli: CLI) -> None:
 
 
 def test_a_successful_run_has_no_decisive_error(cli: CLI) -> None:
-    """A success is shown in words, and no step is blamed."""
     _, out, _ = cli("show", cli.recorded.ids["trip"])
     assert "No decisive error: the run succeeded." in out
     assert "DECISIVE" not in out
 
 
 def test_an_unknown_run_is_not_found(cli: CLI) -> None:
-    """A run that does not exist is reported on standard error, with status 1."""
     status, out, err = cli("show", "ffffffff")
     assert (status, out) == (1, "")
     assert "no run's id begins with 'ffffffff'" in err
@@ -145,7 +138,6 @@ def test_an_unknown_run_is_not_found(cli: CLI) -> None:
 
 
 def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
-    """A prefix of several ids is refused with status 2, and the ids are listed."""
     status, out, err = cli("show", "AA0")
     assert (status, out) == (2, "")
     assert "several runs begin with 'AA0'" in err
@@ -153,7 +145,6 @@ def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
 
 
 def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each step is printed once, as soon as it is stored; the verdict ends the output."""
     with open_store(cli.recorded.url, None) as store:
         whole = load(store, cli.recorded.ids["invoices"])
         begun = dataclasses.replace(
@@ -177,7 +168,6 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
 
 
 def test_watching_a_judged_run_ends_at_once(cli: CLI) -> None:
-    """`--watch` on a judged run prints it and ends."""
     status, out, _ = cli("show", cli.recorded.ids["trip"], "--watch")
     assert status == 0
     assert "the run succeeded" in out
@@ -209,7 +199,6 @@ def test_steps_that_are_not_there_are_refused(cli: CLI, steps: str) -> None:
 
 
 def test_a_step_is_shown_with_its_input(cli: CLI) -> None:
-    """A step without a recorded input says so, and a step that is not there is refused."""
     run = cli.recorded.ids["invoices"]
     status, out, err = cli("show", run, "--step", "4")
     assert (status, err) == (0, "")

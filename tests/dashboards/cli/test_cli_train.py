@@ -47,7 +47,6 @@ def test_nothing_to_train_on_says_what_to_do(cli: CLI, tmp_path: Path) -> None:
 def test_without_the_extra_the_command_says_what_to_install(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it looks at anything else; nothing is written."""
     from mast_trace_dashboards.cli.app import run
 
     monkeypatch.setattr(

@@ -126,7 +126,6 @@ def test_masts_people_and_models_become_raters(empty: CLI, tmp_path: Path) -> No
 def test_a_folder_that_cannot_be_read_is_named(
     empty: CLI, tmp_path: Path, name: str, value: Any, reason: str
 ) -> None:
-    """With what is wrong with it; nothing is stored."""
     path = tmp_path / "data" / name
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(value), encoding="utf-8")

@@ -32,7 +32,6 @@ def _other(cli: CLI, folder: Path) -> CLI:
 
 
 def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:
-    """One command for all; a second one stores nothing; each run shows its answer and its task."""
     files = [str(SAMPLES / name) for name in FILES]
     found = empty.json("import", *files)
     titles = {row.title for row in FORMATS}
@@ -49,7 +48,6 @@ def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:
 
 
 def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> None:
-    """Runs and steps where the file holds messages, runs and spans where it holds spans; equal runs are one."""
     chat, jaeger, equal = SAMPLES / "chat-finetune.jsonl", SAMPLES / "jaeger.json", tmp_path / "e"
     equal.write_text(2 * chat.read_text("utf-8").splitlines(keepends=True)[1], encoding="utf-8")
     status, out, err = empty("import", str(chat), str(jaeger), str(equal))
@@ -79,7 +77,6 @@ def test_a_folder_of_files_is_read(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> None:
-    """`--formats` needs no file; a wrong name lists the right ones, a wrong choice says so."""
     status, out, _ = empty("import", "--formats")
     assert status == 0
     assert [line.split()[0] for line in out.splitlines()] == [row.name for row in FORMATS]
@@ -95,7 +92,6 @@ def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> 
 
 
 def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
-    """Twenty are named, the rest is a number."""
     (tmp_path / "bad.jsonl").write_text("{}\n" * 50)
     status, _, err = empty("import", str(tmp_path / "bad.jsonl"))
     assert status == 1

@@ -49,7 +49,6 @@ def _json(capture: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_a_profile_is_fitted_and_says_how_good_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The number of labels and the cross-validated score are printed; the file is a profile."""
     data, out = _folder(tmp_path, 12), tmp_path / "made" / "own.json"
     arguments = ("--data", str(data), "--out", str(out), "--repeats", "1")
     found = _json(capsys, "judge", "fit", *arguments)
@@ -62,7 +61,6 @@ def test_a_profile_is_fitted_and_says_how_good_it_is(
 def test_too_few_labels_are_refused_with_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nine labels are too few to fit a profile: nothing is written."""
     out = tmp_path / "own.json"
     arguments = ["--data", str(_folder(tmp_path, 9)), "--out", str(out)]
     assert run(["judge", "fit", *arguments]) == 1
@@ -72,7 +70,6 @@ def test_too_few_labels_are_refused_with_what_to_do(
 
 
 def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> None:
-    """Ten labelled runs in the store are enough, nine are not; the judge then uses the profile."""
     data, out = tmp_path / "data", tmp_path / "profiles" / "own.json"
     empty.json("import", str(_folder(data / "few", 9)))
     status, _, err = empty("judge", "fit", "--out", str(out), "--repeats", "1")
@@ -95,7 +92,6 @@ def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> Non
 
 
 def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path) -> None:
-    """`judge agree` reports the number of missing labels and, with enough of them, the measured gain."""
     assert "No labels yet" in empty("judge", "agree")[2]
     empty.json("import", str(_folder(tmp_path / "few", 9)))
     _, out, _ = empty("judge", "agree")
@@ -113,7 +109,6 @@ def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path
 
 
 def test_a_profile_that_was_fitted_is_known_by_its_runs(empty: CLI, tmp_path: Path) -> None:
-    """`judge agree` reports the number of labels that the user's own profile was fitted to."""
     empty.json("import", str(_folder(tmp_path / "data", 12)))
     folder = tmp_path / "profiles"
     _, out, _ = empty("judge", "fit", "--out", str(folder / "own.json"), "--repeats", "1")
@@ -125,7 +120,6 @@ def test_a_profile_that_was_fitted_is_known_by_its_runs(empty: CLI, tmp_path: Pa
 
 
 def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
-    """Two people's labels of one run are one labelled run."""
     for annotator in ("fit-a", "fit-b"):
         cli("label", cli.recorded.ids["invoices"], "--annotator", annotator, "--step", "1")
     status, _, err = cli("judge", "fit", "--out", str(tmp_path / "own.json"))
@@ -136,7 +130,6 @@ def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
 def test_a_benchmark_is_printed_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """JSON has each method's shares, the report is Markdown with its plots beside it."""
     report = tmp_path / "report" / "bench.md"
     arguments = ("--data", str(_folder(tmp_path, 12)), "--layers", "rules,local", "--repeats", "1")
     found = _json(capsys, "judge", "bench", *arguments, "--report", str(report))
@@ -148,7 +141,6 @@ def test_a_benchmark_is_printed_and_reported(
 def test_the_model_layer_needs_a_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The layer is refused without a model, with the name of the setting."""
     for name in ("MAST_TRACE_JUDGE_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     assert run(["judge", "bench", "--data", str(_folder(tmp_path, 3)), "--layers", "llm"]) == 2

@@ -146,7 +146,6 @@ def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
 def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
     made_set: Path, empty: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fit and benchmark say how many were left out; --uncertain takes them in."""
     monkeypatch.setattr(MARKS, frozenset({"tool-error", "2.4-withhold"}))
     left = {"tool-error": 5, "2.4-withhold": 5}
     options = ("judge", "fit", "--dataset", str(made_set), "--repeats", "1", "--force", "--json")

@@ -115,7 +115,6 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
 
 
 def test_a_model_is_compared_with_itself(rated: CLI) -> None:
-    """A model that has read runs several times has a row; one that has not has none."""
     read = {"failure_probability": 0.9, "reason": "r", "points": []}
     calls = [
         JudgeCall(
@@ -154,7 +153,6 @@ def _mapped(code: str) -> str:
 
 
 def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
-    """By model and framework: how many, how many right, and a share from ten runs on."""
     with Store.open(rated.recorded.url) as store:
         later = NOW.replace(hour=2)
         steps = (Candidate(step=1, agent="b", probability=0.5),)
@@ -178,7 +176,6 @@ def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
 
 
 def test_two_versions_are_compared_run_by_run(rated: CLI) -> None:
-    """Beginnings of versions are enough; the sums by mode and each change are given."""
     found = rated.json("judge", "diff", "old", "new")
     assert (found["compared"], len(found["changed"])) == (RUNS, RUNS)
     assert (found["gained"], found["lost"]) == ({"1.3": 6}, {"1.5": RUNS})
@@ -187,7 +184,6 @@ def test_two_versions_are_compared_run_by_run(rated: CLI) -> None:
 
 
 def test_an_unknown_version_is_not_found(rated: CLI) -> None:
-    """The message lists the versions that there are."""
     status, _, err = rated("judge", "diff", "old", "zzz")
     assert status == 1
     assert "new222, old111" in err
@@ -206,7 +202,6 @@ def unjudged(empty: CLI) -> CLI:
 
 
 def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
-    """Runs judged by the present version are skipped, so that a second time finds nothing."""
     first = unjudged.json("judge", "run", "--since", "1h")
     assert first["judged"] == first["ok"] == 1
     assert unjudged.json("judge", "run", "--since", "1h")["judged"] == 0
@@ -222,7 +217,6 @@ def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
     ],
 )
 def test_one_run_or_many(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:
-    """A run and a selection exclude each other, and one of them is needed."""
     status, _, err = cli("judge", "run", *arguments)
     assert status == 2
     assert hint in err

@@ -59,7 +59,6 @@ def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_p
 
 
 def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
-    """One person has one opinion of a run."""
     run = cli.recorded.ids["trip"]
     for outcome in ("failure", "success"):
         status, out, _ = cli("label", run, "--annotator", "bob", "--outcome", outcome)
@@ -81,7 +80,6 @@ def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
 def test_unusable_labels_are_refused(
     cli: CLI, arguments: tuple[str, ...], status: int, hint: str
 ) -> None:
-    """An unknown run is status 1, a label that cannot be is a mistake; neither is stored."""
     found, _, err = cli("label", *arguments, "--annotator", "eve")
     assert found == status
     assert hint in err

@@ -58,7 +58,6 @@ def _write(path: Path, value: Any) -> str:
 
 
 def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
-    """A chat's messages are steps in their order; a second import stores nothing."""
     file = _write(tmp_path / "chat.json", CHAT)
     first = empty.json("import", file)
     assert first["spans"] == 4
@@ -184,7 +183,6 @@ def test_half_a_character_is_no_obstacle(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
-    """Ids and spans are the file's own."""
     with capture_spans(frameworks=[]) as spans:
         with mast_trace.run("job"), mast_trace.agent("planner"):
             mast_trace.message("planner", "user", "Hello.")
@@ -258,7 +256,6 @@ def test_each_bad_file_is_named_and_with_strict_nothing_is_stored(
 
 
 def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> None:
-    """One line for each run; the trajectory can be read back."""
     run, out = cli.recorded.ids["invoices"], tmp_path / "runs.jsonl"
     cli("label", run, "--annotator", "exporter", "--outcome", "failure", "--step", "1")
     assert cli.json("export", "--out", str(out)) == {"file": str(out), "runs": 3}
@@ -274,7 +271,6 @@ def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> 
 
 
 def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
-    """Parquet rows are the lines, with the nested parts as JSON texts."""
     parquet, jsonl = tmp_path / "runs.parquet", tmp_path / "runs.jsonl"
     assert cli("export", "--format", "parquet", "--out", str(parquet))[0] == 0
     assert cli("export", "--out", str(jsonl))[0] == 0
@@ -286,7 +282,6 @@ def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
 
 
 def test_an_export_leaves_out_older_runs_and_half_files(cli: CLI, tmp_path: Path) -> None:
-    """`--since` filters; a file that cannot be written is reported, and nothing is left."""
     out = tmp_path / "none.jsonl"
     assert cli.json("export", "--out", str(out), "--since", "2200-01-01")["runs"] == 0
     assert [each.name for each in tmp_path.iterdir()] == ["none.jsonl"]
@@ -314,7 +309,6 @@ def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path
 def test_an_export_reads_page_by_page(
     cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each run comes once, wherever the pages are cut."""
     monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", 1)
     out = tmp_path / "runs.jsonl"
     assert cli.json("export", "--out", str(out))["runs"] == 3

@@ -245,7 +245,6 @@ def test_folded_steps_open_for_the_keyboard_and_for_links(page: Page) -> None:
 
 
 def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
-    """New steps and then the verdict appear by themselves."""
     page.goto(f"/runs/{LIVE}")
     assert "The run goes on" in page.locator("#run").inner_text()
     store.insert("otel_traces", [message(LIVE, 1, "writer", "I go on.")])
@@ -336,7 +335,6 @@ def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
 
 
 def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> None:
-    """Its verdict is nowhere until the label is saved, and then a link leads to it."""
     page.goto("/queue", wait_until="networkidle")
     page.get_by_role("link", name="Begin with the first run").focus()
     page.keyboard.press("Enter")

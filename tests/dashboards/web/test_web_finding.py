@@ -287,7 +287,6 @@ class TestSearch:
     def test_older_hits_have_pages(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The newest hits of few spans are shown first, and every hit on one page."""
         monkeypatch.setattr(text_search, "MOST_HITS", 5)
         address, seen, moments = "/search?text=said&since=3d", [], []
         for number in range(3):

@@ -81,7 +81,6 @@ def test_everything_is_in_the_frame(count: int, boxes: int) -> None:
 
 @pytest.mark.parametrize("messages", [{}, {("a", "a"): 9}], ids=["none", "to itself"])
 def test_sometimes_there_is_no_picture(messages: Counts) -> None:
-    """The table has the numbers then, too."""
     assert drawn(messages, {}, {}) is None
 
 

@@ -60,7 +60,6 @@ def visited(store: Store, *, idle: float) -> TestClient:
 def test_a_run_that_has_begun_is_shown_with_its_name_task_and_service(
     opened: Store, run: str
 ) -> None:
-    """From its first moment, and as going on."""
     page = visited(opened, idle=3600).get(f"/runs/{run}").text
     assert 'data-state="running"' in page
     assert "<h1>trip " in page

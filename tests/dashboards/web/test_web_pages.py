@@ -131,7 +131,6 @@ def test_steps_that_only_repeat_are_folded(client: httpx.Client) -> None:
 
 
 def test_a_part_of_a_page_is_answered_alone(client: httpx.Client) -> None:
-    """The parts that pages reload while a run goes on."""
     for address in ("/?part=1", f"/runs/{BARE}?part=1"):
         part = client.get(address).text
         assert "<html" not in part

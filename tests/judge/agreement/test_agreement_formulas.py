@@ -252,6 +252,5 @@ def test_of_several_decisive_steps_the_nearest_count():
 
 
 def test_decisive_steps_of_different_runs_are_refused():
-    """As above."""
     with pytest.raises(ValueError, match="argument"):
         step_agreement([(1, "a"), (2, "a")], [(1, "a")])

@@ -99,14 +99,12 @@ def test_a_run_without_a_clue_is_left_undecided():
 
 
 def test_a_success_has_no_decisive_error():
-    """There is nothing to blame anybody for."""
     found = _judged(RunBuilder(outcome="success").asks().says("a", "FINAL ANSWER: 84"))
     assert (found.candidates, found.decisive, found.probabilities) == ((), None, {})
 
 
 @pytest.mark.parametrize("run", [RunBuilder(), RunBuilder().asks(), RunBuilder().asks().asks("?")])
 def test_a_run_in_which_nobody_acts_has_no_candidate(run):
-    """Users are never blamed."""
     found = _judged(run)
     assert found.abstained
     assert found.candidates == ()

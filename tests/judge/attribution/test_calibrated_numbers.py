@@ -58,7 +58,6 @@ def undecided(agents=("planner", "writer")):
 
 @given(DISTRIBUTIONS, st.floats(0, 1), st.floats(0.01, 0.99))
 def test_calibration(probabilities, share, first):
-    """Rank by rank."""
     found = Calibration(share, first).apply(probabilities)
     assert found == pytest.approx(calibrated(probabilities, share, first))
 

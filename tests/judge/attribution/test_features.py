@@ -128,5 +128,4 @@ def test_who_is_a_worker_depends_on_who_gives_most_instructions():
 
 
 def test_a_run_in_which_nobody_acts_has_no_features():
-    """Only the user speaks."""
     assert features(RunBuilder().asks().build()) == ([], [])

@@ -60,13 +60,11 @@ def test_a_profile_learns_what_the_labels_share(profile):
 
 
 def test_too_few_labels_are_refused():
-    """Nine labels are noise; the text says how many are needed."""
     with pytest.raises(ConfigurationError, match=f"{FEWEST_LABELS} at least"):
         fit(RUNS[: FEWEST_LABELS - 1], name="small")
 
 
 def test_runs_without_a_label_do_not_count():
-    """An unlabelled run teaches nothing."""
     unlabelled = [replace(run, step=None, agent="") for run in RUNS]
     with pytest.raises(ConfigurationError, match=r"^0 labelled runs"):
         fit(unlabelled, name="empty")
@@ -89,7 +87,6 @@ def test_cross_validation_never_divides_a_group():
 
 
 def test_fitting_is_deterministic(profile):
-    """The same runs give the same weights."""
     assert (
         fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
         == profile
@@ -97,7 +94,6 @@ def test_fitting_is_deterministic(profile):
 
 
 def test_a_profile_survives_json(profile):
-    """A written profile is read back, in some kilobytes."""
     assert Profile.from_json(profile.to_json()) == replace(
         profile, weights=dict(profile.weights), scores=dict(profile.scores)
     )
@@ -108,13 +104,11 @@ def test_a_profile_survives_json(profile):
     "text", ["", "[]", '{"weights": {}}', '{"name": "x", "weights": {"height": 1.0}}', '{"x": 1}']
 )
 def test_other_json_is_refused(text):
-    """A file that is no profile does not become one."""
     with pytest.raises(ConfigurationError):
         Profile.from_json(text)
 
 
 def test_shipped_profiles_say_what_they_were_trained_on():
-    """Names, sources, label counts and cross-validated scores."""
     shipped = {profile.name: profile for profile in shipped_profiles()}
     assert set(shipped) == {"ag2-captain", "magentic-one"}
     for profile in shipped.values():

@@ -28,7 +28,6 @@ def test_for_which_runs_a_profile_is_meant(frameworks, fits):
 
 
 def test_a_run_of_an_unknown_framework_is_not_meant():
-    """An empty name is none."""
     assert not Profile("p", {}, ("",)).fits(RunBuilder().says("lead", "Go.").build())
 
 
@@ -128,13 +127,11 @@ def test_a_labelled_run_in_numbers(step, agent, gold, blamed):
 
 
 def test_a_run_without_a_group_is_one_of_its_own():
-    """The trace id distinguishes a run without a group from others."""
     pytest.importorskip("numpy")
     assert to_example(labelled(2, group="")).group == RUN.trace_id
 
 
 def test_runs_that_teach_nothing():
-    """Runs without a label, or without acting agents, are skipped."""
     assert to_example(labelled(None)) is None
     assert to_example(labelled(0, run=RunBuilder().asks().build())) is None
 

@@ -124,7 +124,6 @@ def test_a_run_without_a_clue_about_its_step_still_teaches_its_agent():
 @given(st.lists(st.floats(-700, 700), min_size=1, max_size=20))
 @settings(deadline=None)
 def test_probabilities(scores):
-    """Probabilities add up, however large the scores are."""
     assert probabilities(np.array(scores)) == pytest.approx(softmax(scores))
 
 

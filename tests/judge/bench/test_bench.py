@@ -53,7 +53,6 @@ def test_random_is_scored_as_an_expectation():
 
 
 def test_a_constant_position_is_chosen_on_other_questions():
-    """Runs of the same question are left out when the most frequent step is chosen."""
     runs = [_labelled(3, group="q1"), _labelled(3, group="q1"), _labelled(7, group="q2")]
     assert [given[0].steps[0] for given in best_fixed_step(runs)] == [7, 7, 3]
     assert fixed_step(runs, 99)[0][0].steps == (13,)
@@ -88,7 +87,6 @@ def data(tmp_path):
 
 
 def test_a_benchmark_scores_baselines_and_local_methods(data):
-    """Every method is a row; the trained one learns what the invented labels share."""
     report = run_bench(data, ["local"], repeats=1)
     rows = {found.method: found for found in report.scores}
     assert "random step" in rows
@@ -174,7 +172,6 @@ def test_no_run_of_other_sets_is_in_sample(read):
 
 
 def test_an_unknown_layer_and_an_empty_folder_are_refused(data, tmp_path_factory):
-    """An unknown layer and an empty folder raise errors that say so."""
     with pytest.raises(ConfigurationError, match="unknown layers"):
         run_bench(data, ["psychic"])
     with pytest.raises(ConfigurationError, match="no labelled runs"):

@@ -92,13 +92,11 @@ def test_shares_of_runs(drawn):
 
 
 def test_predictions_of_other_runs_are_refused():
-    """One prediction too few or too many belongs to other runs."""
     for count in (1, 3):
         with pytest.raises(ValueError, match="argument"):
             score("judge", "made-up", [RUN] * 2, [[Prediction((5,), "Coder")]] * count)
 
 
 def test_of_no_runs_nothing_is_said():
-    """Scores of no runs have neither shares nor a calibration."""
     found = score("judge", "made-up", [], [])
     assert (found.shares, found.calibration_error, found.error_by_chance) == ({}, None, None)

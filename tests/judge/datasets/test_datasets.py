@@ -50,7 +50,6 @@ def test_a_history_becomes_numbered_steps():
 
 
 def test_a_missing_data_folder_is_named(monkeypatch, tmp_path):
-    """The text says which folder was looked for and which variable to set."""
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError, match=DATA_VARIABLE):
         data_folder()
@@ -148,7 +147,6 @@ def test_agent_loops_have_their_calls_whichever_way_they_are_written():
 
 
 def test_ag2_coding_has_todays_modes():
-    """All fourteen, of which ten runs show none."""
     runs = read_ag2_coding(labelled_runs())
     assert (len(runs), sum(not any(run.modes.values()) for run in runs)) == (24, 10)
     assert all(len(run.modes) == 14 for run in runs)

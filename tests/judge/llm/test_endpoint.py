@@ -97,7 +97,6 @@ def test_every_status_is_what_it_says(statuses, said, kind, overloaded):
 
 
 async def test_a_stalled_answer_is_given_up_and_asked_again():
-    """A server that does not answer within the time-out does not hold the run up for ever."""
     script = JudgeScript(first=[Reply(text="too late", delay=3.0)])
     result = await judged(script, judge_timeout_seconds=0.5)
     assert result.verdict.method == "fused"
@@ -105,7 +104,6 @@ async def test_a_stalled_answer_is_given_up_and_asked_again():
 
 
 async def test_a_server_that_always_stalls_leaves_the_local_verdict():
-    """After the last attempt the local layers' verdict stands, and says why."""
     script = JudgeScript({**GOOD, "read": Reply(text="too late", delay=1.5)})
     verdict = (
         await judged(script, trip(outcome="failure"), judge_timeout_seconds=0.2, judge_attempts=2)
@@ -115,7 +113,6 @@ async def test_a_server_that_always_stalls_leaves_the_local_verdict():
 
 
 async def test_a_run_has_a_time_of_its_own():
-    """The whole conversation about a run ends at its time-out, however long each answer may take."""
     script = JudgeScript({**GOOD, "read": Reply(text="too late", delay=2.0)})
     verdict = (await judged(script, judge_run_timeout_seconds=0.3)).verdict
     assert verdict.status == "unscored"
@@ -123,7 +120,6 @@ async def test_a_run_has_a_time_of_its_own():
 
 
 async def test_a_server_that_asks_for_too_long_a_wait_is_away():
-    """Retry-After of an hour is not waited for."""
     hour = Reply(status=429, headers={"Retry-After": "3600"})
     script = JudgeScript({**GOOD, "read": hour})
     verdict = (await judged(script)).verdict
@@ -155,7 +151,6 @@ async def test_falls_back_to_the_format_that_the_server_takes(formats, status, e
 
 
 async def test_leaves_out_parameters_that_the_model_does_not_take():
-    """A temperature or a name of the output limit that the model refuses is not sent again."""
     server = Dialects(JudgeScript(), unknown=("temperature", "max_completion_tokens"))
     result = await judged(server)
     assert result.verdict.method == "fused"
@@ -167,7 +162,6 @@ async def test_leaves_out_parameters_that_the_model_does_not_take():
 
 
 def test_every_dialect_is_tried_before_giving_up():
-    """The fall-backs end, and each leaves out one thing."""
     dialect, seen = Dialect(), []
     while dialect is not None:
         seen.append(dialect)
@@ -176,7 +170,6 @@ def test_every_dialect_is_tried_before_giving_up():
 
 
 async def test_a_refused_request_is_not_repeated_for_ever():
-    """A request that is refused in every dialect leaves the local verdict, with the server's words."""
     script = JudgeScript({**GOOD, "read": Reply(status=400, text="this text breaks our policy")})
     verdict = (await judged(script, trip(outcome="failure"))).verdict
     assert len(script.asked) == 3
@@ -186,7 +179,6 @@ async def test_a_refused_request_is_not_repeated_for_ever():
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 async def test_an_endpoint_that_cannot_work_is_not_asked_for_every_run(status):
-    """A wrong key or an unknown model is found out by the first run; the next ones go on at once."""
     script = JudgeScript(dict.fromkeys(GOOD, Reply(status=status, text="no such model or key")))
     ledger = MemoryLedger()
     with ScriptedLLM(script) as server:
@@ -219,7 +211,6 @@ def test_a_dead_endpoint_is_asked_more_and_more_seldom(monkeypatch):
 
 
 async def test_a_prompt_that_is_too_long_is_shortened():
-    """A context window smaller than configured is found out, and the run is read in parts."""
     script = JudgeScript()
 
     def small(request):
@@ -250,7 +241,6 @@ USED = {"prompt_tokens": 900, "completion_tokens": 50, "total_tokens": 950}
     ],
 )
 async def test_tokens_are_those_of_the_server_or_estimated(usage, tokens):
-    """Budgets hold without usage figures."""
     answer = completion({"content": json.dumps(GOOD["read"])}, usage=usage)
     call = (await judged(JudgeScript({**GOOD, "read": answer}))).ledger.calls[0]
     found = (call.input_tokens, call.cached_tokens, call.output_tokens)
@@ -263,7 +253,6 @@ async def test_tokens_are_those_of_the_server_or_estimated(usage, tokens):
 
 
 async def test_calls_stay_within_the_limit_and_halve_under_overload():
-    """Many runs at a time: never more calls than allowed, fewer after a 429, all verdicts there."""
     script, lock, now, most = JudgeScript(), threading.Lock(), 0, 0
     refused = iter([True, False, True] + [False] * 1000)
 
@@ -352,7 +341,6 @@ async def test_a_call_is_made_until_it_works(monkeypatch, failures, retries, cal
 
 
 async def test_a_waiting_call_that_is_cancelled_takes_no_place():
-    """Cancelled waiters do not use the limit up."""
     limit = AdaptiveLimit(1)
     async with limit.slot():
         waiting = asyncio.create_task(limit.slot().__aenter__())
@@ -364,7 +352,6 @@ async def test_a_waiting_call_that_is_cancelled_takes_no_place():
 
 
 async def test_pauses_grow_and_keep_to_what_the_server_says():
-    """Each pause is longer than the one before; Retry-After is kept to."""
     retry = Retry(first_pause=1.0)
     pauses = [retry._pause(attempt, Transient("busy")) for attempt in range(4)]
     assert all(0.5 * 2**n <= pause <= 2**n for n, pause in enumerate(pauses))

@@ -26,7 +26,6 @@ CUT = json.dumps(GOOD["read"])[:90]
 
 
 async def test_cut_json_is_asked_for_again():
-    """An answer that breaks off is sent back once with what is wrong with it."""
     script = JudgeScript(first=[CUT])
     result = await judged(script)
     assert script.asked[:2] == ["read", "read"]
@@ -41,7 +40,6 @@ async def test_cut_json_is_asked_for_again():
     ids=["cut", "prose", "empty", "wrong", "list", "null", "nested"],
 )
 async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
-    """A run whose end is otherwise unknown stays unscored with the reason."""
     verdict = (await judged(JudgeScript({**GOOD, "read": answer}))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("unscored", "unknown", "local")
     assert "cannot be read" in verdict.status_reason
@@ -50,7 +48,6 @@ async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
 
 
 async def test_an_unreadable_answer_leaves_what_is_known():
-    """If the run itself shows how it ended, the local verdict stands, with the reason."""
     verdict = (await judged(JudgeScript({**GOOD, "read": CUT}), trip(outcome="failure"))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "local")
     assert "without the model: read: the model's answer cannot be read" in verdict.status_reason
@@ -202,7 +199,6 @@ async def test_an_answer_that_is_none_is_no_verdict_and_is_not_asked_for_again(
 
 
 async def test_a_failed_later_question_leaves_the_earlier_answers():
-    """If only the mapping or one step cannot be read, the rest of the reading counts."""
     verdict = (await judged(JudgeScript({**GOOD, "map": CUT, "counterfactual": CUT}))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "fused")
     assert "failure modes were not mapped" in verdict.status_reason
@@ -221,7 +217,6 @@ async def test_a_failed_later_question_leaves_the_earlier_answers():
     ids=["plain", "fenced", "thinking", "after a repetition", "second object"],
 )
 def test_finds_the_answer_in_what_surrounds_it(text):
-    """Prose, fences, thoughts and repeated passages do not hide the answer; the last one counts."""
     assert parse_answer(text, Mapping) == Mapping(modes=[])
 
 
@@ -255,7 +250,6 @@ async def test_half_a_character_of_a_model_is_stored_and_shown(answer):
     ],
 )
 def test_refuses_values_out_of_bounds(shape, field, value):
-    """Probabilities beyond 0 to 1, unknown words, codes and fields are no answer."""
     answer = {Reading: reading(), MappedMode: mode("1.1", [1], "x")}[shape]
     with pytest.raises(VerdictUnreadable, match=field):
         parse_answer(json.dumps({**answer, field: value}), shape)

@@ -93,7 +93,6 @@ async def test_readings_vote_and_the_agreement_is_told():
 
 
 async def test_a_step_of_one_reading_in_three_is_not_decisive():
-    """Three readings that blame three steps leave no decisive error that the model named alone."""
     model = Wavering(read=[blames(1), blames(4), blames(5)], saving={1, 4, 5})
     one = Wavering(read=[blames(5)], saving={5})
     alone = (await judged(one, trip(outcome="failure"))).verdict
@@ -120,7 +119,6 @@ async def test_a_mode_needs_half_of_the_readings():
 
 
 async def test_a_failing_reading_leaves_the_others():
-    """The verdict has the reason, and counts the readings that there are."""
     withheld = Reply(status=451, text="not to be had")
     model = Wavering(read=[blames(3), withheld, blames(3)])
     verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
@@ -170,7 +168,6 @@ async def test_every_model_of_a_panel_has_one_voice():
 
 
 async def test_paid_readings_are_not_asked_again():
-    """After a kill each reading finds its own answers, and only those."""
     ledger = MemoryLedger()
     model = Wavering(read=[blames(3), blames(4), blames(3)])
     first = await judged(model, trip(outcome="failure"), ledger=ledger, **THREE)
@@ -181,7 +178,6 @@ async def test_paid_readings_are_not_asked_again():
 
 
 async def test_a_models_agreement_with_itself_is_measured(tmp_path):
-    """From the ledger and the verdicts of a store."""
     with Store.open(f"chdb://{tmp_path}/data") as store:
         migrate(store)
         other = {"modes": [mode("3.2", [5], "I agree")]}

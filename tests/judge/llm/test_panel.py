@@ -32,7 +32,6 @@ def reports(code, probability):
 
 
 async def test_the_majority_decides():
-    """Two of three models see a failure; the verdict names all three."""
     blind = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
     panel = Panel(a=JudgeScript(), b=JudgeScript(), c=blind)
     verdict = (await judged(panel, judge_model="a, b,c")).verdict
@@ -43,7 +42,6 @@ async def test_the_majority_decides():
 
 
 async def test_a_model_that_fails_does_not_silence_the_others():
-    """One model's errors are noted in the verdict; the others decide."""
     broken = JudgeScript(dict.fromkeys(GOOD, Reply(status=401, text="no such key")))
     verdict = (await judged(Panel(a=JudgeScript(), b=broken), judge_model="a,b")).verdict
     assert (verdict.method, verdict.model) == ("fused", "a")
@@ -51,7 +49,6 @@ async def test_a_model_that_fails_does_not_silence_the_others():
 
 
 async def test_where_all_fail_the_local_verdict_stands():
-    """Without any reading the local verdict stands."""
     broken = JudgeScript(dict.fromkeys(GOOD, "no JSON"))
     verdict = (
         await judged(Panel(a=broken, b=broken), trip(outcome="failure"), judge_model="a,b")
@@ -60,7 +57,6 @@ async def test_where_all_fail_the_local_verdict_stands():
 
 
 def test_no_majority_is_no_outcome():
-    """A tie decides nothing."""
     assert vote([says("success", 0.1), says("failure", 0.9)]).outcome == "unknown"
     assert (
         vote([says("unknown", 0.5), says("failure", 0.9), says("failure", 0.8)]).outcome
@@ -90,7 +86,6 @@ def test_flips_are_averaged_over_those_who_tried():
 
 
 async def test_the_ledger_tells_how_far_the_models_agree(tmp_path):
-    """Each model's answers are compared over the runs that it read, silence included."""
     with Store.open(f"chdb://{tmp_path}/data") as store:
         migrate(store)
         alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})

@@ -20,7 +20,6 @@ def test_every_step_keeps_its_number():
 
 
 def test_head_and_tail_of_a_clipped_text_remain():
-    """The mark says how much is missing, and both ends are word for word those of the text."""
     text = "".join(chr(97 + number % 26) for number in range(1000))
     short = clip(text, 100)
     assert short.startswith(text[:65])
@@ -31,7 +30,6 @@ def test_head_and_tail_of_a_clipped_text_remain():
 
 
 def test_candidates_are_shown_in_full():
-    """Steps that may be decisive are not clipped."""
     run = RunBuilder("x").says("clerk", "a" * 900, to="boss").says("clerk", "b" * 900).build()
     record = Renderer(run, "mark", RenderOptions(clip=100), in_full={1}).record()
     assert "b" * 900 in record
@@ -49,7 +47,6 @@ def test_a_text_that_came_before_is_a_reference():
 
 
 def test_tool_calls_show_arguments_result_and_error():
-    """The calling agent, the tool, the arguments and the result."""
     run = RunBuilder("x")
     run.calls("clerk", "search", {"q": "rooms"}, "3 rooms")
     run.calls("clerk", "book", {}, error="room is taken")
@@ -65,7 +62,6 @@ def test_tool_calls_show_arguments_result_and_error():
 
 
 def test_says_where_content_was_not_recorded():
-    """A step without content is not taken for a silent one."""
     run = RunBuilder("x").says("a", "", content_hash="ab12").says("b", "")
     record = rendered(run)
     assert "(content not recorded)" in record
@@ -73,7 +69,6 @@ def test_says_where_content_was_not_recorded():
 
 
 def test_the_task_stands_in_front_with_what_was_recorded_of_the_end():
-    """Task, agents, end, open items and outcome."""
     run = RunBuilder(
         "Book a room.",
         outcome="failure",

@@ -49,7 +49,6 @@ async def ask(name: str, *replies: Reply | str) -> None:
 
 @twins
 async def test_a_repeated_call(captured_spans, faulty):
-    """The clerk looks the same thing up three times; the first repetition decides."""
     again = (LOOK_UP, LOOK_UP) if faulty else ()
     await ask("clerk", LOOK_UP, *again, "There are 4711 pieces.")
     trajectory = captured_spans.trajectory()
@@ -60,7 +59,6 @@ async def test_a_repeated_call(captured_spans, faulty):
 
 @twins
 async def test_a_misstated_result(captured_spans, faulty):
-    """The tool returns 4711, the clerk reports 4171."""
     await ask("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -69,7 +67,6 @@ async def test_a_misstated_result(captured_spans, faulty):
 
 @twins
 async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
-    """The reviewer's own run of the tests fails, and it approves."""
     reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     await ask("reviewer", RUN_TESTS, reply)
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")
@@ -77,7 +74,6 @@ async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
 
 @twins
 async def test_an_error_that_ends_the_run(captured_spans, faulty):
-    """The model's server is down."""
     if faulty:
         with pytest.raises(Exception, match="down"):
             await ask("clerk", LOOK_UP, Reply("down", status=500))
@@ -191,7 +187,6 @@ async def test_a_call_that_was_never_made(captured_spans, faulty):
 
 @twins
 async def test_code_that_nobody_checks(captured_spans, faulty):
-    """The run ends on what the coder has written, or on what the tests say of it."""
     with ScriptedLLM(in_turn(CODE, RUN_TESTS, "The tests fail.")) as server:
         coder = Agent("coder", "Help.", config=model(server.url), tools=[run_tests])
         with mast_trace.run("code"):
@@ -210,7 +205,6 @@ class Forgetful(Middleware):
 
 @twins
 async def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
-    """In its third turn the writer is shown nothing but the task."""
     with ScriptedLLM(in_turn("Part one.", "Part two.", "First of all, part one.")) as server:
         writer = Agent("writer", "Write.", config=model(server.url))
         with mast_trace.run("book"):

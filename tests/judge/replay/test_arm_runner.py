@@ -90,7 +90,6 @@ def team(failed: Team) -> Iterator[Team]:
 
 
 def test_decision_points_are_the_answers_of_models(team: Team) -> None:
-    """Each model answer is a decision point, with its agent and its text; the tool's call is none."""
     points = decision_points(team.recorded)
     assert [(each.step, each.agent) for each in points] == [
         (CHOICE, "chooser"),
@@ -102,7 +101,6 @@ def test_decision_points_are_the_answers_of_models(team: Team) -> None:
 
 
 def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
-    """The start arm asks the model four times; the tool's recorded result is served."""
     done = team.run(Arm("start", START))
     assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
     assert (done.served_calls, done.live_calls) == (0, 4)
@@ -119,21 +117,18 @@ def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
 def test_keep_serves_everything_up_to_the_step(
     team: Team, step: int, served: int, success: bool
 ) -> None:
-    """The keep arm fails from the planted step on, and asks the model once for each later answer."""
     done = team.run(Arm("keep", step))
     assert (done.status, done.success) == ("ok", success)
     assert (done.served_calls, done.live_calls) == (served, 4 - served)
 
 
 def test_a_fix_propagates(team: Team) -> None:
-    """The answer is replaced, and the later agents build on the new one."""
     done = team.run(Arm("fix", REPORT, Fix("person", "There are 130 pieces of kettle.")))
     assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
     assert (done.served_calls, done.live_calls) == (2, 2)
 
 
 def test_resampling_asks_the_model_at_the_step(team: Team) -> None:
-    """The request of the step is sent to the model, which errs no more."""
     done = team.run(Arm("resample", REPORT))
     assert (done.status, done.success) == ("ok", True)
     assert (done.served_calls, done.live_calls) == (1, 3)
@@ -150,7 +145,6 @@ def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
 
 
 def test_a_tool_result_is_replaced(team: Team) -> None:
-    """The program goes on with the new result, which the tool's annotation converts."""
     done = team.run(Arm("result", COUNTED, Fix("reference", "140")))
     assert (done.status, done.success, done.answer) == ("ok", False, "Order 200 pieces.")
     assert (done.served_calls, done.live_calls, done.served_tools) == (1, 3, 1)
@@ -167,7 +161,6 @@ def test_holding_serves_what_the_change_does_not_touch(team: Team) -> None:
 
 
 def test_equal_replays_have_an_equal_hash_of_calls(team: Team) -> None:
-    """The hash of the live requests tells replays that did the same from others."""
     one, two = team.run(Arm("keep", PLAN)), team.run(Arm("keep", PLAN))
     other = team.run(Arm("keep", REPORT))
     assert one.calls_hash == two.calls_hash != ""
@@ -232,12 +225,10 @@ class TestCensored:
         assert "last step of a joint fix" in done.reason
 
     def test_no_live_call_at_all(self, team: Team) -> None:
-        """A limit of zero sends nothing."""
         done = team.run(Arm("keep", PLAN), limits={"max_calls": 0})
         assert (done.status, done.live_calls) == ("over budget", 0)
 
     def test_timeout(self, team: Team) -> None:
-        """A program that does not end is killed; its live calls are counted."""
         done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 20})
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
@@ -250,7 +241,6 @@ class TestCensored:
         assert "127.0.0.1" in done.reason
 
     def test_crash(self, team: Team) -> None:
-        """A program that ends with an error of its own and without an outcome has crashed."""
         done = team.run(Arm("keep", PLAN), "crashes")
         assert (done.status, done.success) == ("crashed", None)
 
@@ -265,7 +255,6 @@ class TestCensored:
         assert "503" in done.reason
 
     def test_an_unrecorded_tool_call(self, team: Team) -> None:
-        """A changed choice needs another tool call, which is blocked; with a live tool it is executed."""
         fix = Arm("fix", CHOICE, Fix("person", "pot"))
         done = team.run(fix)
         assert (done.status, done.success) == ("blocked", None)

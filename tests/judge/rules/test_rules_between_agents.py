@@ -86,7 +86,6 @@ def test_a_lost_message_that_nobody_misses_is_no_finding():
 
 
 def test_a_question_for_what_a_lost_message_said_is_heuristic():
-    """The words of the question are those of the message."""
     run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
     run.says("agent", "What is the price of a double room in Lisbon near the harbour?")
     (found,) = asks_for_what_it_had(run.build())
@@ -212,7 +211,6 @@ def test_no_claim_is_made_where_inputs_are_recorded_otherwise():
 
 
 def test_the_same_reply_after_a_correction_is_heuristic():
-    """The correction had no effect."""
     run = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
     (found,) = unchanged_after_correction(run.says("coder", REPORT + " ").build())
     assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.HEURISTIC, (0, 1, 2))

@@ -42,7 +42,6 @@ from mast_trace_judge.verdict import Evidence
     ],
 )
 def test_an_equation_that_is_false(text):
-    """A false equation is found in any spelling."""
     (found,) = equations(text)
     assert not found.holds()
 
@@ -112,7 +111,6 @@ def test_a_false_equation_is_exact_in_a_failed_run(outcome):
 
 
 def test_a_transcript_proves_nothing():
-    """A finding is heuristic without spans."""
     (found,) = false_equation(bills(outcome="failure", spans=False).build())
     assert found.evidence is Evidence.HEURISTIC
 

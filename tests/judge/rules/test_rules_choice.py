@@ -32,7 +32,6 @@ def listed(task, answer, *rows):
 
 
 def test_a_dearer_option_named_as_the_cheapest_is_found():
-    """The finding has both results and the answer, and says what is better."""
     (found,) = unfavoured_choice(rooms().build())
     assert (found.code, found.evidence, found.steps) == ("2.6", Evidence.HEURISTIC, (1, 2, 3))
     assert found.reason == (

@@ -10,7 +10,6 @@ from mast_trace_judge.verdict import Evidence
 
 
 def test_exchanged_digits_of_a_result_are_found():
-    """The tool returned 118, the agent reports 181."""
     run = RunBuilder("Three nights in Lisbon, please.")
     run.calls("agent", "flight_price", {"to": "Lisbon"}, "Lisbon and back: 198 EUR per person")
     run.calls(
@@ -24,7 +23,6 @@ def test_exchanged_digits_of_a_result_are_found():
 
 
 def test_a_number_given_as_the_tools_answer_is_exact():
-    """The agent explicitly reports a number as the tool's result, and it is wrong."""
     run = RunBuilder().calls("agent", "count_rows", {"table": "t"}, "4711")
     run.says("agent", "The tool returned 5120.")
     (found,) = misstated_result(run.build())
@@ -46,7 +44,6 @@ def test_a_number_given_as_the_tools_answer_is_exact():
     ],
 )
 def test_what_follows_from_the_result_is_no_mismatch(result, text):
-    """Sums, products, rounding and other units are correct statements; listings cannot be checked."""
     run = RunBuilder("Three nights, fee 12 EUR.").calls("agent", "room_price", {"n": 1}, result)
     assert misstated_result(run.says("agent", text).build()) == []
 
@@ -93,13 +90,11 @@ def test_a_number_in_another_unit_is_right(task, result, text):
 
 
 def test_another_agents_result_is_not_compared():
-    """An agent's message after another agent's tool run may be about something else."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").says("b", "We have 4171 members.")
     assert misstated_result(run.build()) == []
 
 
 def test_a_claimed_call_of_a_tool_that_runs_only_later_is_exact():
-    """The tool exists in the run, and no agent had called it before the claim."""
     run = RunBuilder().says("agent", "I called `check_stock` and all is there.")
     run.calls("other", "check_stock", {"item": 3}, "none left")
     (found,) = claimed_call(run.build())
@@ -108,7 +103,6 @@ def test_a_claimed_call_of_a_tool_that_runs_only_later_is_exact():
 
 
 def test_a_claimed_call_of_an_unknown_tool_is_heuristic():
-    """The claimed name looks like a tool's, but no tool of the run has it."""
     run = RunBuilder().calls("agent", "search", {"q": "x"}, "nothing")
     (found,) = claimed_call(run.says("agent", "I ran verify_total() on it.").build())
     assert found.evidence is Evidence.HEURISTIC
@@ -125,7 +119,6 @@ def test_a_claimed_call_of_an_unknown_tool_is_heuristic():
     ],
 )
 def test_true_claims_and_plain_words_are_no_mismatch(text):
-    """Called tools, programs in arguments, intentions and everyday verbs."""
     run = RunBuilder().calls("agent", "search", {"q": "x"}, "nothing")
     run.calls("agent", "shell", {"command": "pytest -q"}, "3 passed")
     run.says("agent", text).calls("agent", "check_stock", {}, "1")
@@ -176,7 +169,6 @@ def test_what_is_taken_for_the_name_of_a_tool(text, quotes):
 
 
 def test_a_program_run_through_a_tool_was_run():
-    """A program counts as run if an earlier call's arguments name it."""
     run = RunBuilder().calls("agent", "shell", {"command": "python verify_total.py"}, "fine")
     run.calls("agent", "shell", {"command": "ls"}, "a b").says("agent", "I ran verify_total on it.")
     assert claimed_call(run.build()) == []
@@ -264,13 +256,11 @@ def test_another_number_without_a_word_of_the_tool_counts_in_failed_runs_only():
     ],
 )
 def test_the_same_number_written_another_way_is_no_other_number(result, text):
-    """Other signs, decimal commas, grouped digits and units are the same number."""
     run = RunBuilder(outcome="failure").asks().calls("agent", "look_up", {"q": "x"}, result)
     assert misstated_result(run.says("agent", text).build()) == []
 
 
 def test_without_spans_no_mismatch_is_exact():
-    """A finding is heuristic without spans, because a transcript may leave out calls."""
     run = RunBuilder(spans=False, outcome="failure").calls("agent", "count_rows", {}, "4711")
     (found,) = misstated_result(run.says("agent", "The tool returned 5120.").build())
     assert found.evidence is Evidence.HEURISTIC

@@ -88,7 +88,6 @@ def inbox(*calls, run=RUN, name="b", **allowance):
 
 
 def test_what_an_agent_was_shown():
-    """All messages, as one text in lower case."""
     shown = inbox((0,), (0, 3))
     assert shown.ids == {"m0", "m3"}
     assert set(shown.text.split("\n")) == {LONG.lower(), f'it says "{LONG.lower()}"'}
@@ -194,7 +193,6 @@ def test_a_later_call_that_was_shown_more_is_no_earlier_one():
 
 
 def test_the_shortest_text_that_is_taken_for_a_quotation():
-    """Twenty characters."""
     for length, quoted in ((20, True), (19, False)):
         text = "x" * length
         made = inbox((1,), run=RunBuilder().says("a", text).says("c", f"Said: {text}."))

@@ -20,7 +20,6 @@ PAGE = '{"page": %d, "pages": 3, "bills": [1]}'
 
 
 def test_an_error_at_the_root_is_exact():
-    """The root span says what failed."""
     (found,) = ended_with_error(RunBuilder(error="ValueError: no key").says("a", "Hm.").build())
     assert (found.code, found.evidence) == ("3.1", Evidence.EXACT)
     assert "ValueError" in found.reason
@@ -76,7 +75,6 @@ def test_giving_up_in_the_last_message_is_heuristic():
 
 
 def test_announced_work_that_never_follows_is_heuristic():
-    """The researcher announces a look-up, and the run ends without it."""
     run = RunBuilder().says(
         "researcher", "The flight costs 198 EUR. I will look up the hotel next."
     )
@@ -98,7 +96,6 @@ def test_announced_work_that_follows_is_fine(later):
 
 
 def test_unread_pages_are_found_in_failed_runs():
-    """Page 2 of 3 was the last one read."""
     run = RunBuilder(outcome="failure").calls("a", "bills", {"page": 1}, PAGE % 1)
     run.calls("a", "bills", {"page": 2}, PAGE % 2).says("a", "That is all.")
     (found,) = left_pages_unread(run.build())
@@ -120,7 +117,6 @@ def test_read_pages_and_large_listings_are_fine():
     ids=["lines", "nothing", "long"],
 )
 def test_the_reason_tells_the_runs_own_error(error, told):
-    """The reason has one line of the run's error, not that of the last step."""
     run = RunBuilder(error=error).says("a", "Look.").calls("a", "search", {}, error="Timeout")
     (found,) = ended_with_error(run.build())
     assert (found.steps, found.reason) == ((1,), f"The run ended with an error: {told}")

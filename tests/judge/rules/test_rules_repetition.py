@@ -14,7 +14,6 @@ LONG = "The quarterly report covers three regions, and revenue grew in each of t
 
 
 def test_the_same_call_with_the_same_result_is_exact_repetition():
-    """Tool, arguments and result are equal, and nothing came in between."""
     run = RunBuilder().calls("clerk", "list_bills", {"page": 1}, BILLS)
     run.calls("clerk", "list_bills", {"page": 1}, BILLS).calls(
         "clerk", "list_bills", {"page": 1}, BILLS
@@ -25,7 +24,6 @@ def test_the_same_call_with_the_same_result_is_exact_repetition():
 
 
 def test_the_order_of_arguments_does_not_matter():
-    """Arguments are compared as values, not as text."""
     run = RunBuilder(outcome="failure").calls("clerk", "find_bill", {"a": 1, "b": 2}, BILLS)
     run.calls("clerk", "find_bill", {"b": 2, "a": 1}, BILLS)
     assert repeated_calls(run.build())
@@ -209,7 +207,6 @@ def test_one_repetition_among_many_messages_is_left_out():
     ],
 )
 def test_other_messages_are_no_repetition(run):
-    """Short, foreign and framework-made texts recur without meaning."""
     assert repeated_messages(run.build()) == []
 
 

@@ -107,7 +107,6 @@ def test_only_those_in_the_exchange_that_was_to_end_answer_the_signal(to, answer
 
 
 def test_the_last_step_is_where_a_limit_ended_the_run():
-    """The last step alone is named."""
     run = RunBuilder(termination_reason="budget").says("a", "One.").says("a", "Two.")
     (found,) = ended_by_limit(run.build())
     assert (found.steps, found.quotes) == ((1,), ("Two.",))

@@ -18,7 +18,6 @@ CODE = "Here it is:\n```python\ndef double(x):\n    y = x + x\n    return y\n```
 
 
 def test_code_that_nothing_runs_or_reviews_is_unchecked():
-    """Neither a tool nor a reviewer acts after the last code."""
     run = RunBuilder(outcome="failure").says("coder", CODE).says("boss", "Thank you.")
     (found,) = unchecked_artefact(run.build())
     assert (found.code, found.evidence, found.steps) == ("3.2", Evidence.EXACT, (0,))
@@ -40,7 +39,6 @@ def test_checked_work_is_fine(run):
 
 
 def test_a_reviewer_that_never_acts_is_found():
-    """The auditor was addressed, and the run ended before it spoke."""
     run = RunBuilder(outcome="failure").says(
         "planner", "396 EUR, we are done.", to=("a", "auditor")
     )
@@ -79,7 +77,6 @@ def test_a_figure_that_a_tool_confirms_is_fine():
 
 
 def test_passing_what_the_last_run_failed_is_exact():
-    """The tool span has an error, the reviewer approves."""
     run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
     (found,) = passed_a_failure(run.says("reviewer", "All tests passed. Approved!").build())
     assert (found.code, found.evidence, found.steps) == ("3.3", Evidence.EXACT, (0, 1))
@@ -96,7 +93,6 @@ def test_an_approval_with_reservations_is_none(text):
 
 
 def test_passing_after_a_run_that_worked_is_fine():
-    """A failure that was repaired before the approval does not count."""
     run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
     run.calls("reviewer", "run_tests", {}, "5 passed").says("reviewer", "All tests passed.")
     assert passed_a_failure(run.build()) == []

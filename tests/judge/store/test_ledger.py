@@ -40,7 +40,6 @@ def ledger(request, store):
 
 
 async def test_finds_the_answers_that_could_be_read(ledger):
-    """Answers of this run and judge version that were readable are found by their request."""
     await ledger.record(call(request_hash="a", answer='{"x": 1}'))
     await ledger.record(call(status="unreadable", request_hash="b", answer=""))
     await ledger.record(call(trace="t2", request_hash="c", answer="other run"))
@@ -60,7 +59,6 @@ async def test_counts_the_answers_that_could_not_be_read(ledger):
 
 
 async def test_adds_up_what_was_spent_today(ledger):
-    """Only calls of this UTC day count, readable or not, from its first moment on."""
     midnight = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
     assert ledger.spent_today() == 0.0
     await ledger.record(call(cost=0.5))
@@ -71,7 +69,6 @@ async def test_adds_up_what_was_spent_today(ledger):
 
 
 async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
-    """A call that cannot be written is written with the next one, once."""
     ledger = StoreLedger(store)
     insert = store.insert
 

@@ -61,7 +61,6 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
     ],
 )
 def test_a_result_comes_back_as_it_was(store, stored):
-    """An experiment that is resumed is told exactly the results that it was told before."""
     plan = plan_of(store, run(), "")
     assert record_result(store, plan, 0, stored, span_id="s5", program_hash="h")
     assert results_of(store, plan) == (stored,)
