@@ -82,10 +82,7 @@ def test_collectors_are_added_up_by_reason(page: Page, other: Page) -> None:
         page.refused(unreadable=first, spool_full=5)
         other.refused(unreadable=second)
         found = collectors.refused(60 * first)
-    assert found == [
-        {"reason": "spool_full", "Refused": 0},
-        {"reason": "unreadable", "Refused": 6},
-    ]
+    assert found == [{"reason": "spool_full", "Refused": 0}, {"reason": "unreadable", "Refused": 6}]
 
 
 def test_damaged_files_are_added_up(page: Page, other: Page) -> None:

@@ -16,6 +16,7 @@ from mast_trace_dashboards.alerts.webhook import Webhook
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fixture_types import Logs
     from webhook_receiver import Receiver
 
 
@@ -81,10 +82,7 @@ def test_between_two_tries_it_waits_longer_each_time(outbox: Outbox, receiver: R
 
 
 def test_a_trouble_is_told_when_it_begins_and_when_it_ends(
-    outbox: Outbox,
-    receiver: Receiver,
-    at_once: Callable[[], bool],
-    caplog: pytest.LogCaptureFixture,
+    outbox: Outbox, receiver: Receiver, at_once: Callable[[], bool], caplog: Logs
 ) -> None:
     receiver.statuses = [500] * 20 + [200]
     outbox.add([change("a")])

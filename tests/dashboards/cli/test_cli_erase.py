@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import CLI
+    from fixture_types import Patch
 
 
 def listed(cli: CLI) -> set[str]:
@@ -64,9 +65,7 @@ def test_an_id_that_nobody_knows_may_be_on_its_way(own_cli: CLI) -> None:
     assert "not stored yet" in err
 
 
-def test_rows_that_keep_coming_in_end_with_an_error(
-    own_cli: CLI, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_keep_coming_in_end_with_an_error(own_cli: CLI, monkeypatch: Patch) -> None:
     monkeypatch.setattr(erasure, "_count", lambda *_: 1)
     monkeypatch.setattr(erasure, "_PAUSE", 0.0)
     status, out, err = own_cli("erase", own_cli.recorded.ids["trip"], "--yes", "--json")
@@ -150,9 +149,7 @@ def test_nobody_to_ask_means_nothing_is_erased(cli: CLI) -> None:
 
 
 @pytest.mark.parametrize(("answer", "erased"), [("n\n", False), ("y\n", True)])
-def test_a_person_is_asked(
-    own_cli: CLI, monkeypatch: pytest.MonkeyPatch, answer: str, erased: bool
-) -> None:
+def test_a_person_is_asked(own_cli: CLI, monkeypatch: Patch, answer: str, erased: bool) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -96,10 +96,7 @@ def test_both_errors_are_named_as_overdetermined(
     arguments = failed.arguments(*given, "--no-resample", "--json")
     command = [sys.executable, "-m", "mast_trace_dashboards", *arguments]
     with subprocess.Popen(
-        command,
-        env=environment(failed),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        command, env=environment(failed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         asked = len(failed.server.requests)
         until = time.monotonic() + 120

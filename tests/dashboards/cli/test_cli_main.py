@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from click import Command
+    from fixture_types import Capture
 
 _WITHOUT = """
 import sys
@@ -64,7 +65,7 @@ def commands() -> dict[str, Command]:
 
 
 @pytest.mark.parametrize("words", commands())
-def test_every_help_has_an_example(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_help_has_an_example(words: str, capsys: Capture) -> None:
     assert run([*words.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert f"mast-trace {words}" in " ".join(out.split())
@@ -82,16 +83,14 @@ def test_no_word_of_a_help_is_taken_for_markup(words: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["runs", "--nonsense"], ["show"], ["runs", "--limit", "none"]]
 )
-def test_misuse_ends_with_status_2(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_misuse_ends_with_status_2(arguments: list[str], capsys: Capture) -> None:
     assert run(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
 
 
-def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: Capture) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"mast-trace {metadata.version('mast-trace')}\n"
 

@@ -92,11 +92,7 @@ def test_few_runs_are_named_and_not_measured(url: str, capsys: pytest.CaptureFix
     ],
 )
 def test_errors_say_what_to_do(
-    url: str,
-    arguments: list[str],
-    status: int,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
+    url: str, arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["profile", *arguments, "--url", url]) == status
     assert words in capsys.readouterr().err

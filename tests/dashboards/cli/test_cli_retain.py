@@ -40,11 +40,7 @@ def test_a_dry_run_says_how_much_and_changes_nothing(own_cli: CLI) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ([], "choose a limit"),
-        (["--size", "much"], "cannot read the size"),
-        (["--days", "-1"], ""),
-    ],
+    [([], "choose a limit"), (["--size", "much"], "cannot read the size"), (["--days", "-1"], "")],
 )
 def test_what_cannot_be_meant_is_refused(cli: CLI, arguments: list[str], message: str) -> None:
     status, out, err = cli("retain", *arguments)

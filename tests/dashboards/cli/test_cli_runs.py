@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from conftest import CLI
+    from fixture_types import Capture
 
 
 def test_runs_are_listed_newest_first(cli: CLI) -> None:
@@ -75,9 +76,7 @@ def test_unusable_filters_are_refused(cli: CLI, arguments: tuple[str, ...], hint
     assert hint in err
 
 
-def test_a_store_without_runs_says_how_to_begin(
-    no_store: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_without_runs_says_how_to_begin(no_store: object, capsys: Capture) -> None:
     from mast_trace_dashboards.cli.app import run
 
     assert run(["runs"]) == 1

@@ -11,8 +11,8 @@ from mast_trace_judge.local.attribution.profile import Profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from conftest import CLI
+    from fixture_types import Capture, Patch
 
 
 def _folder(parent: Path, runs: int) -> Path:
@@ -41,14 +41,12 @@ def _folder(parent: Path, runs: int) -> Path:
     return parent
 
 
-def _json(capture: pytest.CaptureFixture[str], *arguments: str) -> Any:
+def _json(capture: Capture, *arguments: str) -> Any:
     assert run([*arguments, "--json"]) == 0
     return json.loads(capture.readouterr().out)
 
 
-def test_a_profile_is_fitted_and_says_how_good_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_is_fitted_and_says_how_good_it_is(tmp_path: Path, capsys: Capture) -> None:
     data, out = _folder(tmp_path, 12), tmp_path / "made" / "own.json"
     arguments = ("--data", str(data), "--out", str(out), "--repeats", "1")
     found = _json(capsys, "judge", "fit", *arguments)
@@ -58,9 +56,7 @@ def test_a_profile_is_fitted_and_says_how_good_it_is(
     assert (profile.labels, profile.frameworks) == (12, ("ag2",))
 
 
-def test_too_few_labels_are_refused_with_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_too_few_labels_are_refused_with_what_to_do(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "own.json"
     arguments = ["--data", str(_folder(tmp_path, 9)), "--out", str(out)]
     assert run(["judge", "fit", *arguments]) == 1
@@ -127,9 +123,7 @@ def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
     assert "1 runs have a label" in err
 
 
-def test_a_benchmark_is_printed_and_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_benchmark_is_printed_and_reported(tmp_path: Path, capsys: Capture) -> None:
     report = tmp_path / "report" / "bench.md"
     arguments = ("--data", str(_folder(tmp_path, 12)), "--layers", "rules,local", "--repeats", "1")
     found = _json(capsys, "judge", "bench", *arguments, "--report", str(report))
@@ -138,9 +132,7 @@ def test_a_benchmark_is_printed_and_reported(
     assert list(report.parent.glob("*.svg"))
 
 
-def test_the_model_layer_needs_a_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_layer_needs_a_model(tmp_path: Path, capsys: Capture, monkeypatch: Patch) -> None:
     for name in ("MAST_TRACE_JUDGE_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     assert run(["judge", "bench", "--data", str(_folder(tmp_path, 3)), "--layers", "llm"]) == 2

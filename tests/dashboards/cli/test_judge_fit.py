@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import CLI
+    from fixture_types import Patch
 
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
@@ -34,7 +35,7 @@ MARKS = "mast_trace_judge.injection.operators.UNCERTAIN"
 
 
 @pytest.fixture(autouse=True)
-def _no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_marks(monkeypatch: Patch) -> None:
     """No operator is uncertain here, whatever the last measurement of the labels' truth says."""
     monkeypatch.setattr(MARKS, frozenset())
 
@@ -144,7 +145,7 @@ def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
 
 
 def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
-    made_set: Path, empty: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made_set: Path, empty: CLI, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(MARKS, frozenset({"tool-error", "2.4-withhold"}))
     left = {"tool-error": 5, "2.4-withhold": 5}
@@ -264,12 +265,7 @@ def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_pat
     ],
 )
 def test_refusals_say_what_to_do(
-    empty: CLI,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
-    status: int,
-    said: str,
+    empty: CLI, tmp_path: Path, monkeypatch: Patch, options: tuple[str, ...], status: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ended, _, err = empty("judge", "fit", *options)

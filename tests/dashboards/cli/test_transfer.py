@@ -22,6 +22,7 @@ from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
     from conftest import CLI
+    from fixture_types import Patch
 
 SAMPLES = Path(__file__).parents[2] / "judge" / "formats" / "samples"
 PROJECTS = ("", "one", "two")
@@ -306,9 +307,7 @@ def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path
     assert {each.name for each in tmp_path.iterdir()} == {"pipe", "link", "file"}
 
 
-def test_an_export_reads_page_by_page(
-    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_reads_page_by_page(cli: CLI, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", 1)
     out = tmp_path / "runs.jsonl"
     assert cli.json("export", "--out", str(out))["runs"] == 3

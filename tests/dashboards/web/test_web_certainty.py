@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from web_runs import (
-    BARE,
-    HEALTHY,
-    LIVE,
-    LONG,
-    SHORT,
-    T0,
-    UNSURE,
-    abstained,
-    judged,
-    message,
-    root,
-)
+from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save

@@ -66,10 +66,7 @@ def _program(url: str) -> None:
         first = client.chat.completions.create(model="m", messages=messages, tools=tools)
         said = first.choices[0].message
         (call,) = cast("Any", said.tool_calls)
-        messages += [
-            said,
-            {"role": "tool", "tool_call_id": call.id, "content": price_of("bolt")},
-        ]
+        messages += [said, {"role": "tool", "tool_call_id": call.id, "content": price_of("bolt")}]
         client.chat.completions.create(model="m", messages=messages, tools=tools)
         messages[0] = {
             "role": "system",
@@ -142,10 +139,7 @@ class TestInput:
         assert seen.previous_step == next(step.index for step in run.steps if step.tool)
         # The prompt is rebuilt exactly: what the program sent, in order.
         said = [each.message.content for each in seen.shown if each.message]
-        assert said[:2] == [
-            "You are the buyer of the team. Answer in one word.",
-            "What is a bolt?",
-        ]
+        assert said[:2] == ["You are the buyer of the team. Answer in one word.", "What is a bolt?"]
         assert said[3] == "bolt: 12 EUR"
         assert len(calls[1].input_ids) == len(seen.shown)
 

@@ -39,6 +39,7 @@ from mast_trace_judge.store.labels import labels_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fixture_types import Logs, Patch
     from starlette.types import ASGIApp
 
 TOKEN = "the operator's"
@@ -375,7 +376,7 @@ def test_an_operator_compares_runs_of_one_project(two: Two) -> None:
 
 
 def test_what_the_database_says_is_the_operators(
-    two: Two, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    two: Two, monkeypatch: Patch, caplog: Logs
 ) -> None:
     """An error's words tell of tables, limits and addresses."""
     broken = "SELECT throwIf(1, 'the limit is 7 GiB')"
@@ -390,9 +391,7 @@ def test_what_the_database_says_is_the_operators(
         assert "7 GiB" in client.get("/").text
 
 
-def test_projects_that_nobody_looks_at_keep_no_connections(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_projects_that_nobody_looks_at_keep_no_connections(two: Two, monkeypatch: Patch) -> None:
     monkeypatch.setattr(per_project, "_MOST_PROJECTS", 3)
     shown = per_project.PerProject(two.store, lambda its: [its])
     first = shown.of(OURS)

@@ -189,10 +189,7 @@ def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
     path = write_markdown(report, tmp_path / "report")
     text = path.read_text(encoding="utf-8")
     drawn = sorted(file.name for file in path.parent.glob("*.svg"))
-    assert drawn == [
-        "algorithm-generated-reliability.svg",
-        "algorithm-generated-step-errors.svg",
-    ]
+    assert drawn == ["algorithm-generated-reliability.svg", "algorithm-generated-step-errors.svg"]
     for name in drawn:
         assert f"({name})" in text
         assert ET.parse(path.parent / name).getroot().tag.endswith("svg")

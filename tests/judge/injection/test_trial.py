@@ -115,10 +115,7 @@ def test_a_replay_without_an_outcome_counts_against_the_fault(status: str) -> No
 
     (fails, succeeds), (lost, found) = (
         (outcomes(FAULTY, 0, 1)[0], result(FAULTY, True)),
-        (
-            result(KEPT, False),
-            result(KEPT, True),
-        ),
+        (result(KEPT, False), result(KEPT, True)),
     )
     ended = ArmResult(FAULTY, status)  # type: ignore[arg-type]
     best = evidence(fails, found)

@@ -342,10 +342,7 @@ def test_patterns_without_names_are_those_that_are_counted(store: Store) -> None
 
 @pytest.mark.parametrize(("seconds", "begins"), [(0, [0, 10, 30, 70, 150, 310]), (20, [0, 420])])
 def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
-    found: Store,
-    monkeypatch: pytest.MonkeyPatch,
-    seconds: float,
-    begins: list[float],
+    found: Store, monkeypatch: pytest.MonkeyPatch, seconds: float, begins: list[float]
 ) -> None:
     now, begun = [0.0], []
 

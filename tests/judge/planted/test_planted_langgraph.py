@@ -22,10 +22,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph_supervisor import create_supervisor
 
 create_agent = agents.create_agent
-pytestmark = [
-    pytest.mark.framework("langgraph"),
-    pytest.mark.mast_trace(frameworks=["langgraph"]),
-]
+pytestmark = [pytest.mark.framework("langgraph"), pytest.mark.mast_trace(frameworks=["langgraph"])]
 TASK = {"messages": [("user", "How many pieces of item 7 are in stock?")]}
 LOOK_UP = Reply(calls=(Call("stock_level", {"item": 7}),))
 RUN_TESTS = Reply(calls=(Call("run_tests", {"path": "tests"}),))
@@ -107,10 +104,7 @@ def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     )
     with ScriptedLLM(script) as server:
         reviewer = create_agent(
-            model(server),
-            [run_tests],
-            name="reviewer",
-            system_prompt="You are the reviewer.",
+            model(server), [run_tests], name="reviewer", system_prompt="You are the reviewer."
         )
         team = create_supervisor([reviewer], model=model(server), prompt="You are the boss.")
         team.compile().invoke(TASK)
@@ -193,10 +187,7 @@ def supervised(server: ScriptedLLM, worker: str, tools: list) -> None:
 def team_of(worker: str, answer: str, end: str) -> None:
     """A boss hands over to a worker, who looks the stock up."""
     script = by_speaker(
-        {
-            "boss": (Reply(calls=(Call(f"transfer_to_{worker}"),)), end),
-            worker: (LOOK_UP, answer),
-        }
+        {"boss": (Reply(calls=(Call(f"transfer_to_{worker}"),)), end), worker: (LOOK_UP, answer)}
     )
     with ScriptedLLM(script) as server:
         supervised(server, worker, [stock_level])

@@ -27,13 +27,7 @@ from mast_trace_judge.replay.preparation import stored_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Limits
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.replays import (
-    plan_of,
-    record_result,
-    reserve,
-    results_of,
-    spent,
-)
+from mast_trace_judge.store.replays import plan_of, record_result, reserve, results_of, spent
 from mast_trace_judge.verdict import Candidate
 
 if TYPE_CHECKING:

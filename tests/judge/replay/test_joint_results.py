@@ -187,10 +187,7 @@ def test_a_result_before_any_answer_of_a_model_can_be_changed(failed: Shop) -> N
     ("arm", "live"),
     [
         (Arm("result", COUNTED, result("130"), also=((PRICED, result("79 EUR")),)), 3),
-        (
-            Arm("result", COUNTED, result("130"), also=((OFFERED, Fix("person", "It costs 79")),)),
-            2,
-        ),
+        (Arm("result", COUNTED, result("130"), also=((OFFERED, Fix("person", "It costs 79")),)), 2),
         (
             Arm(
                 "fix", REPORTED, Fix("person", "130 are left."), also=((PRICED, result("79 EUR")),)

@@ -68,10 +68,7 @@ def again(recorded: Trajectory, monkeypatch: pytest.MonkeyPatch) -> tuple[str, s
 
 
 def test_a_replay_gives_the_recorded_lessons(
-    lessons: list[bytes],
-    model: ScriptedLLM,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    lessons: list[bytes], model: ScriptedLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lessons have changed since; the replay is identical, without a connection to the web view."""
     recorded = record(TAUGHT, "marked", folder=tmp_path, keep="OPENAI_")

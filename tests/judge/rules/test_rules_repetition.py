@@ -130,8 +130,7 @@ def test_agents_of_one_name_do_not_know_of_each_other():
             id="one retry of a failure",
         ),
         pytest.param(
-            RunBuilder().hands_over("boss", "clerk").hands_over("boss", "clerk"),
-            id="hand-offs",
+            RunBuilder().hands_over("boss", "clerk").hands_over("boss", "clerk"), id="hand-offs"
         ),
         pytest.param(
             RunBuilder(spans=False)

@@ -60,8 +60,7 @@ def test_a_transcript_that_goes_on_after_the_signal_is_heuristic():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['Reply me only with "TERMINATE"', "We TERMINATE the lease in May.", "terminated", ""],
+    "text", ['Reply me only with "TERMINATE"', "We TERMINATE the lease in May.", "terminated", ""]
 )
 def test_speaking_of_the_signal_is_not_giving_it(text):
     """The word counts at the very end and outside quotation marks."""

@@ -7,12 +7,7 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.store.ledger import (
-    JudgeCall,
-    LedgerWithoutAnswers,
-    MemoryLedger,
-    StoreLedger,
-)
+from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers, MemoryLedger, StoreLedger
 
 
 def call(trace="t1", status="ok", *, cost=0.01, at=None, **more):

@@ -100,13 +100,7 @@ def test_the_trained_model_is_loaded_and_answers(whole: Trained) -> None:
     loaded = AutoModelForCausalLM.from_pretrained(whole.model)
     tokenizer = AutoTokenizer.from_pretrained(whole.model)
     said = answers(
-        loaded,
-        tokenizer,
-        EXAMPLES,
-        tokens=3,
-        at_once=5,
-        template={},
-        tick=lambda _: None,
+        loaded, tokenizer, EXAMPLES, tokens=3, at_once=5, template={}, tick=lambda _: None
     )
     assert [named_step(text, each) for text, each in zip(said, EXAMPLES, strict=True)] == [2] * 12
 

@@ -16,12 +16,7 @@ from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN
 from mast_trace_judge.injection.set_files import shapes_of
 from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.training.division import divide
-from mast_trace_judge.training.export import (
-    Export,
-    set_failures,
-    stored_failures,
-    wanted_sources,
-)
+from mast_trace_judge.training.export import Export, set_failures, stored_failures, wanted_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
