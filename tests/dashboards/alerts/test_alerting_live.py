@@ -192,9 +192,7 @@ def alerts_run(store: str, receiver: Receiver | SimpleNamespace, *more: str) -> 
     return [*command, "--pace", str(PACE), "--webhook", receiver.url, "--url", store, *more]
 
 
-def test_alerts_run_fires_and_resolves_from_the_database(
-    tmp_path: Path, receiver: Receiver
-) -> None:
+def test_alerts_run_fires_and_resolves_from_a_database(tmp_path: Path, receiver: Receiver) -> None:
     """The same spike without Prometheus; a restart in between repeats nothing."""
     with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
         usual(store)

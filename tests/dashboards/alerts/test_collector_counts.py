@@ -121,9 +121,7 @@ def test_an_address_that_cannot_be_read_is_refused_at_once() -> None:
             Collectors([])
 
 
-def test_a_collector_that_does_not_answer_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_collector_without_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting for a silent collector would delay every other alert."""
     monkeypatch.setattr(module, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:

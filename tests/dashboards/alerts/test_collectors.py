@@ -116,9 +116,7 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated() -> None:
         (Right.WRITE, "this key may not read /metrics: set MAST_TRACE_ALERT_COLLECTOR_KEY"),
     ],
 )
-async def test_a_refused_key_names_the_setting(
-    tmp_path: Path, right: Right | None, said: str
-) -> None:
+async def test_a_refused_key_names_its_key(tmp_path: Path, right: Right | None, said: str) -> None:
     metrics, metrics_line = new_key("ops", frozenset({Right.METRICS}))
     other, line = new_key("team", frozenset({right or Right.WRITE}))
     (tmp_path / "keys").write_text(f"{metrics_line}\n{line}\n")

@@ -74,9 +74,7 @@ def test_without_collectors_nobody_is_asked_about_damaged_files() -> None:
     assert not watching(DAMAGED_FILES).look(BEGIN)
 
 
-def test_while_a_collector_is_away_its_alerts_stay_as_they_are(
-    page: Page, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_alerts_of_an_absent_collector_stay(page: Page, caplog: pytest.LogCaptureFixture) -> None:
     evaluator = watching(DAMAGED_FILES, url=page.url)
     page.damaged(spool=2)
     assert told(evaluator.look(BEGIN)) == [("firing", DAMAGED_FILES.uid, (), 2.0)]

@@ -67,9 +67,7 @@ def test_unusable_names_are_refused(capsys: Capture) -> None:
     assert "no name for a database" in capsys.readouterr().err
 
 
-def test_config_says_where_each_value_came_from(
-    capsys: Capture, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_config_names_each_origin(capsys: Capture, tmp_path: Path, monkeypatch: Patch) -> None:
     """A file is weaker than a variable, and a default weaker than both."""
     file = tmp_path / "mast-trace.toml"
     file.write_text('[collector]\nhttp_port = 1111\ngrpc_port = 2222\n[judge]\njudge_model = "m"\n')
@@ -121,9 +119,7 @@ def server_with_a_wide_user(monkeypatch: Patch, tmp_path: Path) -> Iterator[str]
         app.close()
 
 
-def test_migrate_names_users_that_read_more_than_they_should(
-    capsys: Capture, server_with_a_wide_user: str
-) -> None:
+def test_migrate_names_users_that_read_more(capsys: Capture, server_with_a_wide_user: str) -> None:
     at = ["--url", server_with_a_wide_user]
     assert run(["migrate", *at]) == 0
     told = capsys.readouterr()

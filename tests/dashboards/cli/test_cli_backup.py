@@ -37,9 +37,7 @@ def spans_in(folder: Path) -> list[str]:
         return [row["SpanId"] for row in store.query("SELECT SpanId FROM otel_traces ORDER BY 1")]
 
 
-async def test_beside_a_running_up_and_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_backup_beside_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command writes through the running process, and waits for what it has to."""
     data = tmp_path / "data"
     up = AllInOne(

@@ -56,9 +56,7 @@ def asks(address: str) -> None:
         mast_trace.record_outcome(False, "it is not Lyon")
 
 
-def test_a_failure_becomes_a_file_that_answers_the_program_again(
-    own_cli: CLI, folder: Path
-) -> None:
+def test_a_failure_becomes_a_file_that_answers_its_program(own_cli: CLI, folder: Path) -> None:
     with ScriptedLLM(lambda _: Reply("Lyon.")) as serving, capture_spans(["openai"]) as spans:
         asks(serving.url)
     trace_id = spans.trajectory().trace_id
@@ -86,9 +84,7 @@ def test_a_failure_becomes_a_file_that_answers_the_program_again(
     assert before == after
 
 
-def test_a_run_that_cannot_be_replayed_is_refused_or_kept_as_a_record(
-    cli: CLI, folder: Path
-) -> None:
+def test_a_run_without_replay_is_refused_or_kept_as_a_record(cli: CLI, folder: Path) -> None:
     status, _, err = cli("cases", "add", "aa01")
     assert (status, folder.exists()) == (1, False)
     assert "it has no model calls" in err

@@ -49,9 +49,7 @@ def test_words_are_completed(line: str, offered: list[str]) -> None:
     assert completed(line) == offered
 
 
-def test_runs_are_completed_by_the_beginning_of_their_id(
-    recorded: Recorded, no_store: Path
-) -> None:
+def test_runs_are_completed_by_a_beginning_of_their_id(recorded: Recorded, no_store: Path) -> None:
     store = {"MAST_TRACE_DATABASE_URL": recorded.url}
     assert completed("mast-trace show aa0", **store) == ["aa020000", "aa010000"]
     assert completed("mast-trace outcome l", **store) == ["last"]

@@ -134,9 +134,7 @@ class TestRefusals:
         assert "A larger budget goes on from here" in out
 
 
-def test_an_oracle_judges_a_program_that_records_no_outcome(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_oracle_judges_in_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each replay is judged by the oracle, and so is the recorded answer, five times."""
     code = "import sys; sys.exit('210' not in sys.stdin.read())"
     with failed_shop(tmp_path, "no-outcome") as failed:

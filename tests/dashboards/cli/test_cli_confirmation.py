@@ -106,9 +106,7 @@ def test_lists_mark_what_is_confirmed(own_cli: CLI) -> None:
         ({"status": "inconclusive", "point_of_no_return": 3}, "Replays are inconclusive", "-"),
     ],
 )
-def test_other_conclusions_name_no_decisive_step(
-    own_cli: CLI, told: dict[str, Any], heading: str, listed: str
-) -> None:
+def test_others_name_no_step(own_cli: CLI, told: dict[str, Any], heading: str, listed: str) -> None:
     run = record(own_cli, Confirmation(**told, text="So it is.", likely=((2, 0.6), (3, 0.3))))
     out = own_cli("show", run)[1]
     assert heading in lines_of(out)

@@ -131,9 +131,7 @@ def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
         (["aa"], "several runs begin with"),
     ],
 )
-def test_a_choice_that_could_mean_too_much_is_refused(
-    cli: CLI, arguments: list[str], message: str
-) -> None:
+def test_a_choice_of_too_much_is_refused(cli: CLI, arguments: list[str], message: str) -> None:
     status, out, err = cli("erase", *arguments, "--yes")
     assert (status, out) == (2, "")
     assert message in err

@@ -147,9 +147,7 @@ def test_an_experiment_is_planned_once_and_before_its_runs(desk: CLI) -> None:
         (["--effect", "0"], "cannot be planned"),
     ],
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused(
-    empty: CLI, arguments: list[str], said: str
-) -> None:
+def test_an_impossible_plan_is_refused(empty: CLI, arguments: list[str], said: str) -> None:
     status, _, err = empty("experiment", "e", "--plan", *arguments)
     assert status == 2
     assert said in err

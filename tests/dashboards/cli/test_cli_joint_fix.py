@@ -88,9 +88,7 @@ def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
     assert [each["model"] for each in failed.server.requests[-3:]] == ["large", "large", "small"]
 
 
-def test_both_errors_are_named_as_overdetermined(
-    failed: Failed, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFixture[str]) -> None:
     """Killed in the middle and continued, the experiment ends with the joint fix and names both steps."""
     given = [option for step, text in FIXES.items() for option in ("--fix", f"{step}={text}")]
     arguments = failed.arguments(*given, "--no-resample", "--json")

@@ -36,9 +36,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def test_a_profile_has_values_intervals_and_chance(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_has_values_and_chance(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "hidden", "--url", url]) == 0
     told = capsys.readouterr().out
     assert "24 runs read, 24 of them of several agents" in told
@@ -55,9 +53,7 @@ def test_as_json(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert values["talk"] is None
 
 
-def test_arms_of_an_experiment_are_compared_with_the_team(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_arms_are_compared_with_the_team(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A crew that always succeeds, one that never does, and one of which too few runs are there."""
     assert run(["profile", "hidden", "--experiment", "size", "--url", url]) == 0
     told = capsys.readouterr().out

@@ -274,9 +274,7 @@ def test_refusals_say_what_to_do(
     assert not list(tmp_path.glob("*.json"))
 
 
-def test_a_file_that_is_no_profile_is_not_replaced(
-    made_set: Path, empty: CLI, tmp_path: Path
-) -> None:
+def test_a_file_of_no_profile_is_not_replaced(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     out = tmp_path / "own.json"
     out.write_text("{}")
     assert run(["judge", "fit", "--dataset", str(made_set), "--out", str(out)]) == 2

@@ -92,9 +92,7 @@ def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["chat", "OTLP", "export", "label"])
-def test_an_erased_run_is_refused_and_the_others_are_stored(
-    empty: CLI, tmp_path: Path, kind: str
-) -> None:
+def test_an_erased_run_alone_is_refused(empty: CLI, tmp_path: Path, kind: str) -> None:
     other = [*CHAT[:2], {"role": "assistant", "name": "checker", "content": "No, 5."}]
     if kind == "OTLP":
         spans = []
@@ -133,9 +131,7 @@ def test_an_erased_run_is_refused_and_the_others_are_stored(
 
 
 @pytest.mark.parametrize("kind", ["OTLP", "export"])
-def test_a_run_of_another_project_with_the_same_id_is_another_run(
-    empty: CLI, tmp_path: Path, kind: str
-) -> None:
+def test_an_id_of_another_project_is_another_run(empty: CLI, tmp_path: Path, kind: str) -> None:
     """As a trace has them that goes through programs of several teams: none takes the place of another."""
     if kind == "OTLP":
         with capture_spans(frameworks=[]) as captured, mast_trace.run("run"):
@@ -234,9 +230,7 @@ BAD = {
 """Text of a file that cannot be read, or None for a file that is not there -> the reason."""
 
 
-def test_each_bad_file_is_named_and_with_strict_nothing_is_stored(
-    empty: CLI, tmp_path: Path
-) -> None:
+def test_each_bad_file_is_named_and_strict_stores_nothing(empty: CLI, tmp_path: Path) -> None:
     bad = [tmp_path / f"bad {number}.json" for number in range(len(BAD))]
     for path, text in zip(bad, BAD, strict=True):
         if text is not None:

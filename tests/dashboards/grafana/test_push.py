@@ -82,9 +82,7 @@ def push(grafana: Grafana, capsys: pytest.CaptureFixture[str], *more: str) -> li
     return [row["change"] for row in json.loads(capsys.readouterr().out)]
 
 
-def test_dashboards_are_created_once_and_updated(
-    grafana: Grafana, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dashboards_are_made_once(grafana: Grafana, capsys: pytest.CaptureFixture[str]) -> None:
     count = len(DASHBOARDS)
     assert push(grafana, capsys, "--dry-run") == ["create"] * count
     assert grafana.dashboards == grafana.folders == {}

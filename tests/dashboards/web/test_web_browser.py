@@ -122,9 +122,7 @@ def test_a_long_name_takes_one_line_of_the_list(page: Page, width: int) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_ask_nobody_else_and_break_no_rule_of_their_own(
-    page: Page, served: str, path: str
-) -> None:
+def test_pages_ask_nobody_else_and_break_no_rule(page: Page, served: str, path: str) -> None:
     asked: list[str] = []
     complaints: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -208,9 +206,7 @@ def test_more_steps_come_on_request(page: Page) -> None:
     page.locator("#step-999").wait_for()
 
 
-def test_the_graph_is_narrowed_by_keyboard_and_without_scripts(
-    browser: Browser, served: str
-) -> None:
+def test_the_graph_is_narrowed_by_keyboard_without_scripts(browser: Browser, served: str) -> None:
     """The address says what it shows."""
     page = browser.new_page(base_url=served, java_script_enabled=False)
     page.goto(f"/runs/{CROWD}?queue=1")

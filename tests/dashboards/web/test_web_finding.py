@@ -154,9 +154,7 @@ class TestInput:
         assert seen_at(run, 0) is None
         assert why_unknown(run, 0).startswith("No model call with its input")
 
-    def test_the_page_shows_the_words_that_changed(
-        self, client: TestClient, buying: StoredRun
-    ) -> None:
+    def test_the_page_shows_changed_words(self, client: TestClient, buying: StoredRun) -> None:
         number = next(step.index for step in buying.read().steps if "Thirteen" in step.text)
         page = client.get(f"/runs/{buying.trace_id}/steps/{number}/input").text
         assert "<ins>slowly </ins>" in page or "<ins> slowly</ins>" in page
@@ -169,9 +167,7 @@ class TestInput:
 class TestCost:
     """Tokens and cost stand at steps, agents and runs; an unknown price is never 0."""
 
-    def test_calls_belong_to_the_steps_that_they_made(
-        self, buying: StoredRun, store: Store
-    ) -> None:
+    def test_calls_belong_to_the_steps_they_made(self, buying: StoredRun, store: Store) -> None:
         costs = run_costs(buying)
         assert costs.total.calls == 3
         assert costs.total.unpriced == 1
@@ -257,9 +253,7 @@ class TestList:
 class TestSearch:
     """Hits, their marks and their number."""
 
-    def test_hits_are_marked_and_lead_to_their_step(
-        self, client: TestClient, buying: StoredRun
-    ) -> None:
+    def test_hits_are_marked_and_lead_there(self, client: TestClient, buying: StoredRun) -> None:
         page = client.get("/search?text=bolt%20COSTS&since=1h").text
         assert "<mark>bolt costs</mark>" in page
         address = page.split('<ol class="hits">')[1].split('href="')[1].split('"')[0]
@@ -278,9 +272,7 @@ class TestSearch:
         monkeypatch.setattr(text_search, "COUNTED_SECONDS", -1.0)
         assert "At least 0 spans of 0 runs" in client.get("/search?text=said&since=3d").text
 
-    def test_older_hits_have_pages(
-        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_old_hits_have_pages(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(text_search, "MOST_HITS", 5)
         address, seen, moments = "/search?text=said&since=3d", [], []
         for number in range(3):
@@ -335,9 +327,7 @@ class TestTree:
 class TestQueue:
     """Runs to label, and labels with several steps."""
 
-    def test_the_least_sure_run_comes_first_and_labels_take_runs_out(
-        self, client: TestClient, store: Store
-    ) -> None:
+    def test_the_least_sure_unlabelled_run_is_first(self, client: TestClient, store: Store) -> None:
         rows = QUERIES["label_queue"].run(store)
         assert [row["TraceId"] for row in rows] == [CLOSE, SURE, FINE]
         first = client.get("/queue/next", follow_redirects=False).headers["location"]

@@ -111,9 +111,7 @@ def test_who_writes_to_whom_is_drawn_and_written(client: httpx.Client) -> None:
     assert "style=" not in page
 
 
-def test_an_agent_that_the_run_has_not_is_named_and_a_strange_number_refused(
-    client: httpx.Client,
-) -> None:
+def test_an_agent_of_no_run_is_named_and_a_strange_number_refused(client: httpx.Client) -> None:
     page = client.get(f"/runs/{LOOP}?with=writer&with=%3Ci%3E").text
     assert "No agent of this run is named &lt;i&gt;." in page
     assert "is named writer" not in page
@@ -178,9 +176,7 @@ def test_downloads_are_json(client: httpx.Client) -> None:
     json.dumps(spans)
 
 
-def test_a_download_has_the_outcome_that_was_said_of_the_run_last(
-    client: httpx.Client, store: Store
-) -> None:
+def test_a_download_has_the_outcome_that_was_said_last(client: httpx.Client, store: Store) -> None:
     """As the page and the judge do; the spans know nothing of it."""
     record_outcome(store, BARE, "failure", reason="the customer wrote again")
     run = client.get(f"/runs/{BARE}/download.json").json()["trajectory"]

@@ -56,9 +56,7 @@ def view(store: Store) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_long_list_says_when_it_was_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_list_has_a_time_of_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does not wait for a count of what was stored after the last one, and gets it the next time."""
     monkeypatch.setattr("mast_trace_dashboards.web.pattern_pages.LARGE", 0)
     with new_store(tmp_path) as store:

@@ -375,9 +375,7 @@ def test_an_operator_compares_runs_of_one_project(two: Two) -> None:
     assert page.count(f"/runs/{RUN}?project={THEIRS}") >= 2
 
 
-def test_what_the_database_says_is_the_operators(
-    two: Two, monkeypatch: Patch, caplog: Logs
-) -> None:
+def test_words_of_the_database_are_operators(two: Two, monkeypatch: Patch, caplog: Logs) -> None:
     """An error's words tell of tables, limits and addresses."""
     broken = "SELECT throwIf(1, 'the limit is 7 GiB')"
     monkeypatch.setattr("mast_trace_dashboards.queries.query.Query.sql", broken)

@@ -48,9 +48,7 @@ class TestProxies:
         assert names == {"ada@example.org"}
 
     @pytest.mark.parametrize("named", ["::ffff:10.1.2.3", "::ffff:10.1.0.0/112"])
-    def test_a_proxy_may_be_named_in_the_form_of_ipv6(
-        self, away: Store, tmp_path: Path, named: str
-    ) -> None:
+    def test_a_proxy_may_be_named_as_ipv6(self, away: Store, tmp_path: Path, named: str) -> None:
         view = View(away, tmp_path, web_trusted_proxies=named)
         for peer, status in ((PROXY, 200), (f"::ffff:{PROXY}", 200), ("10.2.2.3", 401)):
             with view.client(peer, **{USER: "ada@example.org"}) as client:
@@ -86,9 +84,7 @@ class TestProxies:
         ],
     )
     @pytest.mark.parametrize("path", ["/runbooks", "/nowhere"])
-    def test_it_does_so_under_a_public_name_alone(
-        self, door: View, host: str, status: int, path: str
-    ) -> None:
+    def test_a_public_name_is_needed(self, door: View, host: str, status: int, path: str) -> None:
         """A program beside the proxy reaches the view under a name of this machine."""
         with door.client(PROXY, host=host, **{USER: "ada"}) as client:
             assert client.get(path).status_code == _found(path, status)

@@ -127,9 +127,7 @@ def test_a_refuted_step_is_not_decisive(client: httpx.Client, store: Store) -> N
     assert "DECISIVE" not in page
 
 
-def test_a_point_of_no_return_alone_is_not_called_decisive(
-    client: httpx.Client, store: Store
-) -> None:
+def test_a_point_of_no_return_alone_is_not_decisive(client: httpx.Client, store: Store) -> None:
     run = "9b" * 16
     store.insert("otel_traces", team(run))
     conclude(store, run, proof(status="inconclusive", origin=None, contrasts=(), refuted=()))
@@ -138,9 +136,7 @@ def test_a_point_of_no_return_alone_is_not_called_decisive(
     assert "An earlier error that could still have been repaired is not excluded" in said(page)
 
 
-def test_a_conclusion_about_an_earlier_state_names_no_step(
-    client: httpx.Client, store: Store
-) -> None:
+def test_a_conclusion_on_an_earlier_state_names_no_step(client: httpx.Client, store: Store) -> None:
     """A late span may have moved all steps."""
     run = "9c" * 16
     store.insert("otel_traces", team(run))

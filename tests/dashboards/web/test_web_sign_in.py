@@ -84,9 +84,7 @@ class TestSigningIn:
             assert "Sign out" in page
 
     @pytest.mark.parametrize(("https", "name"), COOKIES)
-    def test_a_session_id_of_before_is_not_taken_over(
-        self, door: View, https: bool, name: str
-    ) -> None:
+    def test_an_old_session_id_is_not_taken(self, door: View, https: bool, name: str) -> None:
         """A sign-in takes over neither a foreign session id nor the previous one."""
         with door.client(https=https) as client:
             client.cookies.set(name, "fixed")
@@ -194,9 +192,7 @@ class TestSigningIn:
                 assert answer.headers["location"] == place
             assert client.get("/sign-in", params={"next": place}).headers["location"] == place
 
-    async def test_an_address_that_names_another_host_leads_to_the_first_page(
-        self, door: View
-    ) -> None:
+    async def test_an_address_of_another_host_leads_to_the_first_page(self, door: View) -> None:
         """A path of two slashes is an address of another host to a browser."""
         page = await answer_to(door.app, "//evil.example", sec_fetch_site="cross-site")
         assert b'name="next" value="/"' in page

@@ -78,9 +78,7 @@ def test_a_corrected_probability_never_falls_below_a_smaller_ones() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "level", "ratio"), [(0.2, 0.4, 0.05, 1.0), (0.05, 0.3, 0.01, 2.0)]
 )
-def test_the_needed_runs_have_the_promised_power(
-    old: float, new: float, level: float, ratio: float
-) -> None:
+def test_the_needed_runs_have_the_power(old: float, new: float, level: float, ratio: float) -> None:
     """Summed over all results of both sides."""
     runs = runs_needed(old, new, level, ratio=ratio)
     assert runs is not None

@@ -308,9 +308,7 @@ def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: S
     assert (other.skipped, other.replays) == (0, 1)
 
 
-def test_a_stored_run_of_another_oracle_is_not_taken_for_this_one_s(
-    team: Team, store: Store
-) -> None:
+def test_a_stored_run_of_another_oracle_is_not_taken_over(team: Team, store: Store) -> None:
     """The outcome of a run is that of its setup: a fault that survives has a run that succeeds."""
     given: dict[str, Any] = {"only": ["2.6-computed"], "count": 1}
     (strict,) = team.inject(store, **given).injections

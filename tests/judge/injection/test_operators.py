@@ -131,9 +131,7 @@ def test_there_is_an_operator_for_each_failure_mode_and_for_the_environment() ->
     )
 
 
-def test_labels_of_uncertain_operators_are_left_out_and_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_labels_of_uncertain_operators_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name for name, each in OPERATORS.items() if each.uncertain} == UNCERTAIN
     unsure, sure = "tool-error", "2.6-number"
     monkeypatch.setattr("mast_trace_judge.injection.operators.UNCERTAIN", {unsure})
@@ -205,9 +203,7 @@ def test_a_word_or_the_task_is_no_message() -> None:
         ("result", "tool-wrong", ("buyer", "checker", "reader")),
     ],
 )
-def test_whoever_acts_after_a_fault_might_have_noticed_it(
-    level: Any, operator: str, missed: tuple[str, ...]
-) -> None:
+def test_who_might_have_noticed_a_fault(level: Any, operator: str, missed: tuple[str, ...]) -> None:
     """The agent to blame is none of them; a message may be noticed in the step that it reaches."""
     run = Run("Go.")
     for agent in ("checker", "reader", "buyer", "checker", "reader"):

@@ -159,9 +159,7 @@ def test_a_fault_is_decided_after_enough_replays(
 
 @pytest.mark.parametrize("of_restored", [0, 1, 2])
 @pytest.mark.parametrize("unknown", [3, 4])
-def test_more_than_three_replays_without_an_outcome_decide_nothing(
-    unknown: int, of_restored: int
-) -> None:
+def test_four_replays_without_an_outcome_decide_nothing(unknown: int, of_restored: int) -> None:
     faulty = [ArmResult(FAULTY, "blocked")] * (unknown - of_restored)
     trial = told([*faulty, *outcomes(FAULTY, 0, 1)], [ArmResult(KEPT, "blocked")] * of_restored)
     assert trial.verdict == ("censored" if unknown > 3 else "open")
@@ -203,9 +201,7 @@ def test_a_step_is_decisive_where_at_most_a_tenth_of_ten_replays_succeed(
         ],
     ],
 )
-def test_a_deterministic_program_shows_it_by_equal_replays(
-    faulty: int, restored: int, odd: str, alike: bool
-) -> None:
+def test_equal_replays_are_deterministic(faulty: int, restored: int, odd: str, alike: bool) -> None:
     """Replays of the whole program, the fault and the restored step are equal; one that differs takes it back."""
     fails = [result(FAULTY, False, "x")] * faulty
     helps = [result(KEPT, True, "y")] * restored

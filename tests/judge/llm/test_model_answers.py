@@ -187,9 +187,7 @@ def test_a_step_is_shared_by_half_of_the_readings():
         ("length", {"content": CUT}, "limit of output tokens"),
     ],
 )
-async def test_an_answer_that_is_none_is_no_verdict_and_is_not_asked_for_again(
-    finish, message, told
-):
+async def test_an_answer_that_is_none_is_no_verdict_and_not_asked_again(finish, message, told):
     """The words of the model or of its server are the reason."""
     script = JudgeScript({**GOOD, "read": completion(message, finish)})
     verdict = (await judged(script)).verdict

@@ -246,9 +246,7 @@ def test_a_run_that_breaks_patterns_is_left_out_alone_with_its_reason(
     assert index(store) == 1, "a new verdict is tried again"
 
 
-def test_a_run_that_is_too_large_now_stays_due_and_stops_no_other(
-    store: Store, monkeypatch: Patch
-) -> None:
+def test_a_run_too_large_now_stays_due_and_stops_no_other(store: Store, monkeypatch: Patch) -> None:
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search")
     poison = Poison(store, monkeypatch, refusal(241))
@@ -262,9 +260,7 @@ def test_a_run_that_is_too_large_now_stays_due_and_stops_no_other(
 
 
 @pytest.mark.parametrize("error", [refusal(159), refusal(60), OSError("too many open files")])
-def test_no_run_is_left_out_for_the_database(
-    store: Store, monkeypatch: Patch, error: Exception
-) -> None:
+def test_the_database_costs_no_run(store: Store, monkeypatch: Patch, error: Exception) -> None:
     """A time-out, and an error about all runs such as a missing table."""
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search")

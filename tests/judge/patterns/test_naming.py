@@ -183,9 +183,7 @@ def test_what_servers_and_models_say_of_a_call_is_not_kept_with_one_run(found: S
     assert told() == "the model refused"
 
 
-def test_a_pattern_that_is_too_large_makes_room_for_others(
-    found: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_pattern_too_large_makes_room(found: Store, caplog: pytest.LogCaptureFixture) -> None:
     """It comes first, as the most frequent, and is refused by the budget of one name."""
     for n in range(4):
         text = f"no answer within {n} s"

@@ -114,9 +114,7 @@ def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
     ("step", "served", "success"),
     [(CHOICE, 1, True), (REPORT, 2, False), (PLAN, 3, False), (ORDER, 4, False)],
 )
-def test_keep_serves_everything_up_to_the_step(
-    team: Team, step: int, served: int, success: bool
-) -> None:
+def test_keep_serves_all_up_to_the_step(team: Team, step: int, served: int, success: bool) -> None:
     done = team.run(Arm("keep", step))
     assert (done.status, done.success) == ("ok", success)
     assert (done.served_calls, done.live_calls) == (served, 4 - served)

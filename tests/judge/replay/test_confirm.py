@@ -290,9 +290,7 @@ def test_another_plan_that_came_first_ends_the_experiment(store: Store) -> None:
         work.resume()
 
 
-def test_two_machines_at_the_same_moment_double_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_machines_at_once_double_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each replay that was started has a number of its own, whoever goes on."""
     own = threading.local()
     name = "mast_trace_judge.store.replays.holder_of_this_process"

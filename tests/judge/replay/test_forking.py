@@ -167,9 +167,7 @@ def test_only_python_programs_can_be_forked() -> None:
             program_of(command)
 
 
-def test_two_parents_fork_two_replays_at_the_same_time(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_two_parents_fork_two_replays_at_once(tmp_path: Path, environment: dict[str, str]) -> None:
     """Each of the programs ends well only if the other one runs beside it; a third waits for its turn."""
     program = tmp_path / "meets.py"
     program.write_text(

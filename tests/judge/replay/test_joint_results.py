@@ -229,9 +229,7 @@ def test_parts_may_be_named_in_any_order_and_each_once(failed: Shop) -> None:
         failed.replay(Arm("result", PRICED, result("1"), also=((PRICED, result("2")),)))
 
 
-def test_two_wrong_results_are_proved_together_and_a_needless_third_is_not_named(
-    failed: Shop,
-) -> None:
+def test_two_wrong_results_are_proved_together_without_a_needless_third(failed: Shop) -> None:
     """No single result helps; of the three that were tried, two do, each named with its own agent."""
     results = {COUNTED: "130", PRICED: "79 EUR", RATED: "5 stars"}
     found = failed.confirm(Sources({}, resample=False, results=results))

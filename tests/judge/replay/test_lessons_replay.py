@@ -103,9 +103,7 @@ def test_lessons_belong_to_their_run(lessons: list[bytes], model: ScriptedLLM, w
     assert (len(lessons), len(model.requests)) == (fetched, asked)
 
 
-def test_a_question_that_failed_fails_again(
-    model: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_question_fails_again(model: ScriptedLLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """The web view was away in the recorded run and is back; the replay does not ask it."""
     monkeypatch.setenv("MAST_TRACE_FEEDBACK_URL", "http://127.0.0.1:9")
     with capture_spans(["openai"]) as captured:

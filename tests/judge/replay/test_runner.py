@@ -55,9 +55,7 @@ def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("way", ["", "streamed"])
-def test_the_same_program_is_identical(
-    again, recorded: Trajectory, tmp_path: Path, way: str
-) -> None:
+def test_one_program_is_identical(again, recorded: Trajectory, tmp_path: Path, way: str) -> None:
     """The replay is identical, also if the program streams; its tool is not executed.
 
     So are the replay in this process, and those of a replay.

@@ -151,9 +151,7 @@ def stored(store):
 
 
 @pytest.mark.parametrize("code", [69, 241, 159])
-async def test_a_call_that_is_refused_keeps_no_other_from_being_written(
-    store, monkeypatch, caplog, code
-):
+async def test_a_refused_call_keeps_no_other_from_being_written(store, monkeypatch, caplog, code):
     """One that the database never takes is left out with the reason; one that it may take later waits."""
     ledger = StoreLedger(store)
     picky = Picky(store, monkeypatch, refusal(code))

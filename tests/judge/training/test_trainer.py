@@ -105,9 +105,7 @@ def test_the_trained_model_is_loaded_and_answers(whole: Trained) -> None:
     assert [named_step(text, each) for text, each in zip(said, EXAMPLES, strict=True)] == [2] * 12
 
 
-def test_a_resumed_training_ends_with_the_same_weights(
-    whole: Trained, model: Path, tmp_path: Path
-) -> None:
+def test_a_resumed_training_ends_alike(whole: Trained, model: Path, tmp_path: Path) -> None:
     """Stopped in the third pass over the prompts, while it learns; a later checkpoint is unfinished."""
     train(DIVISION, settings(model, steps=5), tmp_path)
     torn = tmp_path / "checkpoints" / "checkpoint-6"
@@ -122,9 +120,7 @@ def test_a_resumed_training_ends_with_the_same_weights(
     assert equal(again.model, whole.model)
 
 
-def test_equal_settings_give_equal_weights_and_another_seed_others(
-    whole: Trained, model: Path, tmp_path: Path
-) -> None:
+def test_equal_settings_give_equal_weights(whole: Trained, model: Path, tmp_path: Path) -> None:
     """Looks at the held-out runs change nothing."""
     blind = train(DIVISION, settings(model, evaluate_every=100), tmp_path / "blind")
     assert equal(blind.model, whole.model)

@@ -95,9 +95,7 @@ def test_the_earliest_flip_is_nearly_always_too_early(benchmark: dict[str, Modul
     assert found.count("wrong") >= 40
 
 
-def test_an_experiment_that_is_killed_ends_as_one_that_is_not(
-    benchmark: dict[str, ModuleType],
-) -> None:
+def test_a_killed_experiment_ends_as_one_that_is_not(benchmark: dict[str, ModuleType]) -> None:
     kind = class_of(benchmark, "nothing planted, killed and resumed")
     simulate = benchmark["one_experiment"].simulate
     whole = type(kind)(kind.name, kind.make)
@@ -140,9 +138,7 @@ def test_the_stored_table_keeps_what_is_promised(
     assert sum(not each["something"] for each in stored) >= 12
 
 
-def test_runs_of_the_real_team_are_within_the_bounds_of_its_simulation(
-    benchmark: dict[str, ModuleType],
-) -> None:
+def test_the_real_team_is_within_its_simulations_bounds(benchmark: dict[str, ModuleType]) -> None:
     team = benchmark["team_bounds"]
     stored = json.loads((FOLDER / "team.json").read_text())
     assert [*stored] == [kind.name for kind in team.CLASSES]
@@ -162,9 +158,7 @@ def test_bounds_hold_for_nearly_all_counts_of_right_code(benchmark: dict[str, Mo
     assert bounds({"runs": 100, "origin": {"right": 50, "wrong": 50}}, 20) == (3, 17)
 
 
-def test_the_simulated_team_is_confirmed_as_in_the_stored_counts(
-    benchmark: dict[str, ModuleType],
-) -> None:
+def test_the_simulated_team_is_confirmed_as_in_the_counts(benchmark: dict[str, ModuleType]) -> None:
     team = benchmark["team_bounds"]
     for kind, least in zip(team.CLASSES, (8, 4, 0, 0), strict=True):
         found = [team.simulate(kind, 10_000 + seed)[0] for seed in range(8)]

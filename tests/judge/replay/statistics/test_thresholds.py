@@ -82,9 +82,7 @@ def pairs(found: Evidence, fix: int, keep: int, count: int, **more: Any) -> Comp
     ("here", "before", "is_so"),
     [(0.5, 0.05, True), (below(0.5), 0.05, False), (0.5, above(0.05), False), (0.9, 0.0, True)],
 )
-def test_an_origin_is_likely_and_nothing_before_it_is(
-    here: float, before: float, is_so: bool
-) -> None:
+def test_an_origin_is_likely_and_nothing_before_is(here: float, before: float, is_so: bool) -> None:
     """The conclusion names a proved step then, and otherwise says that it is not clear."""
     found = posterior(evidence("s"), {PLACE: here, 2: before, PLACE + 1: 0.01})
     assert proving.earlier_chance(found, PLACE) == before
@@ -399,9 +397,7 @@ def test_success_falls_once_where_none_comes_at_or_behind_a_failure(
         (2, {"max_cost_usd": above(0.5)}, True),
     ],
 )
-def test_a_replay_is_asked_for_within_the_budget(
-    told: int, limits: dict[str, float], asks: bool
-) -> None:
+def test_a_replay_is_within_the_budget(told: int, limits: dict[str, float], asks: bool) -> None:
     """The next replay's calls count in advance; dollars end it when they are reached."""
     sizes = Limits(verifications=0, scores=0, **limits)  # type: ignore[arg-type]
     experiment = made(limits=sizes, sources=EVERYWHERE)
