@@ -241,8 +241,7 @@ def test_spans_of_a_run(store: Store) -> None:
 
 def test_filter_values(store: Store) -> None:
     found = {(r["Filter"], r["Value"]): r["Runs"] for r in QUERIES["filter_values"].run(store)}
-    assert found["service", "shop"] == 2
-    assert found["agent", "planner"] == 2
+    assert (found["service", "shop"], found["agent", "planner"]) == (2, 2)
     assert found["agent", "auditor"] == 1
     assert ("project", "") not in found
 
@@ -259,8 +258,7 @@ def test_a_late_span_makes_a_verdict_outdated(store: Store) -> None:
     store.insert("otel_traces", [late])
     row = QUERIES["run"].one(store, run=trace_id(3))
     assert row is not None
-    assert row["State"] == "changed"
-    assert row["Outcome"] == "success"
+    assert (row["State"], row["Outcome"]) == ("changed", "success")
     (day,) = QUERIES["outcomes_over_time"].run(store, bucket=86_400)
     assert (day["Runs"], day["Judged"]) == (4, 3), "its verdict still counts"
 

@@ -176,8 +176,7 @@ def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None
     found = find_run(store, trace_id(2))
     assert found is not None
     assert found.verdict is not None
-    assert found.verdict.judge_version == "other"
-    assert found.verdict.rank == "confirmed by replay"
+    assert (found.verdict.judge_version, found.verdict.rank) == ("other", "confirmed by replay")
     assert (found.row["DecisiveStep"], found.row["DecisiveAgent"]) == (0, "analyst")
 
 

@@ -70,8 +70,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def test_the_list_has_the_modes_that_are_shown(store: Store) -> None:
     rows = {int(row["TraceId"], 16): row for row in QUERIES["runs"].run(store)}
-    assert rows[0]["Modes"] == ["1.3", "3.2"]
-    assert rows[1]["Modes"] == ["2.6"]
+    assert (rows[0]["Modes"], rows[1]["Modes"]) == (["1.3", "3.2"], ["2.6"])
     assert rows[1]["ModeProbabilities"] == pytest.approx([0.7])
     found = QUERIES["runs"].run(store, modes=["1.3"])
     assert {int(row["TraceId"], 16) for row in found} == {0, 3}

@@ -88,8 +88,7 @@ async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
         await asyncio.to_thread(record_a_run, running.otlp_http)
         judged = partial(QUERIES["runs"].one, up.store, states=["judged"])
         row = await asyncio.to_thread(until, judged)
-    assert row["Name"] == "job"
-    assert row["Agents"] == ["worker"]
+    assert (row["Name"], row["Agents"]) == ("job", ["worker"])
 
 
 async def test_others_read_and_the_user_writes(tmp_path: Path) -> None:

@@ -160,8 +160,7 @@ def test_prometheus_and_alertmanager_fire_and_resolve(tmp_path: Path, receiver: 
             recovery(store)
             until(lambda: told(receiver, "resolved", "MastSpecificationPage"))
     fired = told(receiver, "firing", "MastSpecificationPage")[0]
-    assert fired["labels"]["service"] == "shop"
-    assert fired["labels"]["severity"] == "page"
+    assert (fired["labels"]["service"], fired["labels"]["severity"]) == ("shop", "page")
     assert "Specification violations of shop (ag2)" in fired["annotations"]["summary"]
     assert not told(receiver, "firing", "MastMetricsMissing")
 

@@ -77,8 +77,7 @@ def test_between_two_tries_it_waits_longer_each_time(outbox: Outbox, receiver: R
         pauses.append(outbox._pause)
         outbox.next_try = 0.0
         outbox.flush()
-    assert pauses == sorted(pauses)
-    assert pauses[-1] == module.LONGEST_PAUSE
+    assert (pauses, pauses[-1]) == (sorted(pauses), module.LONGEST_PAUSE)
 
 
 def test_a_trouble_is_told_when_it_begins_and_when_it_ends(

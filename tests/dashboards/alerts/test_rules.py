@@ -71,6 +71,5 @@ def test_a_budget_is_the_judges_alone() -> None:
 def test_a_pace_shortens_both_waiting_times() -> None:
     for rule in tuned(pace=0.0115):
         shipped = BY_UID[rule.uid]
-        assert rule.hold == {0: 0, 300: 3}[shipped.hold]
-        assert rule.keep == {600: 7}[shipped.keep]
+        assert (rule.hold, rule.keep) == ({0: 0, 300: 3}[shipped.hold], {600: 7}[shipped.keep])
         assert (type(rule.hold), type(rule.keep)) == (int, int)

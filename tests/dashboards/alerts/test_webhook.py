@@ -49,8 +49,7 @@ def talking(talk: Callable[[socket.socket], None]) -> Iterator[str]:
 def test_it_is_posted_with_a_key(receiver: Receiver) -> None:
     answer = Webhook(receiver.url).post(BODY, "k1")
     assert not answer.problem
-    assert receiver.bodies == [BODY]
-    assert receiver.headers[0]["idempotency-key"] == "k1"
+    assert (receiver.bodies, receiver.headers[0]["idempotency-key"]) == ([BODY], "k1")
 
 
 def test_name_and_password_in_the_address_are_sent_and_never_shown(receiver: Receiver) -> None:

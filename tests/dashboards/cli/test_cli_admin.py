@@ -78,8 +78,7 @@ def test_config_names_each_origin(capsys: Capture, tmp_path: Path, monkeypatch: 
         "MAST_TRACE_HTTP_PORT",
     )
     assert (found["grpc_port"]["value"], found["grpc_port"]["origin"]) == ("2222", str(file))
-    assert found["judge_model"]["value"] == "m"
-    assert found["host"]["origin"] == "default"
+    assert (found["judge_model"]["value"], found["host"]["origin"]) == ("m", "default")
     assert all(each["meaning"] for each in found.values())
 
 

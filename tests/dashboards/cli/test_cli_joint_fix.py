@@ -126,6 +126,5 @@ def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFi
         run([each for each in arguments if each != "--json"]) == 1
     )  # shown again, without replays
     shown = " ".join(capsys.readouterr().out.split())
-    assert "no single correction helps" in shown
-    assert "0, 1" in shown
-    assert "counter, pricer" in shown
+    for text in ("no single correction helps", "0, 1", "counter, pricer"):
+        assert text in shown

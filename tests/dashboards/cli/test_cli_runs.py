@@ -92,8 +92,7 @@ def test_watching_prints_each_run_once_until_it_changes(cli: CLI) -> None:
         time.sleep(1)  # several more looks
         process.terminate()
         more = process.stdout.read()
-    assert names == ["invoices", "trip", "unjudged"]
-    assert more == ""
+    assert (names, more) == (["invoices", "trip", "unjudged"], "")
 
 
 def test_a_recorded_outcome_counts_more_than_all_else(cli: CLI) -> None:

@@ -110,8 +110,7 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     assert "Faulty runs that succeeded and are said to have failed, outcome hidden:" in text
     with Store.open(selftest.url) as store:
         (stored,) = selftests(store)
-        assert stored.id == told["id"]
-        assert stored.service == "shop"
+        assert (stored.id, stored.service) == (told["id"], "shop")
         assert {each.original for each in injections(store)} == {
             row["TraceId"]
             for row in store.query("SELECT TraceId FROM mast_runs ORDER BY Start LIMIT 1")

@@ -22,8 +22,7 @@ def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> Non
     own_cli.json("label", run[:8], "--annotator", "ada", *opinion)
     out = tmp_path / "train.jsonl"
     told = own_cli.json("train", "export", "--out", str(out))
-    assert told["examples"] == 1
-    assert told["by_source"] == {"person": 1}
+    assert (told["examples"], told["by_source"]) == (1, {"person": 1})
     (example,) = read_examples(out)
     assert (example.id, example.step, example.agent) == (run, 2, "analyst")
     assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")

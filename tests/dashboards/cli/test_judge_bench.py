@@ -96,8 +96,7 @@ def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path
     assert empty.json("judge", "agree")["fit"]["missing"] == 1
     empty.json("import", str(_folder(tmp_path / "more", 15)))
     offered = empty.json("judge", "agree")["fit"]
-    assert (offered["labels"], offered["missing"]) == (15, 0)
-    assert offered["gain"]["runs"] == 15
+    assert (offered["labels"], offered["missing"], offered["gain"]["runs"]) == (15, 0, 15)
     assert offered["gain"]["difference"]["low"] > 0
     _, out, _ = empty("judge", "agree")
     assert "+100 points" in " ".join(out.split())

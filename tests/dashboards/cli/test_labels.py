@@ -102,6 +102,5 @@ def test_without_an_opinion_a_terminal_asks(cli: CLI, monkeypatch: pytest.Monkey
     assert "Decisive error" not in out
     assert "list_invoices" in out
     (label,) = _stored(cli, "kim")
-    assert label.outcome == "failure"
-    assert label.modes == ("1.3", "2.6")
+    assert (label.outcome, label.modes) == ("failure", ("1.3", "2.6"))
     assert (label.decisive_step, label.note) == (1, "looped")

@@ -60,9 +60,8 @@ def test_an_unknown_agent_is_blamed_for_its_own_step(client: httpx.Client, store
 
 def test_candidates_without_a_calibration_have_no_percentages(client: httpx.Client) -> None:
     page = client.get(f"/runs/{UNSURE}").text
-    assert "candidate 1" in page
-    assert "first actor" in page
-    assert "A step is called decisive where an exact finding" in page
+    for text in ("candidate 1", "first actor", "A step is called decisive where an exact finding"):
+        assert text in page
     assert NOT_MEASURED in page
     assert "mast-trace judge fit" in page
     assert "43\xa0%" not in page

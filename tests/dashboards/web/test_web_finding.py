@@ -169,8 +169,7 @@ class TestCost:
 
     def test_calls_belong_to_the_steps_they_made(self, buying: StoredRun, store: Store) -> None:
         costs = run_costs(buying)
-        assert costs.total.calls == 3
-        assert costs.total.unpriced == 1
+        assert (costs.total.calls, costs.total.unpriced) == (3, 1)
         assert sum(each.calls for each in costs.by_step.values()) == 3
         assert [agent for agent, _ in costs.by_agent] == ["buyer"]
         whole = QUERIES["cost_totals"].one(store, only=[buying.trace_id])
@@ -319,9 +318,7 @@ class TestTree:
         assert sorted(row.span["SpanId"] for row in rows) == ["a", "b", "c", "d", "e"]
         found = {row.span["SpanId"]: row for row in rows}
         assert found["c"].orphan
-        assert found["c"].inside == 1
-        assert found["d"].step == 7
-        assert found["d"].depth == 1
+        assert (found["c"].inside, found["d"].step, found["d"].depth) == (1, 7, 1)
 
 
 class TestQueue:

@@ -241,8 +241,7 @@ def test_thirty_agents_have_a_matrix_with_all_numbers() -> None:
     assert matrix
     assert list(matrix.agents) == order
     assert [cell.times for cell in matrix.rows[0][:4]] == [0, 9, 2, 0]
-    assert matrix.rows[0][1].shade == SHADES
-    assert matrix.rows[0][0].shade == 0
+    assert (matrix.rows[0][1].shade, matrix.rows[0][0].shade) == (SHADES, 0)
     assert sum(cell.times for row in matrix.rows for cell in row) == 29 + 9 + 2
 
 

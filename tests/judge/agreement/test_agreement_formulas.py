@@ -236,8 +236,7 @@ def test_agreement_on_steps(pairs):
     apart = Counter(abs(a[0] - b[0]) for a, b in pairs)
     names = [(a[1].lower(), b[1].lower()) for a, b in pairs]
     count = len(pairs) or 1
-    assert found.runs == len(pairs)
-    assert found.exact == pytest.approx(apart[0] / count)
+    assert (found.runs, found.exact) == (len(pairs), pytest.approx(apart[0] / count))
     assert found.within_one == pytest.approx((apart[0] + apart[1]) / count)
     assert found.within_three == pytest.approx(sum(apart[each] for each in range(4)) / count)
     assert found.agent == pytest.approx(sum(a == b for a, b in names) / count)

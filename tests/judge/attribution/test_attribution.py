@@ -29,8 +29,7 @@ def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
     run = RunBuilder("How many moons?", outcome="failure").asks().says("lead", "Reader, please.")
     run.says("reader", "The page lists 84 moons.").says("lead", "FINAL ANSWER: 84")
     found = _judged(run)
-    assert found.candidates[0].step == 2
-    assert found.rule == "first step with the final answer"
+    assert (found.candidates[0].step, found.rule) == (2, "first step with the final answer")
 
 
 def test_an_exact_finding_outweighs_the_structure():

@@ -42,8 +42,7 @@ def test_a_history_becomes_numbered_steps():
         "ComputerTerminal",
         "Coder",
     ]
-    assert run.steps[0].role == "user"
-    assert run.steps[1].recipients == ("Coder",)
+    assert (run.steps[0].role, run.steps[1].recipients) == ("user", ("Coder",))
     assert run.steps[3].kind is StepKind.TOOL
     assert run.steps[3].error is not None
     assert (run.steps[4].text, run.outcome) == ("", "failure")

@@ -65,9 +65,7 @@ def test_an_exact_finding_is_a_lesson() -> None:
         "2.6",
         "exact",
     )
-    assert lesson.quote == SAID
-    assert lesson.advice == ADVICE["2.6"]
-    assert lesson.run == "t"
+    assert (lesson.quote, lesson.advice, lesson.run) == (SAID, ADVICE["2.6"], "t")
     assert len(lesson.task) == 64
 
 

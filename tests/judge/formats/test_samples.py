@@ -222,8 +222,7 @@ def test_what_surrounds_the_messages_is_kept() -> None:
     }
     assert talk == "talk-1"
     (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
-    assert traced.service == "stock"
-    assert traced.input_tokens == 20
+    assert (traced.service, traced.input_tokens) == ("stock", 20)
 
 
 READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()

@@ -64,8 +64,7 @@ def test_rates_that_cannot_decide_cost_the_others_nothing() -> None:
     alone = corrected({"a": one}, 0.05)["a"]
     idle = {str(number): Counts(0, 50, 0, 50) for number in range(20)}
     found = corrected({"a": one, **idle}, 0.05)
-    assert found["a"] == alone
-    assert found["3"] == 1.0
+    assert (found["a"], found["3"]) == (alone, 1.0)
     assert corrected({}, 0.05) == {}
 
 
@@ -112,8 +111,7 @@ def test_a_side_with_ten_thousand_runs_is_quick_and_exact() -> None:
     old = Side(10_000, {"judged": 10_000}, 10_000, 1000)
     new = Side(10_000, {"judged": 10_000}, 10_000, 1100)
     (measure,) = compare(old, new, compared="failures").measures
-    assert measure.key == FAILURES
-    assert measure.corrected == pytest.approx(0.0111894, abs=1e-6)
+    assert (measure.key, measure.corrected) == (FAILURES, pytest.approx(0.0111894, abs=1e-6))
     assert measure.finding == "worse"
 
 

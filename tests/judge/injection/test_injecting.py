@@ -106,8 +106,7 @@ def test_labels_the_planted_step(team: Team, store: Store) -> None:
     for each in kept:
         assert each.deterministic
         assert each.decisive
-        assert each.point_of_no_return == each.step
-        assert (each.faulty, each.faulty_failures) == (3, 3)
+        assert (each.point_of_no_return, each.faulty, each.faulty_failures) == (each.step, 3, 3)
         assert (each.restored, each.restored_successes) == (2, 2)
         assert each.run
         assert each.run.outcome == "failure"
@@ -137,9 +136,8 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
             assert (run.step, run.group) == (each.step, team.recorded.trace_id)
             assert run.agent == (each.agent if each.mode else "")
     card = (tmp_path / "set" / "card.md").read_text()
-    assert "CC0-1.0" in card
-    assert "2.6-computed" in card
-    assert "share kept" in card
+    for text in ("CC0-1.0", "2.6-computed", "share kept"):
+        assert text in card
     points = {row["id"]: row["point_of_no_return"] for _, row in shapes_of(tmp_path / "set")}
     assert points == {each.fault_id: each.point_of_no_return for each in labelled}
     known = sum(point is not None for point in points.values())

@@ -99,8 +99,7 @@ def test_every_status_is_what_it_says(statuses, said, kind, overloaded):
 async def test_a_stalled_answer_is_given_up_and_asked_again():
     script = JudgeScript(first=[Reply(text="too late", delay=3.0)])
     result = await judged(script, judge_timeout_seconds=0.5)
-    assert result.verdict.method == "fused"
-    assert result.ledger.calls[0].retries == 1
+    assert (result.verdict.method, result.ledger.calls[0].retries) == ("fused", 1)
 
 
 async def test_a_server_that_always_stalls_leaves_the_local_verdict():
@@ -157,8 +156,7 @@ async def test_leaves_out_parameters_that_the_model_does_not_take():
     assert server.refused == 2
     sent = result.requests[-1]
     assert "temperature" not in sent
-    assert sent["max_tokens"] == 8192
-    assert sent["response_format"]["type"] == "json_schema"
+    assert (sent["max_tokens"], sent["response_format"]["type"]) == (8192, "json_schema")
 
 
 def test_every_dialect_is_tried_before_giving_up():

@@ -110,8 +110,7 @@ async def assert_unmoved(run):
     assert "address the judge" in alone.status_reason
     assert verdict.outcome == alone.outcome != "success"
     assert verdict.failure_probability == alone.failure_probability > 0.0
-    assert verdict.modes == alone.modes
-    assert verdict.decisive == alone.decisive
+    assert (verdict.modes, verdict.decisive) == (alone.modes, alone.decisive)
     return verdict
 
 

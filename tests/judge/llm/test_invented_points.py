@@ -25,8 +25,7 @@ async def test_a_point_with_invented_quotes_names_no_step():
     verdict = (await judged(script, trip(outcome="failure"))).verdict
     alone = (await judged(with_answers(read="no JSON"), trip(outcome="failure"))).verdict
     assert "counterfactual" not in script.asked
-    assert verdict.decisive == alone.decisive
-    assert verdict.candidates == alone.candidates
+    assert (verdict.decisive, verdict.candidates) == (alone.decisive, alone.candidates)
     assert "dropped, for no quote of theirs is in the run: steps 5" in verdict.status_reason
 
 

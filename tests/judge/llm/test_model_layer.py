@@ -43,8 +43,7 @@ async def test_reads_then_tries_then_maps():
     script = JudgeScript()
     result = await judged(script)
     verdict = result.verdict
-    assert script.asked[0] == "read"
-    assert script.asked[-1] == "map"
+    assert (script.asked[0], script.asked[-1]) == ("read", "map")
     assert 1 <= script.asked.count("counterfactual") <= 4
     assert (verdict.status, verdict.method, verdict.outcome) == ("ok", "fused", "failure")
     assert verdict.failure_probability == pytest.approx(0.9)

@@ -35,8 +35,7 @@ async def test_the_majority_decides():
     blind = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
     panel = Panel(a=JudgeScript(), b=JudgeScript(), c=blind)
     verdict = (await judged(panel, judge_model="a, b,c")).verdict
-    assert verdict.outcome == "failure"
-    assert verdict.model == "a, b, c"
+    assert (verdict.outcome, verdict.model) == ("failure", "a, b, c")
     assert verdict.failure_probability == pytest.approx(1.9 / 3, abs=1e-3)
     assert "2.6" in {found.code for found in verdict.modes}
 
@@ -72,8 +71,7 @@ def test_half_of_the_models_carry_a_mode():
         says("failure", 0.9),
     ]
     (carried,) = vote(readings).modes
-    assert carried.code == "1.3"
-    assert carried.probability == pytest.approx(1.4 / 3, abs=1e-3)
+    assert (carried.code, carried.probability) == ("1.3", pytest.approx(1.4 / 3, abs=1e-3))
 
 
 def test_flips_are_averaged_over_those_who_tried():

@@ -104,8 +104,7 @@ def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
     done = team.run(Arm("start", START))
     assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
     assert (done.served_calls, done.live_calls) == (0, 4)
-    assert (done.served_tools, done.live_tools) == (1, 0)
-    assert done.models == ("small",)
+    assert (done.served_tools, done.live_tools, done.models) == (1, 0, ("small",))
     assert done.input_tokens == sum(prompt_tokens(each) for each in team.server.requests[-4:])
     assert done.reason == "compared with the true need"
 
@@ -128,8 +127,7 @@ def test_a_fix_propagates(team: Team) -> None:
 
 def test_resampling_asks_the_model_at_the_step(team: Team) -> None:
     done = team.run(Arm("resample", REPORT))
-    assert (done.status, done.success) == ("ok", True)
-    assert (done.served_calls, done.live_calls) == (1, 3)
+    assert (done.status, done.success, done.served_calls, done.live_calls) == ("ok", True, 1, 3)
 
 
 def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:

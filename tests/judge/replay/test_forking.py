@@ -81,8 +81,7 @@ def test_a_forked_program_is_as_one_of_its_own(
             found = read(out)
             drawn.add((found["drawn"], found["pid"]))
             assert found["argv"] == [str(program), "well", str(out)]
-            assert found["path"] == str(program.parent)
-            assert found["name"] == "__main__"
+            assert (found["path"], found["name"]) == (str(program.parent), "__main__")
             assert found["leads"]
             assert found["variable"] == "yes"
             assert not found["inherited"]

@@ -88,8 +88,7 @@ def test_a_conclusion_comes_back_as_it_was(store):
         ("shop", TRACE): "f1",
         ("bank", TRACE): "f7",
     }
-    assert found["shop", TRACE][0] == told
-    assert found["bank", TRACE][0].status == "refuted"
+    assert (found["shop", TRACE][0], found["bank", TRACE][0].status) == (told, "refuted")
 
 
 def test_a_conclusion_of_another_store_is_taken_where_there_is_none(store):

@@ -145,8 +145,7 @@ def test_the_report_scores_before_and_after(whole: Trained) -> None:
     report = report_of(DIVISION, whole.curve)
     shares = {each.method: each.shares["step"].value for each in report.scores}
     assert shares["the model before"] == whole.curve[0].step
-    assert shares["the model after 30 steps"] == 1.0
-    assert shares["random step"] == 0.25
+    assert (shares["the model after 30 steps"], shares["random step"]) == (1.0, 0.25)
     assert shares["always step 0"] == 0.0
     assert any("3 got a right step" in note for note in report.notes)
 

@@ -45,8 +45,7 @@ async def test_goes_on_when_the_database_comes_back(store, worker, monkeypatch):
     one = worker(worker_retry_max_seconds=0.2)
     task = asyncio.create_task(one.run())
     await eventually(lambda: switch.failures >= 3)
-    assert one.status.problem == "the database is away"
-    assert one.status.judged == 0
+    assert (one.status.problem, one.status.judged) == ("the database is away", 0)
     switch.off = False
     await eventually(lambda: one.status.judged == 3)
     assert one.status.problem == ""

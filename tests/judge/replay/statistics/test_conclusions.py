@@ -32,8 +32,7 @@ def test_an_error_is_located_proved_and_named_with_its_agent() -> None:
     experiment = made(prior={3: 0.5, 13: 0.4})
     conduct(experiment, single(6, 0.9))
     found = experiment.conclusion()
-    assert found.status == "confirmed"
-    assert (found.origin, found.origin_agent) == (13, "agent 6")
+    assert (found.status, found.origin, found.origin_agent) == ("confirmed", 13, "agent 6")
     assert (found.point_of_no_return, found.point_agent) == (13, "agent 6")
     assert "origin step 13 (agent 6)" in found.text
     assert found.likely[0][0] == 13
@@ -294,8 +293,7 @@ def test_evidence_of_an_earlier_plan_is_multiplied_and_shown() -> None:
     assert again.threshold == 80.0
     assert again.pairs > 8
     assert again.fix_successes > 5
-    assert (found.status, found.origin) == ("confirmed", 13)
-    assert found.planned_contrasts == 6
+    assert (found.status, found.origin, found.planned_contrasts) == ("confirmed", 13, 6)
 
 
 def test_replays_that_share_a_draw_prove_nothing() -> None:
