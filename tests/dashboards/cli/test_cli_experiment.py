@@ -133,24 +133,6 @@ def test_an_experiment_is_planned_once_and_before_its_runs(desk: CLI) -> None:
     assert status == 2
     assert "has a plan, which cannot be changed" in err
     store_all(desk, lambda: run_of("none", 1))
-    status, _, err = desk("experiment", "unplanned")
-    assert status == 2
-    assert "--plan" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--baseline", ".95"], "cannot be planned"),
-        (["--arm", "one"], "two or more"),
-        (["--arm", "a", "--arm", "a"], "two or more"),
-        (["--effect", "0"], "cannot be planned"),
-    ],
-)
-def test_an_impossible_plan_is_refused(empty: CLI, arguments: list[str], said: str) -> None:
-    status, _, err = empty("experiment", "e", "--plan", *arguments)
-    assert status == 2
-    assert said in err
 
 
 def test_frozen_lessons_stay_and_are_of_other_tasks(desk: CLI) -> None:

@@ -60,22 +60,6 @@ def test_no_runs_is_said_and_no_error(cli: CLI) -> None:
     assert "mast-trace doctor" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        (("--mode", "9.9"), "no failure mode 9.9"),
-        (("--since", "yesterday"), "2h or 7d"),
-        (("--since", "99999999999d"), "no time"),
-        (("--since", "9" * 5000 + "s"), "no time"),
-        (("--since", "0001-01-01T00:00+14:00"), "2h or 7d"),
-    ],
-)
-def test_unusable_filters_are_refused(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:
-    status, out, err = cli("runs", *arguments)
-    assert (status, out) == (2, "")
-    assert hint in err
-
-
 def test_a_store_without_runs_says_how_to_begin(no_store: object, capsys: Capture) -> None:
     from mast_trace_dashboards.cli.app import run
 
@@ -106,15 +90,3 @@ def test_a_recorded_outcome_counts_more_than_all_else(cli: CLI) -> None:
         "changed",
     )
     cli("outcome", run_id, "success")
-
-
-def test_outcome_of_an_unknown_run(cli: CLI) -> None:
-    status, _, err = cli("outcome", "ffff", "success")
-    assert status == 1
-    assert "no run's id begins with 'ffff'" in err
-
-
-def test_an_outcome_is_success_or_failure(cli: CLI) -> None:
-    status, _, err = cli("outcome", "last", "meh")
-    assert status == 2
-    assert "failure" in err

@@ -205,17 +205,3 @@ def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
     assert first["judged"] == first["ok"] == 1
     assert unjudged.json("judge", "run", "--since", "1h")["judged"] == 0
     assert unjudged.json("show", "last")["verdict"]["judge_version"] == first["version"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        ((), "--since, --version or --unscored"),
-        (("last", "--since", "1h"), "name one run"),
-        (("--since", "1h", "--no-save"), "--no-save is for one run"),
-    ],
-)
-def test_one_run_or_many(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:
-    status, _, err = cli("judge", "run", *arguments)
-    assert status == 2
-    assert hint in err

@@ -13,16 +13,6 @@ BILLS = '{"bills": [12.5, 7.5]}'
 LONG = "The quarterly report covers three regions, and revenue grew in each of them by a little. "
 
 
-def test_the_same_call_with_the_same_result_is_exact_repetition():
-    run = RunBuilder().calls("clerk", "list_bills", {"page": 1}, BILLS)
-    run.calls("clerk", "list_bills", {"page": 1}, BILLS).calls(
-        "clerk", "list_bills", {"page": 1}, BILLS
-    )
-    (found,) = repeated_calls(run.build())
-    assert (found.code, found.evidence, found.steps) == ("1.3", Evidence.EXACT, (0, 1, 2))
-    assert found.quotes == (BILLS,)
-
-
 def test_the_order_of_arguments_does_not_matter():
     run = RunBuilder(outcome="failure").calls("clerk", "find_bill", {"a": 1, "b": 2}, BILLS)
     run.calls("clerk", "find_bill", {"b": 2, "a": 1}, BILLS)
@@ -145,15 +135,6 @@ def test_benign_calls_are_no_repetition(run):
     assert repeated_calls(run.build()) == []
 
 
-def test_a_third_identical_failure_is_repetition():
-    """Trying a failing call once more is sound, a third time is not where the run failed."""
-    run = RunBuilder(outcome="failure")
-    for _ in range(3):
-        run.calls("clerk", "list_bills", {"page": 1}, error="PermissionError: not allowed")
-    (found,) = repeated_calls(run.build())
-    assert found.steps == (0, 1, 2)
-
-
 def test_almost_the_same_message_is_heuristic_repetition():
     """A changed word or two in a long message make no new message."""
     run = RunBuilder().says("writer", LONG * 3).says("boss", "Go on.")
@@ -216,6 +197,7 @@ def test_repeating_often_makes_it_more_probable(times, probability):
     for _ in range(times):
         run.calls("", "list_bills", {"page": 1}, BILLS)
     (found,) = repeated_calls(run.build())
+    assert (found.code, found.evidence) == ("1.3", Evidence.EXACT)
     assert found.probability == pytest.approx(probability)
     assert found.reason.startswith(f"An agent called list_bills {times} times")
 
