@@ -117,14 +117,6 @@ class TestRefusals:
         assert status == 1
         assert json.loads(out)["confirmation"]["status"] == "unstable"
 
-    def test_a_command_that_cannot_be_started(
-        self, shared: Failed, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        arguments = shared.arguments()
-        status = run([*arguments[: arguments.index("--") + 1], "/no-such-program"])
-        assert status == 2
-        assert "cannot start /no-such-program" in capsys.readouterr().err
-
     def test_refused_fixes_are_told(self, refused) -> None:
         """A fix that gives the answer away is not tried; the budget of one replay ends the rest."""
         options = ("--fix", "2=Order 210.", "--expected", "Order 210 pieces.", "--max-runs", "1")

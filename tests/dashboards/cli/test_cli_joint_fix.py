@@ -57,24 +57,6 @@ def replayed(failed: Failed, arm: Arm, **limits: object) -> ArmResult:
     return run_arm(failed.recorded, failed.command, arm, settings=settings)
 
 
-def fixed(*steps: int) -> Arm:
-    """Return the arm that fixes steps."""
-    first, *others = steps
-    also = tuple((step, Fix("person", FIXES[step])) for step in others)
-    return Arm("fix", first, Fix("person", FIXES[first]), also=also)
-
-
-def test_both_answers_are_replaced_although_the_second_request_is_a_new_one(failed: Failed) -> None:
-    """The pricer reads the corrected report: its request was never recorded, its answer is the fix."""
-    done = replayed(failed, fixed(COUNTED, PRICED))
-    assert (done.status, done.success) == ("ok", True)
-    assert done.answer == "Order 210 kettles at 79 EUR."
-    assert (done.served_calls, done.live_calls) == (2, 1)
-    for step in FIXES:
-        alone = replayed(failed, fixed(step))
-        assert (alone.status, alone.success) == ("ok", False)
-
-
 def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
     """It is asked at its agent's turn alone; later calls go to the program's model."""
     strong = Fix("stronger model", model="large")

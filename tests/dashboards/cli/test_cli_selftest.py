@@ -70,17 +70,7 @@ def selftest(system: tuple[str, Path, ScriptedLLM], capsys: pytest.CaptureFixtur
 
 def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     """It records, plants, judges and stores; the same command again asks no model; people's labels stay none."""
-    options = (
-        "--yes",
-        "--runs",
-        "2",
-        "--count",
-        "4",
-        "--operator",
-        "2.6",
-        "--operator",
-        "tool-wrong",
-    )
+    options = ("--yes", "--runs=2", "--count=2", "--operator=2.6", "--operator=tool-wrong")
     status, out, err = selftest(*options, "--json")
     assert status == 0, err
     told = json.loads(out)
@@ -127,19 +117,7 @@ def test_a_budget_holds_over_recordings_and_replays(selftest: Command) -> None:
     """A small one stops it with a reason; what is stored counts when it goes on."""
     before = len(selftest.server.requests)
     status, _, err = selftest(
-        *(
-            "--yes",
-            "--runs",
-            "1",
-            "--count",
-            "4",
-            "--seed",
-            "7",
-            "--max-calls",
-            "20",
-            "--operator",
-            "2.6",
-        )
+        "--yes", "--runs=1", "--count=4", "--seed=7", "--max-calls=20", "--operator=2.6"
     )
     assert len(selftest.server.requests) - before <= 20
     assert "live calls are used" in err
