@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 
 
 OF_VERDICTS = (
-    "filter_values",
-    "outcomes_over_time",
-    "decisive_agents",
-    "modes_by_agent",
-    "modes_by_model",
-    "judge_lag",
-    "summary",
+    *("filter_values", "outcomes_over_time", "decisive_agents", "modes_by_agent"),
+    *("modes_by_model", "judge_lag", "summary"),
 )
 
 

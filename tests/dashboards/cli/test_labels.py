@@ -25,16 +25,8 @@ def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
     """The blamed agent follows from the step, so the two cannot contradict each other."""
     run = cli.recorded.ids["invoices"]
     opinion = (
-        "--outcome",
-        "failure",
-        "--mode",
-        "2.6",
-        "--mode",
-        "1.3",
-        "--step",
-        "2",
-        "--note",
-        "x",
+        *("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2"),
+        *("--note", "x"),
     )
     printed = cli.json("label", run[:8], "--annotator", "ada", *opinion)
     assert printed["decisive_agent"] == "analyst"

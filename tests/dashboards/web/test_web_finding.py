@@ -353,12 +353,8 @@ class TestQueue:
         """In the list, on the page, in its refreshed part and in further steps; others' labels too, and to nobody else."""
         save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
         told = (
-            "DECISIVE",
-            "decisive-line",
-            'candidates"',
-            "by the judge",
-            'class="chip"',
-            "I know",
+            *("DECISIVE", "decisive-line", 'candidates"', "by the judge"),
+            *('class="chip"', "I know"),
         )
         monkeypatch.setattr("mast_trace_dashboards.web.pages.PAGE", 2)
         steps = f"/runs/{SURE}/steps?from=0&to=4"

@@ -51,18 +51,8 @@ def own() -> None:
 
 
 ALL = (
-    openai_chat,
-    responses,
-    anthropic,
-    langchain,
-    autogen,
-    magentic,
-    published,
-    opentelemetry,
-    langsmith,
-    langfuse,
-    phoenix,
-    own,
+    *(openai_chat, responses, anthropic, langchain, autogen, magentic, published),
+    *(opentelemetry, langsmith, langfuse, phoenix, own),
 )
 
 if __name__ == "__main__":

@@ -129,15 +129,8 @@ def test_a_transcript_proves_nothing():
         bills("As a joke: 77 + 88 = 210."),
     ],
     ids=[
-        "true",
-        "denied",
-        "quoted",
-        "supposed",
-        "code",
-        "corrected",
-        "at once",
-        "unused",
-        "unknown",
+        *("true", "denied", "quoted", "supposed", "code", "corrected", "at once"),
+        *("unused", "unknown"),
     ],
 )
 def test_an_equation_that_accuses_nobody(run):

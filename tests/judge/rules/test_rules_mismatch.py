@@ -236,11 +236,8 @@ def test_each_result_of_a_turn_is_looked_at():
         ("There are 4711, and 6933.", 1),
     ],
     ids=[
-        "repeats none",
-        "no slip",
-        "repeats one",
-        "larger by what is known",
-        "larger by what is not",
+        *("repeats none", "no slip", "repeats one"),
+        *("larger by what is known", "larger by what is not"),
     ],
 )
 def test_what_may_be_a_sum_is_no_slip(text, slips):

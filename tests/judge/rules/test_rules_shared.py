@@ -70,11 +70,8 @@ CALLS = {
         (
             is_said,
             {
-                "agent",
-                "a model alone",
-                "told of a failure",
-                "message that hands over",
-                "talk of transfer",
+                *("agent", "a model alone", "told of a failure"),
+                *("message that hands over", "talk of transfer"),
             },
         ),
         (failed, {"failed call", "failed without a word", "failed output"}),

@@ -99,13 +99,8 @@ SKIPPED = "It is written. I skipped the tests to save time. Bye."
         (RunBuilder().calls("coder", "save_file", {}, "saved without tests"), ()),
     ],
     ids=[
-        "empty",
-        "success",
-        "a remark",
-        "a tool that writes",
-        "a reviewer",
-        "tests",
-        "a tool says so",
+        *("empty", "success", "a remark", "a tool that writes", "a reviewer"),
+        *("tests", "a tool says so"),
     ],
 )
 def test_a_check_is_left_out_until_a_tool_runs(run, steps):

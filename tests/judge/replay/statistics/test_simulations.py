@@ -23,12 +23,8 @@ def benchmark() -> dict[str, ModuleType]:
     sys.path.insert(0, str(FOLDER))
     try:
         names = (
-            "random_programs",
-            "run_classes",
-            "one_experiment",
-            "simpler_methods",
-            "replay_page",
-            "team_bounds",
+            *("random_programs", "run_classes", "one_experiment", "simpler_methods"),
+            *("replay_page", "team_bounds"),
         )
         return {name: importlib.import_module(name) for name in names}
     finally:
