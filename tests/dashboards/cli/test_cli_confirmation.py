@@ -86,12 +86,17 @@ def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
     assert "31 replays, 1,120 live model calls, $0.1250." in below
 
 
-def test_lists_mark_what_is_confirmed(own_cli: CLI) -> None:
+def test_lists_and_json_have_the_proof(own_cli: CLI) -> None:
     run = record(own_cli, PROOF)
     [line] = [line for line in lines_of(own_cli("runs")[1]) if line.startswith(run[:8])]
     assert "analyst, step 2 (repairable by replay)" in line
     [row] = [row for row in own_cli.json("runs") if row["TraceId"] == run]
     assert (row["DecisiveStep"], row["Confirmation"]) == (2, "repairable")
+    verdict = own_cli.json("show", run)["verdict"]
+    assert verdict["rank"] == "confirmed by replay"
+    assert verdict["decisive"]["minimal_fix"] == CONTRAST.fix_text
+    assert verdict["confirmation"]["contrasts"][0]["e_value"] == 85.5
+    assert own_cli.json("show", own_cli.recorded.ids["trip"])["verdict"]["confirmation"] is None
 
 
 @pytest.mark.parametrize(
@@ -114,15 +119,6 @@ def test_others_name_no_step(own_cli: CLI, told: dict[str, Any], heading: str, l
     assert "The error lies in one of these steps, at 90%: 2, 3." in lines_of(out)
     [line] = [line for line in own_cli("runs")[1].splitlines() if line.startswith(run[:8])]
     assert listed in line
-
-
-def test_json_has_rank_and_proof(own_cli: CLI) -> None:
-    run = record(own_cli, PROOF)
-    verdict = own_cli.json("show", run)["verdict"]
-    assert verdict["rank"] == "confirmed by replay"
-    assert verdict["decisive"]["minimal_fix"] == CONTRAST.fix_text
-    assert verdict["confirmation"]["contrasts"][0]["e_value"] == 85.5
-    assert own_cli.json("show", own_cli.recorded.ids["trip"])["verdict"]["confirmation"] is None
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
@@ -149,26 +145,24 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
     assert other.json("import", str(out))["confirmations"] == 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "problem"),
-    [
-        ({"origin": 99}, "a step that the run does not have"),
-        ({"refuted": [-7]}, "a step that the run does not have"),
-        ({"status": "proved"}, "cannot be read at status"),
-        ({"live_calls": 2**40}, "a number that is none or too large"),
-        ({"cost_usd": float("nan")}, "a number that is none or too large"),
-        ({"more": 1}, "cannot be read at more"),
-    ],
-)
-def test_a_forged_proof_is_refused(
-    own_cli: CLI, tmp_path: Path, changed: dict[str, Any], problem: str
-) -> None:
-    run = record(own_cli, PROOF)
-    out = tmp_path / "runs.jsonl"
+FORGED: list[tuple[dict[str, Any], str]] = [
+    ({"origin": 99}, "a step that the run does not have"),
+    ({"refuted": [-7]}, "a step that the run does not have"),
+    ({"status": "proved"}, "cannot be read at status"),
+    ({"live_calls": 2**40}, "a number that is none or too large"),
+    ({"cost_usd": float("nan")}, "a number that is none or too large"),
+    ({"more": 1}, "cannot be read at more"),
+]
+
+
+def test_a_forged_proof_is_refused(own_cli: CLI, tmp_path: Path) -> None:
+    run, out = record(own_cli, PROOF), tmp_path / "runs.jsonl"
     own_cli("export", "--out", str(out))
     runs = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     [forged] = [each for each in runs if each["trace_id"] == run]
-    forged["verdict"]["confirmation"] |= changed
-    out.write_text("\n".join(map(json.dumps, runs)), "utf-8")
-    status, _, err = own_cli("import", str(out))
-    assert (status, problem in err) == (1, True), err
+    true = forged["verdict"]["confirmation"]
+    for changed, problem in FORGED:
+        forged["verdict"]["confirmation"] = {**true, **changed}
+        out.write_text("\n".join(map(json.dumps, runs)), "utf-8")
+        status, _, err = own_cli("import", str(out))
+        assert (status, problem in err) == (1, True), err

@@ -154,14 +154,8 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_a_server_that_is_away_is_told_in_one_message() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "mast_trace_dashboards",
-        "runs",
-        "--url",
-        "http://127.0.0.1:9/x",
-    ]
+    command = [sys.executable, "-m", "mast_trace_dashboards", "runs"]
+    command += ["--url", "http://127.0.0.1:9/x"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 1
     assert ended.stderr.startswith("mast-trace: ")

@@ -47,10 +47,19 @@ async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
     assert verdict.candidates
 
 
-async def test_an_unreadable_answer_leaves_what_is_known():
-    verdict = (await judged(JudgeScript({**GOOD, "read": CUT}), trip(outcome="failure"))).verdict
-    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "local")
-    assert "without the model: read: the model's answer cannot be read" in verdict.status_reason
+@pytest.mark.parametrize(
+    ("answers", "recorded", "method", "said"),
+    [
+        ({"read": CUT}, "failure", "local", "without the model: read: the model's answer cannot"),
+        ({"map": CUT}, "", "fused", "failure modes were not mapped"),
+        ({"counterfactual": CUT}, "", "fused", "was not tried"),
+    ],
+)
+async def test_an_unreadable_answer_leaves_what_is_known(answers, recorded, method, said):
+    script = JudgeScript({**GOOD, **answers})
+    verdict = (await judged(script, trip(outcome=recorded))).verdict
+    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", method)
+    assert said in verdict.status_reason
     assert verdict.candidates
 
 
@@ -194,13 +203,6 @@ async def test_an_answer_that_is_none_is_no_verdict_and_not_asked_again(finish, 
     assert script.asked == ["read"]
     assert (verdict.status, verdict.outcome) == ("unscored", "unknown")
     assert told in verdict.status_reason
-
-
-async def test_a_failed_later_question_leaves_the_earlier_answers():
-    verdict = (await judged(JudgeScript({**GOOD, "map": CUT, "counterfactual": CUT}))).verdict
-    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "fused")
-    assert "failure modes were not mapped" in verdict.status_reason
-    assert "was not tried" in verdict.status_reason
 
 
 @pytest.mark.parametrize(

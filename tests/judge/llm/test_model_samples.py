@@ -18,7 +18,6 @@ from judge.llm.scripted_judge import (
 from scripted_llm import Reply, messages_of
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
 from mast_trace_judge.store.verdicts import save
@@ -78,11 +77,6 @@ async def test_one_model_is_asked_as_often_as_set():
     assert {request["temperature"] for request in result.requests} == {1.0}
 
 
-async def test_one_reading_is_the_default():
-    verdict = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
-    assert (verdict.readings, verdict.agreeing) == (1, 1)
-
-
 async def test_readings_vote_and_the_agreement_is_told():
     """Two of three readings point at the wrong price, one at the sum: the price stays decisive."""
     model = Wavering(read=[blames(3), blames(4), blames(3)])
@@ -135,6 +129,7 @@ async def test_where_no_reading_succeeds_the_local_verdict_stands():
 async def test_there_are_as_many_readings_as_the_tokens_allow():
     """One reading of this run takes some 10,000 tokens: the limit holds, and the verdict says so."""
     one = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
+    assert (one.readings, one.agreeing) == (1, 1)
     limit = round(2.5 * (one.input_tokens + one.output_tokens))
     verdict = (
         await judged(
@@ -174,32 +169,25 @@ async def test_paid_readings_are_not_asked_again():
     assert second.verdict.decisive == first.verdict.decisive
 
 
-async def test_a_models_agreement_with_itself_is_measured(tmp_path):
-    with Store.open(f"chdb://{tmp_path}/data") as store:
-        migrate(store)
-        other = {"modes": [mode("3.2", [5], "I agree")]}
-        model = Wavering(read=[GOOD["read"], GOOD["read"], CALM], map=[GOOD["map"], other])
-        result = await judged(model, trip(outcome="failure"), ledger=StoreLedger(store), **THREE)
-        save(store, [result.verdict])
-        version = result.verdict.judge_version
-        (votes,) = reading_votes(store, version)["scripted"].values()
-        assert sorted(votes[n].outcome for n in (1, 2, 3)) == ["failure", "failure", "success"]
-        assert sorted(map(sorted, (votes[n].modes for n in (1, 2, 3)))) == [[], ["2.6"], ["3.2"]]
-        (fused,) = panel_votes(store, version)["scripted"].values()
-        assert not any(fused.values())
-        (found,) = self_consistency(store, version)
-        assert (found.model, found.runs, found.readings) == ("scripted", 1, 3)
-        assert found.outcome == pytest.approx(1 / 3)
-        assert found.modes is not None
-        assert found.modes < 0.1
-        assert found.step == pytest.approx(result.verdict.agreeing / 3)
-
-
-async def test_runs_that_were_read_once_have_no_agreement(tmp_path):
-    with Store.open(f"chdb://{tmp_path}/data") as store:
-        migrate(store)
-        result = await judged(JudgeScript(), ledger=StoreLedger(store))
-        assert self_consistency(store, result.verdict.judge_version) == []
+async def test_a_models_agreement_with_itself_is_measured(store):
+    other = {"modes": [mode("3.2", [5], "I agree")]}
+    model = Wavering(read=[GOOD["read"], GOOD["read"], CALM], map=[GOOD["map"], other])
+    result = await judged(model, trip(outcome="failure"), ledger=StoreLedger(store), **THREE)
+    save(store, [result.verdict])
+    version = result.verdict.judge_version
+    (votes,) = reading_votes(store, version)["scripted"].values()
+    assert sorted(votes[n].outcome for n in (1, 2, 3)) == ["failure", "failure", "success"]
+    assert sorted(map(sorted, (votes[n].modes for n in (1, 2, 3)))) == [[], ["2.6"], ["3.2"]]
+    (fused,) = panel_votes(store, version)["scripted"].values()
+    assert not any(fused.values())
+    (found,) = self_consistency(store, version)
+    assert (found.model, found.runs, found.readings) == ("scripted", 1, 3)
+    assert found.outcome == pytest.approx(1 / 3)
+    assert found.modes is not None
+    assert found.modes < 0.1
+    assert found.step == pytest.approx(result.verdict.agreeing / 3)
+    once = await judged(JudgeScript(), ledger=StoreLedger(store))
+    assert self_consistency(store, once.verdict.judge_version) == []
 
 
 def test_samples_at_temperature_zero_are_refused():

@@ -4,7 +4,6 @@ import pytest
 from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, trip
 from scripted_llm import Reply
 
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.store.ledger import StoreLedger
@@ -57,10 +56,8 @@ async def test_where_all_fail_the_local_verdict_stands():
 
 def test_no_majority_is_no_outcome():
     assert vote([says("success", 0.1), says("failure", 0.9)]).outcome == "unknown"
-    assert (
-        vote([says("unknown", 0.5), says("failure", 0.9), says("failure", 0.8)]).outcome
-        == "failure"
-    )
+    two = [says("failure", 0.9), says("failure", 0.8)]
+    assert vote([says("unknown", 0.5), *two]).outcome == "failure"
 
 
 def test_half_of_the_models_carry_a_mode():
@@ -83,23 +80,17 @@ def test_flips_are_averaged_over_those_who_tried():
     assert flips[4].weight == pytest.approx(0.2)
 
 
-async def test_the_ledger_tells_how_far_the_models_agree(tmp_path):
-    with Store.open(f"chdb://{tmp_path}/data") as store:
-        migrate(store)
-        alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})
-        calm = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
-        panel = Panel(a=JudgeScript(), b=alone, c=calm)
-        result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))
-        votes = panel_votes(store, result.verdict.judge_version)
-        named = {
-            model: [c for c, yes in next(iter(runs.values())).items() if yes]
-            for model, runs in votes.items()
-        }
-        assert named == {"a": ["2.6"], "b": ["3.2"], "c": []}
-        overall = [
-            one
-            for one in panel_agreement(store, result.verdict.judge_version)
-            if one.subject == ALL_MODES
-        ]
-        assert [one.annotators for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
-        assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]
+async def test_the_ledger_tells_how_far_the_models_agree(store):
+    alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})
+    calm = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
+    panel = Panel(a=JudgeScript(), b=alone, c=calm)
+    result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))
+    version = result.verdict.judge_version
+    named = {
+        model: [c for c, yes in next(iter(runs.values())).items() if yes]
+        for model, runs in panel_votes(store, version).items()
+    }
+    assert named == {"a": ["2.6"], "b": ["3.2"], "c": []}
+    overall = [one for one in panel_agreement(store, version) if one.subject == ALL_MODES]
+    assert [one.annotators for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]
