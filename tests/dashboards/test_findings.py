@@ -35,7 +35,6 @@ def told(store: Store) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> None:
-    """Old verdicts, new ones, and both of the same runs give the same answers."""
     results: list[Any] = []
     with Store.open(f"chdb://{tmp_path}") as opened:
         migrate(opened)

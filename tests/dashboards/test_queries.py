@@ -186,7 +186,6 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 
 def test_runs_lists_newest_first_with_verdicts(store: Store) -> None:
-    """The recorded outcome overrides the judged one; without either there is none."""
     rows = QUERIES["runs"].run(store)
     assert [row["TraceId"] for row in rows] == [trace_id(n) for n in (4, 3, 2, 1)]
     assert [row["Outcome"] for row in rows] == ["", "success", "failure", "failure"]
@@ -317,7 +316,6 @@ def test_nor_does_it_for_readers_of_the_clickhouse_address(store: Store) -> None
 
 
 def test_bits_stand_for_the_modes_in_their_order(store: Store) -> None:
-    """The schema names the codes once more: a migration is never changed."""
     for place, code in enumerate(FAILURE_MODES):
         [row] = store.query(
             "SELECT bitTest(defaulted, {place:UInt8}) AS is_set, bitCount(defaulted) AS bits FROM ("

@@ -76,7 +76,6 @@ def replayed(store: Store, number: int) -> Any:
 
 
 def test_replays_are_in_no_other_query(store: Store) -> None:
-    """Every named query has the same rows before and after replays were stored."""
     before = answers(store)
     replayed(store, 2)
     after = answers(store)
@@ -128,7 +127,6 @@ CONCLUSIONS = {
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("name", CONCLUSIONS)
 def test_lists_say_what_the_shown_verdict_says(store: Store, name: str, number: int) -> None:
-    """Run 1 succeeded by its verdict, run 2 failed with a decisive step, run 3 has none."""
     record_confirmation(store, replayed(store, number), CONCLUSIONS[name])
     found = find_run(store, trace_id(number))
     assert found is not None
@@ -181,7 +179,6 @@ def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None
 
 
 def test_numbers_of_decisive_errors_follow_the_proof(store: Store) -> None:
-    """Agents, rules, positions and the newest errors name the confirmed step."""
     before = {row["Agent"]: row["Decided"] for row in QUERIES["decisive_agents"].run(store)}
     record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
     rules = {row["Rule"]: row for row in QUERIES["decisive_rules"].run(store)}

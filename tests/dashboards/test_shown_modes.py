@@ -101,6 +101,5 @@ def test_percentages_of_steps_are_those_that_were_measured(store: Store) -> None
 
 
 def test_alerts_are_of_modes_that_were_looked_for(store: Store) -> None:
-    """A row without a run in which a mode was looked for would say that it is quiet."""
     rows = QUERIES["mode_spike"].run(store, until=T0 + timedelta(minutes=5))
     assert {row["mode"] for row in rows} == {"1.3", "2.6", "3.2"}

@@ -121,7 +121,6 @@ def until(condition: Any) -> Any:
 
 
 def test_it_serves_beside_a_running_up(running: Any, folder: Path, keys: dict[str, str]) -> None:
-    """The whole way: probes, sign-in, one project's page, a label, and a stop in order."""
     with web(folder) as view, httpx.Client(base_url=view.addresses["web"], timeout=60) as client:
         assert TOKEN not in json.dumps(view.addresses)
         assert client.get("/healthz").text == "ok\n"

@@ -38,7 +38,6 @@ FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
     ],
 )
 def test_answers_are_read_or_unscored(text, opinion):
-    """A text without a JSON object with a step or an agent is no opinion."""
     assert read_opinion(text) == opinion
 
 
@@ -92,28 +91,6 @@ def test_the_last_object_with_an_opinion_counts(before, answers):
 def test_an_answer_contradicts_itself_when_the_agent_does_not_speak_there(opinion, contradicts):
     """The cheapest sign of a guessed answer."""
     assert contradicts_itself(RUN, opinion) is contradicts
-
-
-def test_an_opinion_lifts_its_step_and_its_agents_other_steps():
-    found = fuse(RUN, {1: 0.2, 2: 0.6, 3: 0.2}, [Opinion(1, "lead")])
-    assert sum(found.values()) == pytest.approx(1)
-    assert found[1] > 0.2
-    assert found[1] > found[3]
-    weighed = fuse(RUN, FLAT, [Opinion(1, "lead")], FusionWeights(neighbour=0.0))
-    assert weighed[1] > weighed[3] > weighed[2]
-
-
-def test_a_contradicting_opinion_lifts_no_step():
-    """The agent of a contradicting opinion alone counts, and for less."""
-    found = fuse(RUN, FLAT, [Opinion(2, "lead")])
-    assert found[2] < 1 / 3
-    assert found[1] == found[3]
-
-
-def test_two_equal_opinions_weigh_more_than_one():
-    one = fuse(RUN, FLAT, [Opinion(2, "coder")])
-    two = fuse(RUN, FLAT, [Opinion(2, "coder")] * 2)
-    assert two[2] > one[2] > FLAT[2]
 
 
 def test_overwhelming_evidence_is_certainty_and_no_overflow():
@@ -170,7 +147,6 @@ def test_the_formula(probabilities, opinions, weights):
 
 
 def test_recorded_answers_of_real_models_are_read_as_their_recorders_read_them():
-    """Two models, 214 answers; the unreadable ones stay unread."""
     path = labelled_runs() / "recorded-judge" / "who-and-when-all-at-once.json"
     if not path.is_file():
         pytest.skip("no recorded answers in the folder with labelled runs")

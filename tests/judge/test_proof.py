@@ -41,7 +41,6 @@ def test_without_replays_a_verdict_is_as_it_was():
 
 @pytest.mark.parametrize("status", ["confirmed", "repairable", "systematic"])
 def test_a_confirmed_step_replaces_the_judges(status):
-    """Agent, span and fix are those of the proof; no other candidate is left."""
     told = proof(
         status,
         origin=1,
@@ -146,5 +145,4 @@ def mode(evidence, *, step=3, quotes=("181 EUR",)):
     ],
 )
 def test_ranks(given, rank):
-    """Replay > exact > model with quotes > calibrated guess > guess > silence."""
     assert rank_of(verdict(**given)) == rank

@@ -137,7 +137,6 @@ def test_a_gate_may_be_set_for_one_query(store: Store) -> None:
 
 
 def test_the_present_is_one_in_every_zone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that goes on now is found now, not nine hours later."""
     evaluator = Evaluator(store, [rule for rule in RULES if rule.uid == "mast-specification-page"])
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()

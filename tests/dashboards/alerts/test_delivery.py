@@ -33,7 +33,6 @@ SUMMARY = (
 
 
 def test_a_delivery_as_a_whole() -> None:
-    """Alertmanager's webhook body, version 4, as receivers that exist read it."""
     firing = payload([change()], "alertmanager", "http://view", web="http://web")
     told = {
         "status": "firing",

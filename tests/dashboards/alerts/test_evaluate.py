@@ -61,7 +61,6 @@ PROBLEM = float("inf")
 def test_what_the_absence_of_an_answer_means(
     no_data: OnNothing, on_error: OnNothing, nobody: str | None, away: str | None
 ) -> None:
-    """For a rule nobody can be asked about, and for one whose collector is away."""
     rule = replace(REFUSED_SPANS, no_data=no_data, on_error=on_error)
     for url, problem in (("", nobody), (AWAY, away)):
         changes = told(watching(rule, url=url).look(BEGIN))

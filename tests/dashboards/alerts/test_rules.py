@@ -17,7 +17,6 @@ SPIKES = {
 
 
 def test_an_alert_is_told_apart_by_its_labels() -> None:
-    """Labels are those of the query's rows; the collectors' alerts have the reason of a refusal, or none."""
     service = ("service", "framework")
     assert {rule.query: rule.labels for rule in RULES} == {
         "specification_spike": service,

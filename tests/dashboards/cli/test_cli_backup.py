@@ -38,7 +38,6 @@ def spans_in(folder: Path) -> list[str]:
 
 
 async def test_a_backup_beside_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command writes through the running process, and waits for what it has to."""
     data = tmp_path / "data"
     up = AllInOne(
         UpConfig.load(clickhouse_port=0, judge_enabled=False),

@@ -165,7 +165,6 @@ class TestNothingToDecide:
         assert gate("--compare", "modes")[0] == 0
 
     def test_verdicts_of_another_judge_count_in_no_rate(self, gate, fill) -> None:
-        """A new judge that finds more would look like a worse program."""
         fill("main", {FAILURE: 40, SUCCESS: 40}, judge="old")
         fill("feature", {FAILURE: 40, SUCCESS: 40}, modes=["1.3"], judge="new")
         status, found = gate()

@@ -68,7 +68,6 @@ def test_rows_that_keep_coming_in_end_with_an_error(own_cli: CLI, monkeypatch: P
 
 
 def test_erasures_are_carried_to_another_store(own_cli: CLI, tmp_path: Path) -> None:
-    """As after a server's backup was restored: its own tombstones are older."""
     status, nothing, _ = own_cli("erase", "--list")
     assert (status, nothing) == (0, "")
     ids = own_cli.recorded.ids
@@ -109,7 +108,6 @@ def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
 
 
 def test_nobody_to_ask_means_nothing_is_erased(cli: CLI) -> None:
-    """Without --yes, neither a script nor a reader of JSON is asked."""
     for more in ([], ["--json"]):
         status, _, err = cli("erase", cli.recorded.ids["trip"], *more)
         assert status == 2

@@ -71,7 +71,6 @@ def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
 
 
 def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFixture[str]) -> None:
-    """Killed in the middle and continued, the experiment ends with the joint fix and names both steps."""
     given = [option for step, text in FIXES.items() for option in ("--fix", f"{step}={text}")]
     arguments = failed.arguments(*given, "--no-resample", "--json")
     command = [sys.executable, "-m", "mast_trace_dashboards", *arguments]

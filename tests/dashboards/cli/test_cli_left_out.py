@@ -59,7 +59,6 @@ def answers(url: str) -> dict[str, Any]:
 
 
 def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
-    """Every query on runs, verdicts, modes and alerts gives the same rows before and after."""
     before = answers(thinned[0])
     assert any(row["Failures"] for row in before["outcomes_over_time"])
     assert [row["Runs"] for row in before["runs_by_user"]] == [40]
@@ -74,7 +73,6 @@ def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
 
 
 def test_runs_of_a_version_are_the_same(thinned, command) -> None:
-    """Also those of the list of runs, and of patterns that are counted only after the thinning."""
     url, good = thinned
     with Store.open(url) as store:
         before = QUERIES["runs_of_group"].run(store, version="1")

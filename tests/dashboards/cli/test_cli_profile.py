@@ -54,7 +54,6 @@ def test_as_json(url: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_arms_are_compared_with_the_team(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A crew that always succeeds, one that never does, and one of which too few runs are there."""
     assert run(["profile", "hidden", "--experiment", "size", "--url", url]) == 0
     told = capsys.readouterr().out
     assert "crew: 24 of 24 runs succeeded" in told

@@ -97,20 +97,6 @@ def test_a_replay_with_a_change_is_written_to_be_compared(replay, stored, tmp_pa
 
 
 @pytest.mark.end_to_end
-def test_a_result_and_an_answer_are_changed_together(replay) -> None:
-    options = ("--yes", "--result", "1=100", "--fix", "3=Missing: 240.")
-    status, out, _ = replay(*options, "--max-calls", "2")
-    words = " ".join(out.split())
-    assert (
-        "1. failure: 2 model calls and 1 tool calls answered from the record; 2 model calls live"
-        in words
-    )
-    assert "Order 240 pieces." in words
-    assert "result at step 1 (counter) and fix at step 3 (planner): 0 of 1 replays" in words
-    assert status == 0
-
-
-@pytest.mark.end_to_end
 def test_the_limit_of_calls_holds_for_all_replays(replay, stored) -> None:
     _, server = stored
     before = len(server.requests)

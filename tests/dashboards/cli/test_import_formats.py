@@ -133,7 +133,6 @@ def _exported(cli: CLI, folder: Path) -> dict[str, Any]:
     "name", ["langsmith.jsonl", "phoenix.parquet", "otlp.jsonl", "autogen.json"]
 )
 def test_a_run_of_another_tool_goes_the_way_back_too(empty: CLI, tmp_path: Path, name: str) -> None:
-    """An imported and exported run is the same in a third place."""
     empty.json("import", str(SAMPLES / name))
     first = _exported(empty, tmp_path)
     other = _other(empty, tmp_path)

@@ -76,7 +76,6 @@ def _import(cli: CLI, folder: Path, runs: Sequence[LabelledRun]) -> list[str]:
 
 
 def test_labels_of_all_sources_are_fitted_to(empty: CLI, tmp_path: Path) -> None:
-    """People's, replays' and planted ones are counted apart, and none is another's."""
     ids = _import(empty, tmp_path, [person(n) for n in range(14)])
     with Store.open(empty.recorded.url) as store:
         _plant(store, planted_set(OPERATORS[:4], 5))
@@ -124,7 +123,6 @@ def made_set(empty: CLI, tmp_path: Path) -> Path:
 def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
     made_set: Path, empty: CLI, tmp_path: Path
 ) -> None:
-    """The table names each scheme, operator and condition; the store is not read."""
     out = tmp_path / "own.json"
     options = ("judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1")
     nowhere = ("--url", f"chdb://{tmp_path / 'nowhere'}")
@@ -194,7 +192,6 @@ def test_the_old_profile_stays_where_the_new_one_is_not_better(
 
 
 def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
-    """Failures that were proved elsewhere are fitted to here; of a set of before the command says what it lacks."""
     (own,) = _import(empty, tmp_path, [person(1)])
     told = Confirmation(status="repairable", origin=2, origin_agent="worker2")
     out = tmp_path / "set"
@@ -220,7 +217,6 @@ def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_path: Path) -> None:
-    """Planted faults, reserved operators and the environment are parts of their own; own profiles are scored."""
     out = tmp_path / "profiles" / "own.json"
     assert (
         run(["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]) == 0

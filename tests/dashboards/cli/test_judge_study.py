@@ -64,7 +64,6 @@ def rated(empty: CLI) -> CLI:
 
 
 def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
-    """The judge's newest verdict against each person, people pairwise, and how many runs."""
     found = rated.json("judge", "agree")
     assert (found["labelled"], found["judged"]) == (RUNS, RUNS)
     rows = {(*row["annotators"], row["subject"]): row for row in found["modes"]}
@@ -81,7 +80,6 @@ def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
 
 
 def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
-    """Over all runs that they read in the newest version, by the answers in the ledger."""
     calls = [
         JudgeCall(
             project="",
@@ -167,7 +165,6 @@ def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
-    """Under five positives there is no kappa, and the table says why."""
     status, out, _ = rated("judge", "agree")
     assert status == 0
     for text in ("12 labelled runs, 12 of them with a verdict.", "too few", "0.83"):

@@ -22,7 +22,6 @@ def _stored(cli: CLI, annotator: str) -> list[HumanLabel]:
 
 
 def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
-    """The blamed agent follows from the step, so the two cannot contradict each other."""
     run = cli.recorded.ids["invoices"]
     opinion = (
         *("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2"),
@@ -36,7 +35,6 @@ def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
 
 
 def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_path: Path) -> None:
-    """The first one is the clearest, whose agent is blamed."""
     run = own_cli.recorded.ids["invoices"]
     printed = own_cli.json("label", run, "--annotator", "ada", "--step", "3", "--step", "0")
     assert (printed["decisive_step"], printed["decisive_agent"]) == (3, "analyst")
@@ -87,7 +85,6 @@ class _Keyboard(io.StringIO):
 
 
 def test_without_an_opinion_a_terminal_asks(cli: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong answer is asked for again, and the verdict is not shown before the label is given."""
     monkeypatch.setattr("sys.stdin", _Keyboard("failure\n9.9\n1.3, 2.6\n99\n1\nlooped\n"))
     status, out, _ = cli("label", cli.recorded.ids["invoices"], "--annotator", "kim")
     assert status == 0

@@ -72,7 +72,6 @@ def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
-    """A decisive step of Who&When is a label; executors' entries are tool calls."""
     found = empty.json("import", _write(tmp_path / "7.json", WHO_AND_WHEN))
     assert found["labels"] == 1
     shown = empty.json("show", found["runs"][0])
@@ -192,7 +191,6 @@ def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_otlp_json_is_read_from_one_request_and_from_lines(empty: CLI, tmp_path: Path) -> None:
-    """A request, and a file with one on each line, as the OpenTelemetry Collector writes it."""
     with capture_spans(frameworks=[]) as spans:
         for name in ("first", "second"):
             with mast_trace.run(name), mast_trace.agent("planner"):

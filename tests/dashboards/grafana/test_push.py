@@ -136,7 +136,6 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(
 
 
 def test_everything_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the budget of the configuration in every form of the rules; a second time is harmless."""
     config = tmp_path / "mast-trace.toml"
     config.write_text("[alerts]\nalert_daily_budget_usd = 3.5\n", encoding="utf-8")
     folder = tmp_path / "monitoring"

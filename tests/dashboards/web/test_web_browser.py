@@ -180,7 +180,6 @@ def test_more_steps_come_on_request(page: Page) -> None:
 
 
 def test_the_graph_is_narrowed_by_keyboard_without_scripts(browser: Browser, served: str) -> None:
-    """The address says what it shows."""
     page = browser.new_page(base_url=served, java_script_enabled=False)
     page.goto(f"/runs/{CROWD}?queue=1")
     assert page.locator("svg .node").count() == 16
@@ -226,7 +225,6 @@ def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
 
 
 def test_who_reads_is_not_disturbed(page: Page, store: Store) -> None:
-    """Instead of the page changing under the reader, a line says that there is news."""
     page.goto(f"/runs/{LOOP}")
     page.locator("#step-0").get_by_text("Raw span").click()
     store.insert("otel_traces", [message(LOOP, 10, "writer", "Once more.")])

@@ -350,7 +350,6 @@ class TestQueue:
     def test_the_judges_word_is_hidden_until_the_label_is_saved(
         self, client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """In the list, on the page, in its refreshed part and in further steps; others' labels too, and to nobody else."""
         save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
         told = (
             *("DECISIVE", "decisive-line", 'candidates"', "by the judge"),

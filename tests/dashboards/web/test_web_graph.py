@@ -122,7 +122,6 @@ def marks_in(graph: Graph | None) -> dict[str | None, str]:
 
 @pytest.mark.parametrize("blamed", [None, Blamed(), Blamed(None, frozenset("a"))])
 def test_an_unknown_agent_erred_only_where_a_step_is_decisive(blamed: Blamed | None) -> None:
-    """An agent that nobody named differs from a step that nobody named."""
     messages = {("", "a"): 1, ("a", "b"): 2}
     assert "decisive" not in marks_in(drawn(messages, {}, {"a": 0}, None, blamed)).values()
     assert marks_in(drawn(messages, {}, {"a": 0}, None, Blamed(""))) == {"": "decisive"}

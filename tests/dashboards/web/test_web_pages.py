@@ -49,22 +49,6 @@ def test_filters_narrow_the_list(client: httpx.Client, query: str, found: set[st
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("mode=2.6&part=1", ""),
-        ("token=x&before=7&before_run=a&project=", ""),
-        ("agnet=researcher", "There is no filter <code>agnet</code>:"),
-        ("state=ok&Mode=2.6", "There are no filters <code>Mode</code>, <code>state</code>:"),
-        ("%3Cb%3E=1", "There is no filter <code>&lt;b&gt;</code>:"),
-    ],
-)
-def test_a_filter_that_there_is_not_is_named(client: httpx.Client, query: str, told: str) -> None:
-    page = " ".join(client.get(f"/?{query}").text.split())
-    assert told in page, page[page.find('class="note"') :][:400]
-    assert ("narrows nothing. The filters are <code>project</code>" in page) is bool(told)
-
-
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
         (
             "outcome=failed",
             "No run has the outcome <code>failed</code>. Known are <code>failure</code>,",
@@ -78,13 +62,22 @@ def test_a_filter_that_there_is_not_is_named(client: httpx.Client, query: str, t
         ("outcome=success", ""),
         ("mode=1.1&framework=ag2", ""),
         ("text=nowhere", ""),
+        ("mode=2.6&part=1", ""),
+        ("token=x&before=7&before_run=a&project=", ""),
+        ("agnet=researcher", "There is no filter <code>agnet</code>:"),
+        ("state=ok&Mode=2.6", "There are no filters <code>Mode</code>, <code>state</code>:"),
+        ("%3Cb%3E=1", "There is no filter <code>&lt;b&gt;</code>:"),
     ],
 )
-def test_a_value_that_no_run_has_is_named(client: httpx.Client, query: str, told: str) -> None:
-    """With those that runs have; a known value that narrows to nothing is no news."""
+def test_a_filter_or_value_that_there_is_not_is_named(
+    client: httpx.Client, query: str, told: str
+) -> None:
+    """With those that there are; a known value that narrows to nothing is no news."""
     page = " ".join(client.get(f"/?{query}").text.split())
     assert told in page, page[page.find('class="note"') :][:400]
-    assert ("No run has the" in page) is bool(told)
+    assert ("No run has the" in page) is told.startswith("No run")
+    named = "narrows nothing. The filters are <code>project</code>" in page
+    assert named is told.startswith("There")
 
 
 def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
@@ -93,10 +86,6 @@ def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
         assert text in page
     assert "same as step 3" not in page  # by another agent
     assert "<mark>A night costs 181 EUR.</mark>" in page
-
-
-def test_quotes_lead_to_their_step_and_are_marked_in_it(client: httpx.Client) -> None:
-    page = client.get(f"/runs/{SHORT}").text
     assert '<a href="#step-1" aria-label="Quote from step 1">A night costs 181 EUR.</a>' in page
     assert page.count("<mark>") == 1
 
@@ -120,7 +109,6 @@ def test_an_agent_of_no_run_is_named_and_a_strange_number_refused(client: httpx.
 
 
 def test_steps_that_only_repeat_are_folded(client: httpx.Client) -> None:
-    """The first of each agent stays; what follows is one line, and still there."""
     page = client.get(f"/runs/{LOOP}").text
     assert "Steps 4 to 9 repeat earlier ones" in page
     assert page.index('id="step-3"') < page.index('class="fold"') < page.index('id="step-4"')
@@ -185,11 +173,8 @@ def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
     answer = client.post(f"/runs/{SHORT}/label", data=form)
     assert answer.status_code == 303
     (label,) = labels_of(store, SHORT)
-    assert (label.annotator, label.decisive_step, label.decisive_agent) == (
-        "ada",
-        1,
-        "<b>writer</b>",
-    )
+    assert (label.annotator, label.decisive_step) == ("ada", 1)
+    assert label.decisive_agent == "<b>writer</b>"
 
 
 @pytest.mark.parametrize(
@@ -210,17 +195,6 @@ def test_a_label_that_cannot_be_is_refused(
     assert message in answer.text
 
 
-def test_a_form_from_elsewhere_is_refused(client: httpx.Client) -> None:
-    headers = {"origin": "https://evil.example"}
-    answer = client.post(f"/runs/{SHORT}/label", data={"annotator": "eve"}, headers=headers)
-    assert answer.status_code == 403
-
-
-def test_another_name_of_this_machine_is_not_served(client: httpx.Client) -> None:
-    """A page elsewhere could otherwise read the view through a name that points to loopback."""
-    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
-
-
 @pytest.mark.parametrize("path", ["/runs/nope", "/runs/nope/steps", "/compare?run=x&run=y", "/x"])
 def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
     answer = client.get(path)
@@ -230,7 +204,6 @@ def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
 
 @pytest.mark.parametrize("number", ["%C2%B2", "9" * 5000, "-1", "1.5", "%D9%A3"])
 def test_what_is_no_number_is_refused(client: httpx.Client, number: str) -> None:
-    """Python takes more for digits than it reads as numbers."""
     assert client.get(f"/runs/{SHORT}/steps/{number}").status_code == 404
     assert client.get(f"/runs/{SHORT}/steps?from={number}").status_code == 400
     assert client.get(f"/runs/{SHORT}/steps?to={number}").status_code == 400

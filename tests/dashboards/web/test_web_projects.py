@@ -227,7 +227,6 @@ def owners(two: Two) -> Iterator[Store]:
 
 
 def test_a_file_is_not_compared_with_a_run_of_another_project(two: Two) -> None:
-    """The file is a run of the visitor's own; the other one is not there."""
     with two.client("reader") as client:
         whole = client.get(f"/runs/{RUN}/download.json").content
         files = {"file": ("run.json", whole)}

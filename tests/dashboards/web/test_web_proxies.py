@@ -114,7 +114,6 @@ class TestProxies:
                 assert f"<span>{shown}</span>" in named
 
     def test_the_proxys_word_counts_more_than_a_cookie(self, door: View) -> None:
-        """Somebody who signed in with a key before is who the proxy says."""
         with door.signed_in(peer=PROXY) as client:
             assert "Project <strong>p" in client.get("/runbooks").text
             shown = client.get("/runbooks", headers={USER: "ada"}).text
@@ -134,7 +133,6 @@ class TestProxies:
     def test_the_proxy_may_name_a_project(
         self, away: Store, tmp_path: Path, named: list[str], status: int
     ) -> None:
-        """Nobody sees all projects because the proxy names none."""
         view = View(away, tmp_path, web_project_header="X-Project")
         with view.client(PROXY, **{USER: "ada"}) as client:
             headers = [("x-project", name.encode()) for name in named]

@@ -51,13 +51,9 @@ class TestSigningIn:
             assert cookie.startswith(f"{COOKIE}=")
             assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
             assert "Secure" not in cookie
-            for secret in (
-                door.key,
-                door.key.removeprefix("mt_"),
-                security.hash_of(door.key),
-                TOKEN,
-            ):
-                assert secret not in cookie
+            assert door.key.removeprefix("mt_") not in cookie
+            assert security.hash_of(door.key) not in cookie
+            assert TOKEN not in cookie
             page = client.get("/runbooks").text
             assert "Project <strong>p</strong>" in page
             assert "Sign out" in page

@@ -50,7 +50,6 @@ def profile() -> Profile:
 
 
 def test_a_profile_learns_what_the_labels_share(profile):
-    """The held-out score and the score on new runs show it."""
     assert profile.labels == 24
     assert profile.scores["step"] > 0.9
     new = _run(99, 3)
@@ -134,7 +133,6 @@ def test_profiles_are_chosen_by_framework_and_shape_and_the_own_ones_first(profi
 
 
 def test_an_expert_of_another_framework_gets_no_profile():
-    """Every team has an expert and an orchestrator."""
     crew = RunBuilder(framework="crewai").asks().says("Travel Expert", "Lisbon is fine.")
     team = RunBuilder().says("Orchestrator", "Go.").says("WebSurfer", "Ok.")
     assert choose_profile(crew.build()) is None

@@ -22,7 +22,6 @@ from mast_trace_judge.study.training import _scores, cross_validate, fit, to_exa
     [((), False), (("ag2",), True), (("crewai", "ag2"), True), (("crewai",), False)],
 )
 def test_for_which_runs_a_profile_is_meant(frameworks, fits):
-    """By the framework, where the profile does not know the shape of its runs."""
     run = RunBuilder(framework="ag2").says("lead", "Go.").says("coder", "Yes.").build()
     assert Profile("p", {}, frameworks).fits(run) is fits
 
@@ -78,7 +77,6 @@ def test_the_probability_of_a_step():
 
 
 def test_a_profile_is_read_as_it_was_written():
-    """With and without what may be left out; names stay readable."""
     full = Profile("Käufer", {"worker": 1.5}, ("ag2",), "runs", 12, {"step": 0.5}, {"r": 1})
     assert Profile.from_json(full.to_json()) == full
     assert "Käufer" in full.to_json()
@@ -98,7 +96,6 @@ def test_a_profile_is_read_as_it_was_written():
     ],
 )
 def test_what_is_no_profile_is_said(text, message):
-    """The error names the fault, so that the file can be mended."""
     with pytest.raises(ConfigurationError, match=message):
         Profile.from_json(text)
 
@@ -118,7 +115,6 @@ def labelled(step, agent="", group="g", run=RUN):
     ],
 )
 def test_a_labelled_run_in_numbers(step, agent, gold, blamed):
-    """Labels are places among the steps that somebody can answer for."""
     pytest.importorskip("numpy")
     found = to_example(labelled(step, agent))
     assert (found.steps, found.agents) == ((1, 2, 3), ("lead", "coder", "tester"))
@@ -152,7 +148,6 @@ def test_scores():
 
 
 def test_what_fitting_writes_down():
-    """The fields of a profile, with its results on runs that it had not seen, over several partitions."""
     pytest.importorskip("numpy")
     dice = random.Random(16)
     runs = [

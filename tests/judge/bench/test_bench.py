@@ -167,7 +167,6 @@ def test_all_published_runs_here_are_in_sample(read):
 
 @pytest.mark.parametrize("read", [read_mast_v0, read_ag2_coding, read_mathchat, read_tau_retail])
 def test_no_run_of_other_sets_is_in_sample(read):
-    """Runs of other sets are out of sample, also those of a framework that has a profile."""
     assert places_seen(read(labelled_runs())) == frozenset()
 
 
@@ -179,7 +178,6 @@ def test_an_unknown_layer_and_an_empty_folder_are_refused(data, tmp_path_factory
 
 
 def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
-    """The same figures in all three; the plots are well-formed SVG that the text shows."""
     report = run_bench(data, ["local"], repeats=1)
     console = Console(width=200, record=True, file=io.StringIO())
     for table in tables(report):

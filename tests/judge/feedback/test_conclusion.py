@@ -89,7 +89,6 @@ def test_the_second_contrast_waits_for_the_first() -> None:
 
 
 def test_variants_share_the_level() -> None:
-    """A panel: each variant against the first arm, at a threshold for all of them."""
     arms = ("team", "single agent", "without the reviewer", "other model")
     plan = Plan("panel", arms=arms)
     assert plan.threshold == 60

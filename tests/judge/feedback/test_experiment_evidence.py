@@ -191,7 +191,6 @@ def test_the_quantile_is_students(freedom: int, quantile: float) -> None:
 def test_the_interval_of_a_rate_by_hand(
     tasks: list[tuple[int, int]], effective: float, freedom: int
 ) -> None:
-    """Wilson's, between as many runs as are independent: the tasks at least, all runs at most."""
     found = clustered_rate(tasks)
     rate = sum(successes / runs for successes, runs in tasks if runs)
     rate /= sum(runs > 0 for _, runs in tasks)

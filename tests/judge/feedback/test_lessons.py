@@ -106,7 +106,6 @@ def test_a_run_that_succeeded_teaches_nothing() -> None:
 
 
 def test_a_quote_stands_in_its_step() -> None:
-    """A finding's quote from elsewhere is replaced by the step's own words."""
     (found,) = lessons(run(), finding(quotes=("never said", "costs less than")))
     assert found.quote == "costs less than"
     (found,) = lessons(run(), finding(quotes=("never said",)))

@@ -330,7 +330,6 @@ def test_to_recognise_a_value_never_fails(value: Any) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet='{}[]",:\\\n a1', max_size=60))
 def test_any_text_gives_values_or_says_why_not(text: str) -> None:
-    """Every line that is not empty belongs to a value or to a reported fault."""
     found = list(values_of(io.StringIO(text)))
     assert bool(found) == bool(text.strip())
 

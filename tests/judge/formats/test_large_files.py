@@ -128,7 +128,6 @@ def test_a_ratio_counts_from_its_limit_on(unpacked: int, packed: int, fits: bool
 def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
     tmp_path: Path, compressed: Callable[[bytes], bytes], filler: str, monkeypatch: Patch
 ) -> None:
-    """The beginning is read, and the rest refused before it is unpacked."""
     unpacked: list[int] = []
 
     def counted(count: int, packed: int) -> None:
@@ -147,7 +146,6 @@ def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
 
 
 def test_a_file_in_proportion_is_read_whole(tmp_path: Path) -> None:
-    """A thousand times the same run, whose texts are like none of the others."""
     lines = [
         json.dumps({"messages": [{"role": "user", "content": os.urandom(9000).hex()}]}) + "\n"
         for _ in range(20)

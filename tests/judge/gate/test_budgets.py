@@ -67,7 +67,6 @@ def test_each_limit_is_kept_at_the_measured_value_and_broken_below(asked: Captur
 
 
 def test_cost_is_by_the_price_table(asked: CapturedSpans, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Own prices of 1 and 2 dollars per million make the expected sum exact."""
     prices = {"gpt-4o-mini": {"input": 1, "output": 2}, "scripted": {"input": 1, "output": 2}}
     monkeypatch.setenv("MAST_TRACE_OWN_PRICES", json.dumps(prices))
     run = asked.trajectory()

@@ -41,7 +41,6 @@ def test_impossible_counts_are_refused() -> None:
 
 
 def test_false_alarms_stay_below_the_level() -> None:
-    """Fifteen unchanged rates, many of them rare: at most one gate in twenty fails."""
     draw = random.Random(11)
     rates = [0.2, 0.5, *[0.02] * 6, *[0.1] * 5, 0.0, 0.9]
     rounds, alarms = 400, 0

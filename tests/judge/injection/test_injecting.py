@@ -241,7 +241,6 @@ def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store)
 
 
 def test_a_message_is_changed_on_its_way(team: Team, store: Store) -> None:
-    """The receiver goes on from another text than the sender's recorded one; the sender is not blamed."""
     given: dict[str, Any] = {"only": ["message-number"], "count": 1}
     team.inject(store, Budget(max_runs=6), **given)
     (made,) = injections(store)

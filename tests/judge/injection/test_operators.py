@@ -203,7 +203,6 @@ def test_a_word_or_the_task_is_no_message() -> None:
     ],
 )
 def test_who_might_have_noticed_a_fault(level: Any, operator: str, missed: tuple[str, ...]) -> None:
-    """The agent to blame is none of them; a message may be noticed in the step that it reaches."""
     run = Run("Go.")
     for agent in ("checker", "reader", "buyer", "checker", "reader"):
         run.answer(agent, "Fine.")
@@ -253,7 +252,6 @@ def test_a_withheld_sentence_is_the_only_difference() -> None:
 
 
 def test_the_result_of_the_tool_that_ends_a_run_is_no_site() -> None:
-    """Such a tool is executed, because it steers the program: a change of its result would never be made."""
     run = Run("How many pieces are there?")
     look, end = (
         ToolCall("count_stock", {}, "c1"),

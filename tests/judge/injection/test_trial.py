@@ -66,7 +66,6 @@ def test_a_run_that_succeeds_all_the_same_is_a_negative() -> None:
 
 @pytest.mark.parametrize("rate", [0.5, 0.6, 0.9])
 def test_a_harmless_fault_is_hardly_ever_kept(rate: float) -> None:
-    """Among 200 harmless faults at most 5 % are kept."""
     kept = sum(decided(rate, rate, seed).verdict == "kept" for seed in range(200))
     assert kept <= 0.05 * 200
 
@@ -242,7 +241,6 @@ class TestExperiment:
         assert (experiment.waiting() == ()) == (successes < 2)
 
     def test_tries_one_fault_after_the_other_and_resumes(self) -> None:
-        """The stored results, told again, lead to the same place."""
         experiment, told = self.ran([True] * STARTS), []
         rng = Random(5)
         while waiting := experiment.waiting():

@@ -64,7 +64,6 @@ class Dialects:
     [BUSY, Reply(body="{cut"), Reply(body=json.dumps({"error": {"message": "upstream"}}))],
 )
 async def test_passing_failures_are_retried(reply):
-    """429 and answers that are not the API's cost time, not the verdict."""
     script = JudgeScript(first=[reply, reply])
     result = await judged(script)
     assert (result.verdict.method, result.verdict.status_reason) == ("fused", OPINION)
@@ -134,7 +133,6 @@ async def test_a_server_that_fails_leaves_the_local_verdict(read, settings, most
     ],
 )
 async def test_falls_back_to_the_format_that_the_server_takes(formats, status, expected):
-    """json_schema, else json_object, else text: found out by the first question, once."""
     server = Dialects(JudgeScript(), formats=formats, status=status)
     result = await judged(server)
     assert (result.verdict.method, result.verdict.status_reason) == ("fused", OPINION)
@@ -303,7 +301,6 @@ async def test_the_limit_falls_by_half_and_rises_by_little(monkeypatch):
     ],
 )
 async def test_a_call_is_made_until_it_works(monkeypatch, failures, retries, calls_at_a_time):
-    """So many times at most, never after a pause beyond the longest, and more slowly after an overload."""
     now, left, limit = 0.0, list(failures), AdaptiveLimit(4)
 
     async def sleep(seconds):

@@ -87,7 +87,6 @@ def verified(*points):
     ],
 )
 def test_a_point_stands_at_a_step_that_has_a_quote_of_it(told, step, quotes, dropped):
-    """Numbers of steps that the run does not have, and invented quotes, reach no verdict and are counted."""
     found, verifier = verified(told)
     assert [(each.step, each.quotes) for each in found] == (
         [] if step is None else [(step, quotes)]
@@ -151,7 +150,6 @@ def test_late_and_secondary_steps_are_doubted(answer, weight, is_kept):
     ],
 )
 def test_a_mode_needs_a_quote_and_is_told_once(answers, found, ungrounded):
-    """The likelier of two answers counts, and one that is hardly likely is not told."""
     verifier = verified()[1]
     modes = verifier.modes(MappedMode(**each) for each in answers)
     assert {each.code: (each.probability, each.steps) for each in modes} == found
@@ -175,7 +173,6 @@ READINGS = [
     ],
 )
 def test_the_likeliest_step_of_a_reading(flips, grounded, likeliest):
-    """The earliest among equals."""
     tried = {step: Flip(weight, "", "") for step, weight in flips.items()}
     assert (
         ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded)).likeliest == likeliest

@@ -197,7 +197,6 @@ def test_an_outcome_at_odds_with_its_probability_is_none(recorded, told, probabi
     ],
 )
 def test_only_the_likeliest_steps_are_tried(points, most, tried):
-    """By severity and step; the local layers keep a slot, and a step with invented quotes is none of theirs."""
     asked = session(trip(outcome="failure"), judge_candidates=most)
     noted = [
         Point(step, "", "decisive" if kind == "repaired" else kind, None, 5 if kind == "repaired" else None, ())
@@ -264,7 +263,6 @@ def test_a_key_that_no_header_can_carry_is_refused_where_a_model_is_asked(key, m
     ],
 )
 def test_a_sample_keeps_runs_that_failed_or_are_suspect(settings, asked):
-    """They are read at any share of the others; without a model nothing is asked."""
     base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
     judge = Judge(JudgeConfig(**{**base, **settings}))
     kinds = [("success", False), ("failure", False), ("unknown", False), ("unknown", True)]
@@ -288,7 +286,6 @@ def test_the_sample_follows_from_the_run():
 
 
 async def test_the_version_says_what_a_verdict_depends_on():
-    """Another model or another way of asking is another version; a key, a price or a cap is not."""
     base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
     version = Judge(JudgeConfig(**base)).version
     assert Judge(JudgeConfig(**base)).version == version

@@ -65,7 +65,6 @@ def blames(step):
 
 
 async def test_one_model_is_asked_as_often_as_set():
-    """Each reading asks all questions of its own, and the ledger tells them apart."""
     script = JudgeScript()
     result = await judged(script, trip(outcome="failure"), **THREE)
     verdict = result.verdict
@@ -78,7 +77,6 @@ async def test_one_model_is_asked_as_often_as_set():
 
 
 async def test_readings_vote_and_the_agreement_is_told():
-    """Two of three readings point at the wrong price, one at the sum: the price stays decisive."""
     model = Wavering(read=[blames(3), blames(4), blames(3)])
     verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
     assert verdict.decisive is not None
@@ -127,7 +125,6 @@ async def test_where_no_reading_succeeds_the_local_verdict_stands():
 
 
 async def test_there_are_as_many_readings_as_the_tokens_allow():
-    """One reading of this run takes some 10,000 tokens: the limit holds, and the verdict says so."""
     one = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
     assert (one.readings, one.agreeing) == (1, 1)
     limit = round(2.5 * (one.input_tokens + one.output_tokens))

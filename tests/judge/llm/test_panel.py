@@ -72,7 +72,6 @@ def test_half_of_the_models_carry_a_mode():
 
 
 def test_flips_are_averaged_over_those_who_tried():
-    """A step's weight is the mean of the models that tried it, with the best one's words."""
     one = says("failure", 0.9, flips={3: Flip(0.9, "sum right", "say 118"), 4: Flip(0.2, "", "")})
     other = says("failure", 0.9, flips={3: Flip(0.5, "perhaps", "ask")})
     flips = vote([one, other]).flips

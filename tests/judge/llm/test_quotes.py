@@ -76,7 +76,6 @@ def test_parts_around_an_ellipsis_follow_each_other(run):
 
 
 def test_a_quote_is_moved_to_the_only_step_that_has_it(run):
-    """Found in exactly one other step it is moved; in several it is dropped; short ones never move."""
     verifier = QuoteCheck(run)
     assert verifier.verify(["The meeting takes 3.5 hours"], [5]) == [
         (0, "The meeting takes 3.5 hours")

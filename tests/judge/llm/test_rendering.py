@@ -37,7 +37,6 @@ def test_candidates_are_shown_in_full():
 
 
 def test_a_text_that_came_before_is_a_reference():
-    """A repeated text is shown once; short ones are repeated, for they cost less than a reference."""
     long = "the same long answer, word for word, which fills more than eighty characters for sure"
     run = RunBuilder("x").says("a", long).says("b", long).says("a", "Yes.").says("b", "Yes.")
     record = rendered(run)

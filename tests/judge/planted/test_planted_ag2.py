@@ -103,7 +103,6 @@ async def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty
 
 @twins
 async def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
-    """The lead asks a clerk within its own turn, who looks the stock up and tells nothing of it."""
     answer = "I have done what was asked." if faulty else "There are 4711 pieces."
     script = by_speaker(
         {
@@ -131,7 +130,6 @@ class Deaf(Middleware):
 
 @twins
 async def test_a_message_that_never_arrives(captured_spans, faulty):
-    """Bob's model is shown Alice's first and third remark, not the second one."""
     remarks = ("Here is my first remark.", "Here is my second remark.", "Here is my third remark.")
 
     def script(request):
@@ -153,7 +151,6 @@ async def test_a_message_that_never_arrives(captured_spans, faulty):
 
 @twins
 async def test_a_talk_that_only_its_limit_ends(captured_spans, faulty):
-    """Whenever Bob has answered, it is Alice's turn again, until the workflow's limit."""
     with ScriptedLLM(lambda request: f"Word {len(messages_of(request))}.") as server:
         alice = Agent("alice", "You are alice.", config=model(server.url))
         bob = Agent("bob", "You are bob.", config=model(server.url))
@@ -175,7 +172,6 @@ async def test_a_talk_that_only_its_limit_ends(captured_spans, faulty):
 
 @twins
 async def test_a_call_that_was_never_made(captured_spans, faulty):
-    """The clerk says that it has run the tests, before it does."""
     reply = "I ran run_tests already." if faulty else "Somebody has to run the tests."
     with ScriptedLLM(in_turn(reply, RUN_TESTS, "The tests fail.")) as server:
         clerk = Agent("clerk", "Help.", config=model(server.url), tools=[run_tests])

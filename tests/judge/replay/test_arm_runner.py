@@ -152,7 +152,6 @@ def test_a_change_propagates(team: Team, arm: Arm, order: int, served: int, live
 
 
 def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
-    """The other model's name is in the body of one request."""
     before = len(team.server.requests)
     done = team.run(Arm("model", REPORT, Fix("stronger model", model="large")))
     assert done.success
@@ -178,7 +177,6 @@ def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
 
 
 def test_verifying_and_scoring(team: Team) -> None:
-    """``verify`` serves everything; ``score`` starts nothing and asks the oracle again."""
     done = team.run(Arm("verify"))
     assert (done.status, done.success, done.served_calls) == ("ok", False, 4)
     scored = team.run(Arm("score"), oracle=lambda answer: "30" in answer)
@@ -206,12 +204,10 @@ class TestCensored:
     """Replays without an outcome are censored with the reason."""
 
     def test_over_budget(self, team: Team) -> None:
-        """The call above the limit is refused before it is sent, and is not retried."""
         done = team.run(Arm("keep", CHOICE), limits={"max_calls": 1})
         assert (done.status, done.success, done.live_calls) == ("over budget", None, 1)
 
     def test_a_joint_fix_that_is_not_made_in_full(self, team: Team) -> None:
-        """A success with fewer fixes than the arm names would prove another arm."""
         done = team.run(fixed(REPORT, ORDER), way="no-buyer")
         assert (done.status, done.success) == ("diverged", None)
         assert "last step of a joint fix" in done.reason
@@ -237,7 +233,6 @@ class TestCensored:
         assert (done.status, done.success) == ("crashed", None)
 
     def test_a_model_that_is_down(self, team: Team) -> None:
-        """A server's error after the client's last attempt is no failure of the agents."""
         policy, team.server.script = team.server.script, lambda _: Reply(status=503)
         try:
             done = team.run(Arm("keep", PLAN))

@@ -254,7 +254,6 @@ def test_one_wrong_result_before_any_answer_is_proved(failed: Shop) -> None:
 
 
 def test_results_of_one_answer_are_tried_together(failed: Shop) -> None:
-    """Both tools are called after the same answer of a model."""
     with failed.needing("Order 30 kettles at 79 EUR. 1 star."):
         found = failed.confirm(
             Sources({}, resample=False, results={PRICED: "79 EUR", RATED: "1 star"})

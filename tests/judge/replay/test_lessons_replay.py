@@ -70,7 +70,6 @@ def again(recorded: Trajectory, monkeypatch: pytest.MonkeyPatch) -> tuple[str, s
 def test_a_replay_gives_the_recorded_lessons(
     lessons: list[bytes], model: ScriptedLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lessons have changed since; the replay is identical, without a connection to the web view."""
     recorded = record(TAUGHT, "marked", folder=tmp_path, keep="OPENAI_")
     (prompt,) = [each["messages"][0]["content"] for each in model.requests]
     assert prompt == "You are the clerk. Lesson 1. ['Look twice, 1.'] v1"

@@ -56,10 +56,6 @@ def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("way", ["", "streamed"])
 def test_one_program_is_identical(again, recorded: Trajectory, tmp_path: Path, way: str) -> None:
-    """The replay is identical, also if the program streams; its tool is not executed.
-
-    So are the replay in this process, and those of a replay.
-    """
     done = again(way)
     assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
     assert done.run is not None

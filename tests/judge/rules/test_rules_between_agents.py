@@ -211,7 +211,6 @@ def test_a_changed_reply_after_a_correction_is_fine():
     ("times", "probability"), [(0, None), (1, 0.43), (2, 0.51), (3, 0.59), (4, 0.6)]
 )
 def test_assuming_often_makes_it_more_probable(times, probability):
-    """Up to a bound; the sentence that assumes first is quoted."""
     run = RunBuilder().asks().says("agent", "I begin.")
     for number in range(times):
         run.says("agent", f"It is read. So we assume {number} guests. Fine.")

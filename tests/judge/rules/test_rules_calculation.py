@@ -178,7 +178,6 @@ def test_an_average_outside_of_its_figures():
     ],
 )
 def test_a_total_that_may_be_right(text):
-    """A total may be rounded, of a part, with an addition, in another unit, or of other things."""
     assert wrong_total(sales(text)) == []
 
 

@@ -141,7 +141,6 @@ def test_a_user_who_speaks_again_may_have_other_wishes():
 
 
 def test_an_instruction_may_prefer_an_option():
-    """A system message that names an option decides more than the results do."""
     run = rooms().build()
     told = {"s": Message("Recommend Bonn if you can.", role="system", id="s")}
     assert unfavoured_choice(run)

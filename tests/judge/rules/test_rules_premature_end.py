@@ -95,7 +95,6 @@ def test_the_reason_tells_the_runs_own_error(error, told):
 
 
 def test_five_open_items_are_listed():
-    """All are counted, and the last step is named."""
     run = RunBuilder(open_items=tuple("abcdef")).says("a", "One.").says("a", "Two.")
     (found,) = left_items_open(run.build())
     assert found.reason == "6 planned items were open at the end: a; b; c; d; e."
@@ -126,7 +125,6 @@ def test_a_run_without_steps_ends_on_nothing():
 
 
 def test_a_tool_without_a_name_is_a_tool():
-    """Some frameworks record none."""
     (found,) = ended_without_answer(RunBuilder().calls("a", "", {}, "7").build())
     assert found.reason == "The run ends on the result of a tool, and no agent concludes."
 

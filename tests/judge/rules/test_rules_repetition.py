@@ -51,7 +51,6 @@ def test_polling_is_no_repetition(answers):
 
 
 def test_agents_of_one_name_do_not_know_of_each_other():
-    """A fan-out asks the same at the same time, and a new turn that was shown nothing asks anew."""
     run = RunBuilder()
     for number in range(4):
         run.calls("worker", "list_rates", {"day": 1}, BILLS)
@@ -136,7 +135,6 @@ def test_benign_calls_are_no_repetition(run):
 
 
 def test_almost_the_same_message_is_heuristic_repetition():
-    """A changed word or two in a long message make no new message."""
     run = RunBuilder().says("writer", LONG * 3).says("boss", "Go on.")
     run.says("writer", "Now: " + LONG * 3)
     (found,) = repeated_messages(run.build())

@@ -158,7 +158,6 @@ def test_lengths_and_ids_are_not_held_against_each_other():
 
 
 def test_what_the_agent_did_next_is_named():
-    """The agent's first step after the reset is named, not those of others; without one, the last step."""
     run = _grown().shown("clerk", 0).says("boss", "Well?").says("clerk", "One?")
     (found,) = lost_input(run.says("clerk", "Two?").build())
     assert (found.steps, found.quotes) == ((5,), ("One?",))

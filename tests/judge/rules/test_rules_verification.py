@@ -70,7 +70,6 @@ def test_passing_after_a_run_that_worked_is_fine():
 @pytest.mark.parametrize("outcome", ["success", "failure", ""])
 @pytest.mark.parametrize("spans", [True, False])
 def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans):
-    """A missing check does not count in a successful run; it is exact if spans are recorded."""
     found = rule(run(RunBuilder(outcome=outcome, spans=spans)).build())
     worth = {"failure": (0.75, 0.7), "": (0.6, 0.5)}.get(outcome)
     wanted = [worth[rule is idle_checker]] if worth else []

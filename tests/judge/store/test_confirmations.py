@@ -70,7 +70,6 @@ def stored(store, confirmation, *, of=None):
 
 
 def test_a_conclusion_comes_back_as_it_was(store):
-    """With its plan, and with the span of its step in that plan."""
     fix = Arm("fix", 3, Fix("person", "say 118"))
     bank = run(project="bank", fingerprint="f7")
     for of, name in ((run(), "by hand"), (bank, "confirm"), (run(2), "confirm")):
@@ -216,7 +215,6 @@ def left(store):
 
 @pytest.mark.parametrize("other", [{}, {"project": "bank"}])
 def test_erasing_a_run_erases_its_replays(store, other):
-    """Texts of fixes and answers quote the run; those of another run or project stay."""
     stored(store, proof())
     stored(store, proof(), of=run(2, **other))
     erase(store, *([of_project(store, "shop")] if other else of_runs(store, [TRACE])))

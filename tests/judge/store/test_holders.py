@@ -30,7 +30,6 @@ def other():
 
 
 def test_another_process_runs_until_it_is_killed(other):
-    """A killed one leaves no doubt."""
     process, holder = other
     assert is_running_elsewhere(holder)
     process.kill()

@@ -43,7 +43,6 @@ async def test_finds_the_answers_that_could_be_read(ledger):
 
 
 async def test_counts_the_answers_that_could_not_be_read(ledger):
-    """Each call once, of this run and judge version; one without an answer is none of them."""
     for _ in range(2):
         await ledger.record(call(status="unreadable", request_hash="b"))
     await ledger.record(call(status="error", request_hash="b"))
@@ -82,7 +81,6 @@ async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
 
 
 async def test_every_call_is_a_row(store):
-    """The table holds what the call took; one that is written again after a lost answer counts once."""
     ledger, more = StoreLedger(store), {"retries": 2, "error": "e", "request_hash": "a"}
     one = call(status="unreadable", sample=3, **more)
     for written in (replace(one, duration_ms=1100), one):

@@ -14,7 +14,6 @@ def test_a_verdict_comes_back_as_it_was(store):
 
 
 def test_descriptions_of_earlier_judges_come_back_without_a_corrected_step(store):
-    """A description does not become an answer, in whatever form it is."""
     for number, text in enumerate(
         ("say 118", "", '{"prompt": 3, "text": "118"}', "one\ntwo", "x\n{}")
     ):
@@ -68,7 +67,6 @@ def test_storing_nothing_is_nothing(store):
 
 
 def test_a_versions_verdicts_by_time(store):
-    """The newest verdict of one judge version on each run of each project, from a time on."""
     old = verdict(1, run_end=NOON - timedelta(days=3))
     newer = verdict(2, fingerprint="f2", hours=1)
     bank = verdict(2, project="bank", run_end=NOON - timedelta(days=1))

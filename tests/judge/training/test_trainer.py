@@ -94,7 +94,6 @@ def test_the_weights_change(whole: Trained, model: Path) -> None:
 
 
 def test_the_trained_model_is_loaded_and_answers(whole: Trained) -> None:
-    """The folder holds all that a server needs: weights, tokenizer, chat template."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     loaded = AutoModelForCausalLM.from_pretrained(whole.model)

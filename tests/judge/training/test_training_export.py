@@ -94,7 +94,6 @@ def test_a_set_and_its_store_give_the_same(store: Store, tmp_path: Path) -> None
 def test_uncertain_labels_are_exported_only_if_asked(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The set holds them all, each with the mark of its operator."""
     names = ("2.6-number", "tool-wrong", *sorted(UNCERTAIN))
     for number, operator in enumerate(names):
         planted(store, number, operator=operator, mode=OPERATORS[operator].mode)

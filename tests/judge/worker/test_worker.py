@@ -75,7 +75,6 @@ async def test_shards_divide_the_runs(store, worker):
 
 
 async def test_all_runs_are_looked_at_again_when_one_may_be_due(store, worker, monkeypatch):
-    """At the beginning, while a batch is full, after a pause has ended, and every five minutes; else the recent ones."""
     write(store, *(invoice_run(number) for number in range(1, 4)))
     looked, finished = [], worker_module.finished_runs
 

@@ -55,7 +55,6 @@ def e_value(pairs: list[tuple[bool, bool]]) -> Fraction:
 def test_e_values_are_those_of_the_definition(
     earlier: list[tuple[bool, bool]], later: list[tuple[bool, bool]]
 ) -> None:
-    """Evidence of an earlier plan is multiplied."""
     bet = Bet(float(e_value(earlier)))
     for fix, keep in later:
         bet.add(fix=fix, keep=keep)
