@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dashboards.test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+from invented_records import contrast
 from judge.store.invented_replays import result
 from stores import Tables, new_store
 
@@ -14,7 +15,7 @@ from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.confirmation import Confirmation, Contrast
+from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replays import plan_of, record_result, reserve
 
@@ -85,28 +86,13 @@ def test_replays_are_in_no_other_query(store: Store) -> None:
     assert QUERIES["confirmed_decisive"].run(store)[0]["Replays"] == 5
 
 
-def contrast(step: int, fix: str = "say 18") -> Contrast:
-    return Contrast(
-        step=step,
-        agent="supervisor",
-        source="person",
-        fix_text=fix,
-        fix_successes=7,
-        keep_successes=0,
-        pairs=8,
-        e_value=90.0,
-        threshold=60.0,
-        effect=0.875,
-    )
-
-
 CONCLUSIONS = {
     "another step": Confirmation(
         status="confirmed",
         text="Proved.",
         origin=0,
         origin_agent="analyst",
-        contrasts=(contrast(0),),
+        contrasts=(contrast(0, "say 18", agent="supervisor"),),
     ),
     "the same step": Confirmation(status="repairable", text="Proved.", origin=1, origin_agent="b"),
     "systematic, proved": Confirmation(status="systematic", text="P.", origin=0, origin_agent="b"),

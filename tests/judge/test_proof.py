@@ -1,9 +1,10 @@
 """Effects of replays on a verdict, and the rank of its evidence."""
 
 import pytest
+from invented_records import contrast
 from judge.store.verdicts import finding, verdict
 
-from mast_trace_judge.confirmation import Confirmation, Contrast
+from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import as_shown, has_effect, proved_step, rank_of, refuted_steps
 from mast_trace_judge.verdict import Candidate, Evidence
 
@@ -12,21 +13,6 @@ LEFT = (
     Candidate(step=4, agent="planner", probability=0.3, span_id="s4"),
     Candidate(step=1, agent="planner", probability=0.1, span_id="s1"),
 )
-
-
-def contrast(step=1, *, e_value=90.0, fix="say 118"):
-    return Contrast(
-        step=step,
-        agent="planner",
-        source="person",
-        fix_text=fix,
-        fix_successes=7,
-        keep_successes=0,
-        pairs=8,
-        e_value=e_value,
-        threshold=60.0,
-        effect=0.875,
-    )
 
 
 def proof(status="confirmed", **more):

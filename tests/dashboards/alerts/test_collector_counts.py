@@ -102,9 +102,7 @@ def test_a_collector_is_asked_with_its_key(page: Page) -> None:
 @pytest.mark.parametrize(
     ("status", "text"), [(401, ""), (500, "oops"), (200, "<html>{oops</html>")]
 )
-def test_an_answer_that_says_nothing_is_an_error_without_the_password(
-    page: Page, status: int, text: str
-) -> None:
+def test_an_answer_of_nothing_is_an_error_in_secret(page: Page, status: int, text: str) -> None:
     page.status, page.text = status, text
     with pytest.raises(MastTraceError, match=rf"collector at \S*{page.address} does not") as found:
         Collectors([f"http://me:s3cretpassword@{page.address}"]).damaged()

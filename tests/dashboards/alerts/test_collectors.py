@@ -72,9 +72,7 @@ async def test_the_rule_fires_and_resolves(collector: Collector) -> None:
     assert [kind for kinds in told for kind in kinds] == ["firing", "resolved"]
 
 
-async def test_damaged_files_fire_until_somebody_has_looked(
-    collector: Collector, tmp_path: Path
-) -> None:
+async def test_damaged_files_fire_until_they_are_seen(collector: Collector, tmp_path: Path) -> None:
     import asyncio
     import shutil
     from datetime import datetime, timedelta, timezone

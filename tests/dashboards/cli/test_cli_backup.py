@@ -69,9 +69,7 @@ async def test_a_backup_beside_up(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["the file is there", "the file is lost"])
-def test_an_older_backup_brings_no_erased_run_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: bool
-) -> None:
+def test_no_erased_run_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: bool) -> None:
     data = tmp_path / "data"
     body, ids = request_of(1, 2)
     with Store.open(f"chdb://{data}/clickhouse") as store:

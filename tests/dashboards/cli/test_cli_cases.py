@@ -128,9 +128,8 @@ def test_an_unknown_run_and_an_unjudged_one(cli: CLI, folder: Path) -> None:
 
 def test_listing_and_removing(cli: CLI, folder: Path, cases) -> None:
     assert cases("list")[0] == 0
-    assert (
-        cli("cases", "add", "aa01", "--no-replay", "--name", "one", "--note", "\x1b[31mred")[0] == 0
-    )
+    added = ("cases", "add", "aa01", "--no-replay", "--name", "one", "--note", "\x1b[31mred")
+    assert cli(*added)[0] == 0
     status, out, _ = cases("list")
     assert status == 0
     assert "one" in out

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from invented_records import contrast
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
+from mast_trace_judge.confirmation import Confirmation, SuccessRate
 from mast_trace_judge.store.confirmations import confirmation_of, record_confirmation
 from mast_trace_judge.store.replays import plan_of
 
@@ -19,19 +20,8 @@ if TYPE_CHECKING:
 
     from conftest import CLI
 
-CONTRAST = Contrast(
-    step=2,
-    agent="analyst",
-    source="person",
-    fix_text="list_invoices(page=2)\x1b[2J",
-    fix_successes=6,
-    keep_successes=0,
-    pairs=7,
-    censored=1,
-    e_value=85.5,
-    threshold=60.0,
-    effect=0.857,
-)
+COUNTS = {"fix_successes": 6, "pairs": 7, "censored": 1, "e_value": 85.5, "effect": 0.857}
+CONTRAST = contrast(2, "list_invoices(page=2)\x1b[2J", agent="analyst", **COUNTS)
 PROOF = Confirmation(
     status="repairable",
     text="Correcting step 2 turns failure into success; the last missed chance was step 3.",

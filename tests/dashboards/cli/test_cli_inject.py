@@ -102,9 +102,7 @@ def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedLLM]:
         yield server
 
 
-def test_a_planted_fault_becomes_a_labelled_set(
-    inject: Succeeded, writer: ScriptedLLM, tmp_path: Path
-) -> None:
+def test_a_fault_becomes_a_dataset(inject: Succeeded, writer: ScriptedLLM, tmp_path: Path) -> None:
     """A model phrases it; the command tells the counts, plants and asks nothing twice, and the set is built."""
     status, out, err = inject(*PHRASED, "--json")
     assert status == 0, err

@@ -103,9 +103,8 @@ def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFi
     parts = json.loads(rows[0]["FixText"])
     assert [(each["step"], each["text"]) for each in parts] == [*FIXES.items()]
 
-    assert (
-        run([each for each in arguments if each != "--json"]) == 1
-    )  # shown again, without replays
+    # It is shown again, without replays.
+    assert run([each for each in arguments if each != "--json"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     for text in ("no single correction helps", "0, 1", "counter, pricer"):
         assert text in shown

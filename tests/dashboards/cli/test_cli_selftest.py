@@ -92,10 +92,8 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     assert len(selftest.server.requests) == asked
     text = " ".join(out.split())
     assert "Only 1 healthy run differs from each other" in text
-    assert (
-        f"{sum(told['verdicts'].values())} faults: {told['verdicts']['kept']} made the run fail"
-        in text
-    )
+    counts = told["verdicts"]
+    assert f"{sum(counts.values())} faults: {counts['kept']} made the run fail" in text
     assert "too few" in text
     assert "Faulty runs that succeeded and are said to have failed, outcome hidden:" in text
     with Store.open(selftest.url) as store:

@@ -170,9 +170,7 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
     assert "10 labels of uncertain operators were left out (tool-error 10); --uncertain" in told
 
 
-def test_the_old_profile_stays_where_the_new_one_is_not_better(
-    made_set: Path, empty: CLI, tmp_path: Path
-) -> None:
+def test_the_old_profile_stays_unless_beaten(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     """A second fit to the same labels ends with 1, says by how much, and leaves the file; --force writes it."""
     out = tmp_path / "own.json"
     options = ["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]

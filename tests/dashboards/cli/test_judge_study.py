@@ -20,6 +20,8 @@ from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conftest import CLI
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -79,32 +81,29 @@ def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
     assert steps["exact"] == pytest.approx(1 / 3)
 
 
+def note(cli: CLI, calls: Iterable[tuple[int, str, str, str, int]]) -> None:
+    """Write answers to the ledger: the number of the run, model, stage, answer and sample."""
+
+    async def write(ledger: StoreLedger) -> None:
+        for number, model, stage, answer, sample in calls:
+            identity = {"project": "", "trace_id": f"{number:032x}", "judge_version": "new222"}
+            ended = {"started_at": NOW, "duration_ms": 1, "status": "ok", "sample": sample}
+            call = JudgeCall(**identity, **ended, stage=stage, model=model, answer=answer)
+            await ledger.record(call)
+        await ledger.flush()
+
+    with Store.open(cli.recorded.url) as store:
+        asyncio.run(write(StoreLedger(store)))
+
+
 def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
     calls = [
-        JudgeCall(
-            project="",
-            trace_id=f"{number:032x}",
-            judge_version="new222",
-            stage=stage,
-            model=model,
-            started_at=NOW,
-            duration_ms=1,
-            status="ok",
-            answer=answer,
-        )
+        (number, model, stage, answer, 1)
         for number in range(RUNS)
         for model, seen in (("one", number < 6), ("two", number < 7))
         for stage, answer in (("read", "{}"), ("map", _mapped("3.2" if seen else "1.1")))
     ]
-
-    async def note() -> None:
-        ledger = StoreLedger(store)
-        for call in calls:
-            await ledger.record(call)
-        await ledger.flush()
-
-    with Store.open(rated.recorded.url) as store:
-        asyncio.run(note())
+    note(rated, calls)
     found = {each["subject"]: each for each in rated.json("judge", "agree")["panel"]}
     assert found["3.2"]["annotators"] == ["one", "two"]
     assert (found["3.2"]["items"], found["3.2"]["positives"]) == (RUNS, [6, 7])
@@ -114,30 +113,12 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
 
 def test_a_model_is_compared_with_itself(rated: CLI) -> None:
     read = {"failure_probability": 0.9, "reason": "r", "points": []}
-    calls = [
-        JudgeCall(
-            project="",
-            trace_id=f"{number:032x}",
-            judge_version="new222",
-            stage="read",
-            model="one",
-            started_at=NOW,
-            duration_ms=1,
-            status="ok",
-            answer=json.dumps({**read, "outcome": "failure" if number or sample else "success"}),
-            sample=sample + 1,
-        )
-        for number in range(4)
-        for sample in range(2)
-    ]
-
-    async def note(ledger: StoreLedger) -> None:
-        for call in calls:
-            await ledger.record(call)
-
     assert rated.json("judge", "agree")["self_consistency"] == []
-    with Store.open(rated.recorded.url) as store:
-        asyncio.run(note(StoreLedger(store)))
+    for number in range(4):
+        for sample in (1, 2):
+            outcome = "success" if number == 0 and sample == 1 else "failure"
+            answer = json.dumps({**read, "outcome": outcome})
+            note(rated, [(number, "one", "read", answer, sample)])
     (found,) = rated.json("judge", "agree")["self_consistency"]
     assert (found["model"], found["runs"], found["readings"]) == ("one", 4, 8)
     assert found["outcome"] == pytest.approx(3 / 4)

@@ -23,10 +23,7 @@ def _stored(cli: CLI, annotator: str) -> list[HumanLabel]:
 
 def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
     run = cli.recorded.ids["invoices"]
-    opinion = (
-        *("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2"),
-        *("--note", "x"),
-    )
+    opinion = ("--outcome=failure", "--mode=2.6", "--mode=1.3", "--step=2", "--note=x")
     printed = cli.json("label", run[:8], "--annotator", "ada", *opinion)
     assert printed["decisive_agent"] == "analyst"
     assert _stored(cli, "ada") == [

@@ -115,9 +115,7 @@ def test_the_dashboard_of_a_run_links_to_the_web_view_that_people_reach(
     assert web_view(json.loads(written)) == web
 
 
-def test_a_refused_token_and_a_grafana_that_is_away_are_told(
-    grafana: Grafana, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_grafana_says_is_told(grafana: Grafana, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["dashboards", "push", grafana.url, "--token", "wrong"]) == 2
     assert "service account" in capsys.readouterr().err
     assert run(["dashboards", "push", "http://127.0.0.1:9", "--token", "x"]) == 2

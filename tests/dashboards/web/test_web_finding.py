@@ -261,9 +261,7 @@ class TestSearch:
         assert f"/runs/{buying.trace_id}" in reached.headers["location"]
         assert client.get(f"/runs/{CLOSE}/spans/nothing").status_code == 404
 
-    def test_a_count_that_is_not_done_says_at_least(
-        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_count_of_at_least(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(text_search, "MOST_HITS", 3)
         page = client.get("/search?text=said&since=3d").text
         assert "At least 3 spans have the text" in page

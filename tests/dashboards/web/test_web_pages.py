@@ -69,9 +69,7 @@ def test_filters_narrow_the_list(client: httpx.Client, query: str, found: set[st
         ("%3Cb%3E=1", "There is no filter <code>&lt;b&gt;</code>:"),
     ],
 )
-def test_a_filter_or_value_that_there_is_not_is_named(
-    client: httpx.Client, query: str, told: str
-) -> None:
+def test_an_unknown_filter_or_value_is_named(client: httpx.Client, query: str, told: str) -> None:
     """With those that there are; a known value that narrows to nothing is no news."""
     page = " ".join(client.get(f"/?{query}").text.split())
     assert told in page, page[page.find('class="note"') :][:400]

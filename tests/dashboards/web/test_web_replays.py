@@ -108,9 +108,7 @@ def test_a_joint_fix_is_shown_with_all_its_steps(concluded: Callable[..., str]) 
 
 
 @pytest.mark.parametrize("status", get_args(ConfirmationStatus))
-def test_each_conclusion_has_its_words(
-    concluded: Callable[..., str], status: ConfirmationStatus
-) -> None:
+def test_a_conclusion_in_words(concluded: Callable[..., str], status: ConfirmationStatus) -> None:
     """Three of them may prove a step, two exclude a single step; else the judge's own keeps its rank."""
     run = f"{list(HEADINGS).index(status) + 0x70:032x}"
     page = concluded(run, proof(status=status, refuted=()))

@@ -41,12 +41,13 @@ def _run(number: int, guilty: int) -> LabelledRun:
 
 
 RUNS = [_run(number, number * 7 % 5) for number in range(24)]
+MADE_UP = {"name": "made-up", "frameworks": ("mine",), "trained_on": "invented runs", "repeats": 2}
 
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
     pytest.importorskip("numpy")
-    return fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
+    return fit(RUNS, **MADE_UP)
 
 
 def test_a_profile_learns_what_the_labels_share(profile):
@@ -86,10 +87,7 @@ def test_cross_validation_never_divides_a_group():
 
 
 def test_fitting_is_deterministic(profile):
-    assert (
-        fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
-        == profile
-    )
+    assert fit(RUNS, **MADE_UP) == profile
 
 
 def test_a_profile_survives_json(profile):

@@ -5,6 +5,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from invented_records import failure_logs
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
 from rich.console import Console
@@ -60,30 +61,7 @@ def test_a_constant_position_is_chosen_on_other_questions():
 
 @pytest.fixture
 def data(tmp_path):
-    """A data folder with twelve invented failure logs."""
-    folder = tmp_path / "who-and-when" / "algorithm-generated"
-    folder.mkdir(parents=True)
-    for number in range(12):
-        guilty = 1 + number % 3
-        history = [{"name": "Lead_Expert", "role": "user", "content": f"Task {number}"}]
-        history += [
-            {
-                "name": f"Worker{place}_Expert",
-                "role": "assistant",
-                "content": "Sorry, an error." if place == guilty else f"Part {place} is done.",
-            }
-            for place in range(1, 5)
-        ]
-        record = {
-            "question": f"Question {number}?",
-            "question_ID": f"q{number // 2}",
-            "ground_truth": "4",
-            "history": history,
-            "mistake_agent": f"Worker{guilty}_Expert",
-            "mistake_step": str(guilty),
-        }
-        (folder / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
-    return tmp_path
+    return failure_logs(tmp_path, 12)
 
 
 def test_a_benchmark_scores_baselines_and_local_methods(data):

@@ -205,9 +205,7 @@ def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
     [((3360, 3040), 0), ((3361, 3039), 2), ((3040, 3360), 0), ((3039, 3361), 2), ((0, 0), 0)],
 )
 @pytest.mark.parametrize("design", ["hash", "pairs"])
-def test_an_arm_differs_by_at_most_four_standard_deviations(
-    design: str, tasks: tuple[int, int], objections: int
-) -> None:
+def test_arms_are_of_like_size(design: str, tasks: tuple[int, int], objections: int) -> None:
     """These are 160 of 6,400 tasks with one chance in two; pairs are no draw."""
     plan = Plan("e", arms=("a", "b"), design=design)
     found = {arm: dict.fromkeys(range(count)) for arm, count in zip("ab", tasks, strict=True)}

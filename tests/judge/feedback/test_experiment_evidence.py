@@ -84,10 +84,8 @@ def test_the_interval_is_above_zero_exactly_when_it_is_decided(centres: object) 
     for number in range(40):
         count = 30 + 10 * number
         if centres == PAIRED:
-            signs, means = (
-                [1] * count,
-                list(random.choice([-1.0, 0.0, 1.0], count, p=[0.2, 0.4, 0.4])),
-            )
+            signs = [1] * count
+            means = list(random.choice([-1.0, 0.0, 1.0], count, p=[0.2, 0.4, 0.4]))
         else:
             signs = list(random.choice([1, -1], count))
             means = [float(random.random() < (0.7 if s > 0 else 0.5)) for s in signs]

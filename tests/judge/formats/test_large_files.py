@@ -59,9 +59,7 @@ def _padded(size: int, *, spread: bool = False) -> str:
 @pytest.mark.parametrize(
     "kind", ["line", "lines of a value", "lines of a run", "parts", "protobuf"]
 )
-def test_what_is_longer_than_may_be_held_is_named(
-    tmp_path: Path, monkeypatch: Patch, kind: str, more: int
-) -> None:
+def test_too_long_a_line_is_named(tmp_path: Path, monkeypatch: Patch, kind: str, more: int) -> None:
     """Lines before and after it are read."""
     for module in ("json_values", "reading", "formats.own_export"):
         monkeypatch.setattr(f"mast_trace_judge.transfer.{module}.LARGEST", 1000)

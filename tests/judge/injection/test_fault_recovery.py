@@ -46,10 +46,8 @@ class TestRecovery:
 
     def test_one_failure_after_each_later_step_locates_no_point_of_no_return(self) -> None:
         """The fault is the origin alone, at V .2; the stored failure is replayed to the end."""
-        fails, trial = (
-            [False] * 4 + [True] + [False] * 4 + [True],
-            Trial(FAULT, later=lambda: self.STEPS),
-        )
+        fails = [False] * 4 + [True] + [False] * 4 + [True]
+        trial = Trial(FAULT, later=lambda: self.STEPS)
         while arm := trial.ask():
             ended = arm == trial.restore or (trial.recovery is None and fails[len(trial.faulty)])
             trial.tell(result(arm, ended, str(len(trial.faulty))))

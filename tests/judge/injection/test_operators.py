@@ -253,10 +253,8 @@ def test_a_withheld_sentence_is_the_only_difference() -> None:
 
 def test_the_result_of_the_tool_that_ends_a_run_is_no_site() -> None:
     run = Run("How many pieces are there?")
-    look, end = (
-        ToolCall("count_stock", {}, "c1"),
-        ToolCall("finish", {"answer": "There are 12."}, "c2"),
-    )
+    look = ToolCall("count_stock", {}, "c1")
+    end = ToolCall("finish", {"answer": "There are 12."}, "c2")
     run.answer("reader", "", look)
     run.tool("reader", look, "There are 12 pieces.")
     run.answer("reader", "", end)

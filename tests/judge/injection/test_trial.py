@@ -35,9 +35,8 @@ def test_a_program_that_answers_at_random_is_not_deterministic_near_its_end(diff
     for starts in (clean, ()):
         trials = [decided(0.3, 0.9, seed, hashes=1, clean=starts) for seed in range(100)]
         assert not any(trial.is_deterministic for trial in trials)
-        assert (
-            sum(trial.is_decisive for trial in trials) <= 20
-        )  # ten replays show at most one success in 15 %
+        # Ten replays show at most one success in 15 %.
+        assert sum(trial.is_decisive for trial in trials) <= 20
 
 
 def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
@@ -112,10 +111,8 @@ def test_a_replay_without_an_outcome_counts_against_the_fault(status: str) -> No
     def evidence(faulty: ArmResult, restored: ArmResult) -> float:
         return told([*outcomes(FAULTY, 0, 2), faulty], [*outcomes(KEPT, 2, 2), restored]).e_value
 
-    (fails, succeeds), (lost, found) = (
-        (outcomes(FAULTY, 0, 1)[0], result(FAULTY, True)),
-        (result(KEPT, False), result(KEPT, True)),
-    )
+    fails, succeeds = outcomes(FAULTY, 0, 1)[0], result(FAULTY, True)
+    lost, found = result(KEPT, False), result(KEPT, True)
     ended = ArmResult(FAULTY, status)  # type: ignore[arg-type]
     best = evidence(fails, found)
     assert evidence(succeeds, found) < best > evidence(fails, lost)
@@ -177,9 +174,7 @@ def test_four_replays_without_an_outcome_decide_nothing(unknown: int, of_restore
         (20, 3, False),
     ],
 )
-def test_a_step_is_decisive_where_at_most_a_tenth_of_ten_replays_succeed(
-    count: int, successes: int, decisive: bool
-) -> None:
+def test_a_decisive_step_is_repaired_in_a_tenth(count: int, successes: int, decisive: bool) -> None:
     """More replays are asked for while one success more could still be too many."""
     recovery = Recovery((4,), results=[result(Arm("keep", 4), False)])
     trial = told(outcomes(FAULTY, successes, count), outcomes(KEPT, 20, 20), recovery=recovery)

@@ -174,9 +174,8 @@ READINGS = [
 )
 def test_the_likeliest_step_of_a_reading(flips, grounded, likeliest):
     tried = {step: Flip(weight, "", "") for step, weight in flips.items()}
-    assert (
-        ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded)).likeliest == likeliest
-    )
+    told = ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded))
+    assert told.likeliest == likeliest
 
 
 def test_a_step_is_shared_by_half_of_the_readings():

@@ -128,11 +128,8 @@ async def test_there_are_as_many_readings_as_the_tokens_allow():
     one = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
     assert (one.readings, one.agreeing) == (1, 1)
     limit = round(2.5 * (one.input_tokens + one.output_tokens))
-    verdict = (
-        await judged(
-            JudgeScript(), trip(outcome="failure"), judge_max_tokens_per_run=limit, **THREE
-        )
-    ).verdict
+    settings = {"judge_max_tokens_per_run": limit, **THREE}
+    verdict = (await judged(JudgeScript(), trip(outcome="failure"), **settings)).verdict
     assert verdict.readings == 2
     assert f"read the run 2 instead of 3 times: more would exceed the run's {limit} tokens" in (
         verdict.status_reason

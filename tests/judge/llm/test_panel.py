@@ -48,9 +48,8 @@ async def test_a_model_that_fails_does_not_silence_the_others():
 
 async def test_where_all_fail_the_local_verdict_stands():
     broken = JudgeScript(dict.fromkeys(GOOD, "no JSON"))
-    verdict = (
-        await judged(Panel(a=broken, b=broken), trip(outcome="failure"), judge_model="a,b")
-    ).verdict
+    panel = Panel(a=broken, b=broken)
+    verdict = (await judged(panel, trip(outcome="failure"), judge_model="a,b")).verdict
     assert (verdict.method, verdict.outcome) == ("local", "failure")
 
 

@@ -86,9 +86,8 @@ def test_a_quote_is_moved_to_the_only_step_that_has_it(run):
 
 
 def test_arguments_and_errors_may_be_quoted():
-    run = (
-        RunBuilder("x").calls("clerk", "book", {"room": "Blue Hall"}, error="room is taken").build()
-    )
+    asked = {"room": "Blue Hall"}
+    run = RunBuilder("x").calls("clerk", "book", asked, error="room is taken").build()
     assert check(run, '"room": "Blue Hall"', 0) == [(0, 'room": "Blue Hall')]
     assert check(run, "room is taken", 0) == [(0, "room is taken")]
 

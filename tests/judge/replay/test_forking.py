@@ -102,9 +102,7 @@ def test_exit_statuses(
         assert parent.run(environment, "discarded", 30) == status
 
 
-def test_a_program_that_hangs_is_killed_with_its_children(
-    program: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_hanging_program_ends(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     """The parent goes on to serve afterwards."""
     out = tmp_path / "out"
     with parent_of(program, "child", out) as parent:
@@ -149,9 +147,7 @@ def test_an_unsafe_parent_is_refused(program: Path, tmp_path: Path, module: str,
         parent_of(program, "well", tmp_path / "out", module)
 
 
-def test_a_parent_that_was_killed_is_told(
-    program: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_dead_parent_is_told(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     with parent_of(program, "well", tmp_path / "out") as parent:
         os.kill(parent._process.pid, signal.SIGKILL)
         with pytest.raises(NotForkable, match="has ended"):

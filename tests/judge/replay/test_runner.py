@@ -164,9 +164,7 @@ class TestNotReplayable:
         }.get(of, lambda: changed)()  # fmt: skip
         assert said in self.refused(replace(recorded, **run), tmp_path)
 
-    def test_cut_arguments_of_a_run_without_marks(
-        self, recorded: Trajectory, tmp_path: Path
-    ) -> None:
+    def test_cut_arguments_without_marks(self, recorded: Trajectory, tmp_path: Path) -> None:
         cut = json.dumps({"item": "kettle" * 900})
         steps = tuple(replace(step, arguments=truncate(cut, 900)) for step in recorded.steps)
         text = self.refused(replace(recorded, steps=steps), tmp_path)

@@ -53,8 +53,7 @@ def test_a_checker_that_passes_nothing_wrong(text, review, by):
 
 
 def test_an_approval_of_a_later_version():
-    run = (
-        RunBuilder().calls("clerk", "count", {}, "4711 rows").says("clerk", "There are 4171 rows.")
-    )
+    run = RunBuilder().calls("clerk", "count", {}, "4711 rows")
+    run.says("clerk", "There are 4171 rows.")
     run.says("reviewer", "Look again.").says("clerk", "4711 rows.").says("reviewer", "Approved.")
     assert approved_a_contradiction(run.build()) == []

@@ -65,9 +65,8 @@ def test_polling_is_not_searched_again_for_every_call(monkeypatch):
 
 def test_a_lost_message_that_nobody_misses_is_no_finding():
     """Histories are cut on purpose."""
-    run = (
-        _looked_up().says("agent", "Noted.").shown("agent", 2).says("agent", "The trip is planned.")
-    )
+    run = _looked_up().says("agent", "Noted.").shown("agent", 2)
+    run.says("agent", "The trip is planned.")
     assert asked_again(run.build()) == []
     assert asks_for_what_it_had(run.build()) == []
 
@@ -160,28 +159,17 @@ def test_a_message_that_a_prompt_leaves_out_is_exact():
 
 def test_a_message_that_the_recipient_never_saw_is_exact():
     """Other messages to the same agent did arrive under their ids."""
-    run = (
-        RunBuilder()
-        .says("a", "The first part is ready.", to="b")
-        .shown("b", 0)
-        .says("b", "Good.", to="a")
-    )
-    run.says("a", "The second part has an error in line 3.", to="b").shown("b", 0, 1).says(
-        "b", "Shipped."
-    )
+    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
+    run.says("b", "Good.", to="a").says("a", "The second part has an error in line 3.", to="b")
+    run.shown("b", 0, 1).says("b", "Shipped.")
     (found,) = never_shown(run.build())
     assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.EXACT, (2,))
 
 
 def test_a_message_quoted_inside_another_was_seen():
     """Frameworks may wrap a message."""
-    run = (
-        RunBuilder()
-        .says("a", "The first part is ready.", to="b")
-        .shown("b", 0)
-        .says("b", "Good.", to="a")
-    )
-    run.says("a", "Line 3 is wrong.", to="b")
+    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
+    run.says("b", "Good.", to="a").says("a", "Line 3 is wrong.", to="b")
     run.says("boss", "a wrote: Line 3 is wrong.", to="b").shown("b", 0, 1, 3).says("b", "Fixed.")
     assert never_shown(run.build()) == []
 

@@ -67,10 +67,8 @@ def test_giving_up_in_the_last_message_is_heuristic():
 )
 def test_announced_work_that_follows_is_fine(later):
     """In a later message, or in the same one."""
-    run = (
-        RunBuilder().says("researcher", "I will look up the hotel next.").says("researcher", later)
-    )
-    assert unkept_promise(run.build()) == []
+    run = RunBuilder().says("researcher", "I will look up the hotel next.")
+    assert unkept_promise(run.says("researcher", later).build()) == []
 
 
 def test_read_pages_and_large_listings_are_fine():

@@ -80,9 +80,7 @@ def test_asking_an_agent_anew_is_no_reset():
     """The second turn sees no more than the first: the program began another conversation."""
     run = RunBuilder().asks()
     for number in range(2):
-        run.shown("clerk", 0, kind="agent", span=f"t{number}").shown(
-            "clerk", 0, parent=f"t{number}"
-        )
+        _turn(run, f"t{number}", (0,), (0,))
         run.calls("clerk", "bills", {"p": number}, "1").calls("clerk", "bills", {"q": number}, "2")
         run.shown("clerk", 0, 1, 2, parent=f"t{number}").says("clerk", "Three.")
     assert lost_input(run.build()) == []
@@ -92,9 +90,7 @@ def test_a_second_prompt_in_every_turn_is_no_reset():
     """A node may first plan and then write, each time with the plan in its input."""
     run = RunBuilder().asks()
     for number in range(3):
-        run.shown("clerk", 0, kind="agent", span=f"t{number}").shown(
-            "clerk", 0, parent=f"t{number}"
-        )
+        _turn(run, f"t{number}", (0,), (0,))
         run.says("clerk", f"Plan {number}.")
         run.shown("clerk", 0, 1, parent=f"t{number}").says("clerk", f"Text {number}.")
     assert lost_input(run.build()) == []

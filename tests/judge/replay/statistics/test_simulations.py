@@ -77,9 +77,7 @@ def test_origins_are_proved(
         "nothing planted, an arm shares one draw",
     ],
 )
-def test_where_nothing_is_to_be_confirmed_hardly_anything_is(
-    benchmark: dict[str, ModuleType], name: str
-) -> None:
+def test_hardly_anything_false_is_confirmed(benchmark: dict[str, ModuleType], name: str) -> None:
     found = simulated(benchmark, name, 5)
     assert sum(each.origin == "wrong" for each in found) <= 1
 
@@ -116,9 +114,7 @@ def test_the_stored_table_is_that_of_the_stored_results(
     assert [name for name in page.PARTS if page.part(name) not in text] == []
 
 
-def test_the_stored_table_keeps_what_is_promised(
-    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]
-) -> None:
+def test_promises_are_kept(benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]) -> None:
     """Three hundred runs of a class, of which five in a hundred at most are confirmed where there is nothing."""
     page = benchmark["replay_page"]
     assert [each["name"] for each in stored] == [

@@ -137,9 +137,7 @@ def test_the_earliest_of_the_likely_steps_is_tested_next(
 
 
 @pytest.mark.parametrize(("before", "chosen"), [(0.05, 9), (above(0.05), 2)])
-def test_behind_a_proved_step_nothing_is_tested_while_an_earlier_one_is_likely(
-    before: float, chosen: int
-) -> None:
+def test_a_likely_earlier_step_is_tested_before_later_ones(before: float, chosen: int) -> None:
     found = posterior(evidence(), {2: before, PLACE: 0.4, 9: 0.5})
     pairs(found, 20, 0, 20)
     assert proving._next(found, [PLACE]) == chosen
@@ -351,9 +349,7 @@ def test_two_equal_pairs_prove_a_fix_of_a_deterministic_program(
         (7, {"calls_hash": ""}, False),
     ],
 )
-def test_six_repeated_replays_show_a_deterministic_program(
-    repeats: int, odd: dict[str, Any], is_so: bool
-) -> None:
+def test_six_equal_replays_show_it(repeats: int, odd: dict[str, Any], is_so: bool) -> None:
     """Questions to the oracle repeat nothing; the first replay of an arm repeats none either."""
     found = made().evidence
     for number in range(repeats):
@@ -377,9 +373,7 @@ def test_six_repeated_replays_show_a_deterministic_program(
         ({3: (0, 1), 5: (0, 2)}, True),
     ],
 )
-def test_success_falls_once_where_none_comes_at_or_behind_a_failure(
-    counts: dict[int, tuple[int, int]], once: bool
-) -> None:
+def test_success_falls_once_at_a_failure(counts: dict[int, tuple[int, int]], once: bool) -> None:
     found = made().evidence
     found.counts.update(counts)
     assert found.falls_once == once
