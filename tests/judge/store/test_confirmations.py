@@ -37,7 +37,7 @@ def proof(**more):
             SuccessRate(step=-1, successes=7, runs=8, low=0.53, high=0.98),
             SuccessRate(step=3, successes=0, runs=8, low=0.0, high=0.32),
         ),
-        "contrasts": (contrast(3, **counts),),
+        "contrasts": (contrast(3, agent="researcher", **counts),),
         "likely": ((3, 0.8), (4, 0.12)),
         "refuted": (1, 2),
         "planned_contrasts": 3,
