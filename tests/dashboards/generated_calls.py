@@ -26,18 +26,8 @@ if TYPE_CHECKING:
 DAY: Final = datetime(2026, 3, 2, tzinfo=timezone.utc)
 """The midnight in the middle of every run."""
 EDGES: Final = [
-    -10_800,
-    -7201,
-    -7200,
-    -7199,
-    -1,
-    0,
-    1,
-    3 * 3600,
-    6 * 3600 - 1,
-    6 * 3600,
-    43_200,
-    43_201,
+    *(-10_800, -7201, -7200, -7199, -1, 0, 1, 3 * 3600, 6 * 3600 - 1, 6 * 3600),
+    *(43_200, 43_201),
 ]
 """Seconds from that midnight at which calls begin, or a few milliseconds after."""
 BANDS: Final[dict[str, list[Any]]] = {
@@ -185,14 +175,8 @@ def runs() -> list[Run]:
     """Runs of two projects, some with the id of a run of the other project."""
     dice = random.Random(20260302)
     decisions = (
-        "",
-        "judge",
-        "proved",
-        "refuted",
-        "other refuted",
-        "overdetermined",
-        "outdated",
-        "success",
+        *("", "judge", "proved", "refuted", "other refuted", "overdetermined"),
+        *("outdated", "success"),
     )
     return [
         _run(dice, project, f"{number + shift:032x}", decisions[number % len(decisions)])

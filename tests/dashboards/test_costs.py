@@ -140,7 +140,6 @@ def test_a_run_costs_the_sum_of_its_calls(store: Store) -> None:
 
 
 def test_tokens_are_those_of_the_run(store: Store) -> None:
-    """Calls that were stored twice, or recorded by another tool as well, count once."""
     for run in (RUN, OTHER):
         listed = QUERIES["run"].one(store, run=run)
         assert listed is not None
@@ -155,7 +154,6 @@ def test_a_public_price_is_known(store: Store) -> None:
 
 
 def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
-    """A list asks for nothing but the cost, of calls that count as they do everywhere."""
     only = [RUN, OTHER, "d" * 32]
     rows = QUERIES["cost_by_run"].run(store, only=only)
     wanted = {row["Key"]: (row["Cost"], row["UnpricedCalls"]) for row in rows}

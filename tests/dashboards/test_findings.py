@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 
 
 OF_VERDICTS = (
-    "filter_values",
-    "outcomes_over_time",
-    "decisive_agents",
-    "modes_by_agent",
-    "modes_by_model",
-    "judge_lag",
-    "summary",
+    *("filter_values", "outcomes_over_time", "decisive_agents", "modes_by_agent"),
+    *("modes_by_model", "judge_lag", "summary"),
 )
 
 
@@ -40,7 +35,6 @@ def told(store: Store) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> None:
-    """Old verdicts, new ones, and both of the same runs give the same answers."""
     results: list[Any] = []
     with Store.open(f"chdb://{tmp_path}") as opened:
         migrate(opened)

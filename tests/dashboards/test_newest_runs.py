@@ -87,9 +87,7 @@ def test_pages_are_those_of_all_time(store: Store) -> None:
             before = {"before": page[-1]["StartNs"], "before_run": page[-1]["TraceId"]}
 
 
-def test_a_frequent_filter_reads_a_stretch_alone(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_frequent_filter_reads_a_stretch(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     original = Store.query
 

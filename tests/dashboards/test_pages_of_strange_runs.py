@@ -50,9 +50,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             write_stock(opened, stock_run(trace, project=b"\xff" if trace == b"\xfe" else ""))
         write(opened, invoice_run(1))
         config = WorkerConfig(run_quiet_seconds=0.001, run_idle_seconds=0.001)
-        assert (
-            asyncio.run(Worker(opened, Judge(JudgeConfig()), config).drain_once()) == len(TIMES) + 8
-        )
+        worker = Worker(opened, Judge(JudgeConfig()), config)
+        assert asyncio.run(worker.drain_once()) == len(TIMES) + 8
         yield opened
 
 

@@ -34,9 +34,7 @@ def patterns(store: Store, **given: Any) -> list[dict[str, Any]]:
     return QUERIES["patterns"].run(store, **given)
 
 
-def test_a_resolved_pattern_opens_again_only_by_a_run_that_should_have_the_fix(
-    store: Store,
-) -> None:
+def test_a_resolved_pattern_opens_again_only_by_a_run_that_may_have_the_fix(store: Store) -> None:
     number = iter(range(1, 1000))
 
     def seen(version: str, at: Any) -> str:

@@ -181,7 +181,6 @@ def test_an_exact_test_is_the_sum_of_its_ways(store: Store) -> None:
     [(5, 300, 0.001), (40, 300, 0.05), (3000, 30_000, 0.09), (1, 1, 0.25), (9, 9, 0.5), (3, 6, 0.5), (0, 0, 0.5)],
 )  # fmt: skip
 def test_evidence_is_a_binomial_tail(store: Store, seen: int, tried: int, rate: float) -> None:
-    """None at the mean or below."""
     (row,) = store.query(f"SELECT {evidence(str(seen), str(tried), str(rate))} AS e")
     wanted = -binom.logsf(seen - 1, tried, rate) / log(10) if seen > tried * rate else 0
     assert row["e"] == pytest.approx(wanted, rel=1e-6)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dashboards.test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+from invented_records import contrast
 from judge.store.invented_replays import result
 from stores import Tables, new_store
 
@@ -14,7 +15,7 @@ from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.confirmation import Confirmation, Contrast
+from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replays import plan_of, record_result, reserve
 
@@ -76,7 +77,6 @@ def replayed(store: Store, number: int) -> Any:
 
 
 def test_replays_are_in_no_other_query(store: Store) -> None:
-    """Every named query has the same rows before and after replays were stored."""
     before = answers(store)
     replayed(store, 2)
     after = answers(store)
@@ -86,28 +86,13 @@ def test_replays_are_in_no_other_query(store: Store) -> None:
     assert QUERIES["confirmed_decisive"].run(store)[0]["Replays"] == 5
 
 
-def contrast(step: int, fix: str = "say 18") -> Contrast:
-    return Contrast(
-        step=step,
-        agent="supervisor",
-        source="person",
-        fix_text=fix,
-        fix_successes=7,
-        keep_successes=0,
-        pairs=8,
-        e_value=90.0,
-        threshold=60.0,
-        effect=0.875,
-    )
-
-
 CONCLUSIONS = {
     "another step": Confirmation(
         status="confirmed",
         text="Proved.",
         origin=0,
         origin_agent="analyst",
-        contrasts=(contrast(0),),
+        contrasts=(contrast(0, "say 18", agent="supervisor"),),
     ),
     "the same step": Confirmation(status="repairable", text="Proved.", origin=1, origin_agent="b"),
     "systematic, proved": Confirmation(status="systematic", text="P.", origin=0, origin_agent="b"),
@@ -128,7 +113,6 @@ CONCLUSIONS = {
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("name", CONCLUSIONS)
 def test_lists_say_what_the_shown_verdict_says(store: Store, name: str, number: int) -> None:
-    """Run 1 succeeded by its verdict, run 2 failed with a decisive step, run 3 has none."""
     record_confirmation(store, replayed(store, number), CONCLUSIONS[name])
     found = find_run(store, trace_id(number))
     assert found is not None
@@ -176,13 +160,11 @@ def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None
     found = find_run(store, trace_id(2))
     assert found is not None
     assert found.verdict is not None
-    assert found.verdict.judge_version == "other"
-    assert found.verdict.rank == "confirmed by replay"
+    assert (found.verdict.judge_version, found.verdict.rank) == ("other", "confirmed by replay")
     assert (found.row["DecisiveStep"], found.row["DecisiveAgent"]) == (0, "analyst")
 
 
 def test_numbers_of_decisive_errors_follow_the_proof(store: Store) -> None:
-    """Agents, rules, positions and the newest errors name the confirmed step."""
     before = {row["Agent"]: row["Decided"] for row in QUERIES["decisive_agents"].run(store)}
     record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
     rules = {row["Rule"]: row for row in QUERIES["decisive_rules"].run(store)}

@@ -25,12 +25,10 @@ def running(folder: Path, port: int) -> announcement.RunningInstance:
 
 
 def test_nothing_runs_where_nothing_was_announced(tmp_path: Path) -> None:
-    """A folder without the file has no running process."""
     assert announcement.find(tmp_path) is None
 
 
 def test_what_is_announced_is_found_while_it_answers(tmp_path: Path) -> None:
-    """The addresses are found as long as something listens there, and not after withdrawal."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         announced = running(tmp_path, server.getsockname()[1])
         announcement.announce(announced)
@@ -41,7 +39,6 @@ def test_what_is_announced_is_found_while_it_answers(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_is_not_found(tmp_path: Path) -> None:
-    """The file that a killed process left behind counts for nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     announcement.announce(running(tmp_path, port))
@@ -49,7 +46,6 @@ def test_a_killed_process_is_not_found(tmp_path: Path) -> None:
 
 
 def test_only_the_user_can_read_the_password(tmp_path: Path) -> None:
-    """The file holds a password, so it is the user's alone, also when it is written again."""
     for _ in range(2):
         path = announcement.announce(running(tmp_path, 1))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -57,7 +53,6 @@ def test_only_the_user_can_read_the_password(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", '{"pid": 1}', '{"pid": 1, "surprise": 2}'])
 def test_a_broken_file_is_named(tmp_path: Path, content: str) -> None:
-    """A file that cannot be read is an error that says which."""
     (tmp_path / "up.json").write_text(content, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"up\.json"):
         announcement.find(tmp_path)

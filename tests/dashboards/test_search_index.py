@@ -187,9 +187,7 @@ def test_every_search_asks_the_index(indexed: Store, monkeypatch: pytest.MonkeyP
     assert set(map(str, asked)) == {str(with_index if has_search_index(indexed) else ("", "", {}))}
 
 
-def test_a_list_with_a_text_ends_where_it_is_asked_to(
-    indexed: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_with_a_text_ends_in_time(indexed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Newer runs with the text do not use up the number of runs that are looked at."""
     dice = random.Random(8)
     indexed.insert("otel_traces", spans(dice, range(60)))

@@ -70,8 +70,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def test_the_list_has_the_modes_that_are_shown(store: Store) -> None:
     rows = {int(row["TraceId"], 16): row for row in QUERIES["runs"].run(store)}
-    assert rows[0]["Modes"] == ["1.3", "3.2"]
-    assert rows[1]["Modes"] == ["2.6"]
+    assert (rows[0]["Modes"], rows[1]["Modes"]) == (["1.3", "3.2"], ["2.6"])
     assert rows[1]["ModeProbabilities"] == pytest.approx([0.7])
     found = QUERIES["runs"].run(store, modes=["1.3"])
     assert {int(row["TraceId"], 16) for row in found} == {0, 3}
@@ -102,6 +101,5 @@ def test_percentages_of_steps_are_those_that_were_measured(store: Store) -> None
 
 
 def test_alerts_are_of_modes_that_were_looked_for(store: Store) -> None:
-    """A row without a run in which a mode was looked for would say that it is quiet."""
     rows = QUERIES["mode_spike"].run(store, until=T0 + timedelta(minutes=5))
     assert {row["mode"] for row in rows} == {"1.3", "2.6", "3.2"}

@@ -121,7 +121,6 @@ def until(condition: Any) -> Any:
 
 
 def test_it_serves_beside_a_running_up(running: Any, folder: Path, keys: dict[str, str]) -> None:
-    """The whole way: probes, sign-in, one project's page, a label, and a stop in order."""
     with web(folder) as view, httpx.Client(base_url=view.addresses["web"], timeout=60) as client:
         assert TOKEN not in json.dumps(view.addresses)
         assert client.get("/healthz").text == "ok\n"
@@ -212,7 +211,6 @@ def test_without_a_running_up_it_says_what_to_do(
 
 
 def test_strangers_are_not_served(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beyond loopback somebody has to be known, before anything listens."""
     address = ("--url", "http://127.0.0.1:9/x")
     assert run(["web", *address, "--host", "0.0.0.0", "--port", "0"]) == 2
     assert "could be read by anyone" in capsys.readouterr().err

@@ -55,9 +55,7 @@ async def test_a_model_that_is_away_has_looked_for_nothing() -> None:
     assert "without the model: the model's endpoint failed" in judged_run.status_reason
 
 
-async def test_why_there_is_no_model_is_said_where_one_was_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_why_there_is_no_model_is_said_where_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     run = trip(outcome="failure")

@@ -292,7 +292,6 @@ def test_a_judge_without_a_model_imports_no_client():
     ],
 )
 def test_writings_of_the_same(one, other):
-    """Equal code in other words."""
     assert read_module(one).code == read_module(other).code
 
 
@@ -310,7 +309,6 @@ def test_writings_of_the_same(one, other):
     ],
 )
 def test_writings_of_something_else(one, other):
-    """Code that does something else; a field's annotation is code to pydantic."""
     assert read_module(one).code != read_module(other).code
 
 

@@ -54,7 +54,6 @@ def fused(*, ruled=(), read=(), outcome=UNKNOWN, suspect=False, model=("unknown"
     ],
 )
 def test_one_finding_for_each_mode(ruled, read, found):
-    """With the probability, and the evidence and reason of the layer that it is taken from."""
     modes = fused(ruled=[mode(*each) for each in ruled], read=[mode(*each) for each in read]).modes
     assert [(each.code, each.probability, each.evidence) for each in modes] == found
     assert [each.reason for each in modes] == [each.evidence.value for each in modes]

@@ -38,7 +38,6 @@ FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
     ],
 )
 def test_answers_are_read_or_unscored(text, opinion):
-    """A text without a JSON object with a step or an agent is no opinion."""
     assert read_opinion(text) == opinion
 
 
@@ -71,7 +70,6 @@ def told(answer):
 
 @given(PROSE, st.lists(st.tuples(ANSWERS, PROSE), max_size=4))
 def test_the_last_object_with_an_opinion_counts(before, answers):
-    """Text before, between and after the objects is ignored."""
     text = before + "".join(json.dumps(answer) + prose for answer, prose in answers)
     opinions = [opinion for answer, _ in answers if (opinion := told(answer))]
     assert read_opinion(text) == (opinions[-1] if opinions else None)
@@ -95,30 +93,6 @@ def test_an_answer_contradicts_itself_when_the_agent_does_not_speak_there(opinio
     assert contradicts_itself(RUN, opinion) is contradicts
 
 
-def test_an_opinion_lifts_its_step_and_its_agents_other_steps():
-    """The named step most, the other step of that agent a little."""
-    found = fuse(RUN, {1: 0.2, 2: 0.6, 3: 0.2}, [Opinion(1, "lead")])
-    assert sum(found.values()) == pytest.approx(1)
-    assert found[1] > 0.2
-    assert found[1] > found[3]
-    weighed = fuse(RUN, FLAT, [Opinion(1, "lead")], FusionWeights(neighbour=0.0))
-    assert weighed[1] > weighed[3] > weighed[2]
-
-
-def test_a_contradicting_opinion_lifts_no_step():
-    """The agent of a contradicting opinion alone counts, and for less."""
-    found = fuse(RUN, FLAT, [Opinion(2, "lead")])
-    assert found[2] < 1 / 3
-    assert found[1] == found[3]
-
-
-def test_two_equal_opinions_weigh_more_than_one():
-    """Agreement is evidence."""
-    one = fuse(RUN, FLAT, [Opinion(2, "coder")])
-    two = fuse(RUN, FLAT, [Opinion(2, "coder")] * 2)
-    assert two[2] > one[2] > FLAT[2]
-
-
 def test_overwhelming_evidence_is_certainty_and_no_overflow():
     """The result is a certainty, however large an exponent was fitted."""
     found = fuse(RUN, FLAT, [Opinion(2, "coder")], FusionWeights(step=1000.0))
@@ -126,7 +100,6 @@ def test_overwhelming_evidence_is_certainty_and_no_overflow():
 
 
 def test_nothing_is_fused_from_nothing():
-    """No distribution and no opinion change nothing."""
     assert fuse(RUN, {}, [Opinion(2, "coder")]) == {}
     assert fuse(RUN, FLAT, []) == pytest.approx(FLAT)
 
@@ -174,7 +147,6 @@ def test_the_formula(probabilities, opinions, weights):
 
 
 def test_recorded_answers_of_real_models_are_read_as_their_recorders_read_them():
-    """Two models, 214 answers; the unreadable ones stay unread."""
     path = labelled_runs() / "recorded-judge" / "who-and-when-all-at-once.json"
     if not path.is_file():
         pytest.skip("no recorded answers in the folder with labelled runs")

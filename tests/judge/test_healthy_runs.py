@@ -9,11 +9,8 @@ from mast_trace_judge.study.shapes import SHAPES
 
 loops = program(BENCHMARKS / "judge" / "loops.py")
 KNOWN_TO_BE_FINE = (
-    "tau-retail, succeeded",
-    "agent-loops, succeeded",
-    "ag2-mathchat, correct",
-    "mast-v0, solved",
-    "ag2-coding, no mode",
+    *("tau-retail, succeeded", "agent-loops, succeeded", "ag2-mathchat, correct"),
+    *("mast-v0, solved", "ag2-coding, no mode"),
 )
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from fixture_types import Patch
+
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
@@ -124,7 +126,7 @@ def test_texts_are_cut_where_no_more_is_asked_for(store: Store) -> None:
 
 
 @pytest.fixture
-def short_sighted(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_sighted(monkeypatch: Patch) -> None:
     """A judge that takes little for long."""
     monkeypatch.setattr(long_runs, "MOST_SPANS", 200)
     monkeypatch.setattr("mast_trace_judge.batch.MOST_SPANS", 200)
@@ -194,9 +196,7 @@ def test_a_loop_is_exact_where_it_was_read(store: Store) -> None:
     assert len(mode.steps) < 400
 
 
-def test_a_finding_lists_so_many_steps_and_says_so(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finding_lists_so_many_steps_and_says_so(store: Store, monkeypatch: Patch) -> None:
     monkeypatch.setattr("mast_trace_judge.local.rules._MOST_STEPS", 50)
     verdict = judged(store, LOOP)
     (mode,) = [mode for mode in verdict.modes if mode.code == "1.3"]
@@ -204,9 +204,7 @@ def test_a_finding_lists_so_many_steps_and_says_so(
     assert "The first 50 of 899 such steps are listed." in mode.reason
 
 
-def test_runs_that_do_not_fit_together_are_read_alone(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_that_do_not_fit_together_are_read_alone(store: Store, monkeypatch: Patch) -> None:
     """A chunk whose texts are too long for one look is judged all the same."""
     steps = len(read_trajectory(spans_of(store, TEAM)).steps)
     monkeypatch.setattr(runs, "_SPANS", runs._SPANS.replace(str(runs._MOST_BYTES), "100000"))
@@ -217,9 +215,7 @@ def test_runs_that_do_not_fit_together_are_read_alone(
     assert one.verdict.steps == steps
 
 
-def test_an_export_streams_what_is_long(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_streams_what_is_long(store: Store, tmp_path: Path, monkeypatch: Patch) -> None:
     """The streamed lines, and the joined rows, equal the usual ones, however little is held."""
     pq = pytest.importorskip("pyarrow.parquet")
     exporting.write_jsonl(tmp_path / "whole.jsonl", exporting.export_runs(store))

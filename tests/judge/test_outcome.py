@@ -31,7 +31,6 @@ def test_suspicion(modes):
 
 @given(MODES, st.floats(0, 1))
 def test_another_mode_makes_no_run_less_suspect(modes, probability):
-    """Any evidence counts."""
     assert suspicion([*modes, mode("2.1", probability, HEURISTIC)]) >= suspicion(modes)
 
 
@@ -69,7 +68,6 @@ SUSPECT = RunOutcome("unknown", 0.776)
     ],
 )
 def test_how_a_run_ended(run, modes, found):
-    """Without a model."""
     assert outcome_of(Trajectory(trace_id="1", steps=(), **run), modes) == found
 
 

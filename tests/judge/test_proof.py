@@ -1,9 +1,10 @@
 """Effects of replays on a verdict, and the rank of its evidence."""
 
 import pytest
+from invented_records import contrast
 from judge.store.verdicts import finding, verdict
 
-from mast_trace_judge.confirmation import Confirmation, Contrast
+from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import as_shown, has_effect, proved_step, rank_of, refuted_steps
 from mast_trace_judge.verdict import Candidate, Evidence
 
@@ -14,27 +15,11 @@ LEFT = (
 )
 
 
-def contrast(step=1, *, e_value=90.0, fix="say 118"):
-    return Contrast(
-        step=step,
-        agent="planner",
-        source="person",
-        fix_text=fix,
-        fix_successes=7,
-        keep_successes=0,
-        pairs=8,
-        e_value=e_value,
-        threshold=60.0,
-        effect=0.875,
-    )
-
-
 def proof(status="confirmed", **more):
     return Confirmation(status=status, text="A correction helps.", **more)
 
 
 def test_without_replays_a_verdict_is_as_it_was():
-    """Nothing but its rank is added."""
     shown = as_shown(verdict(), None)
     assert shown == verdict(rank="exact")
     assert shown.model_copy(update={"rank": None}) == verdict()
@@ -42,7 +27,6 @@ def test_without_replays_a_verdict_is_as_it_was():
 
 @pytest.mark.parametrize("status", ["confirmed", "repairable", "systematic"])
 def test_a_confirmed_step_replaces_the_judges(status):
-    """Agent, span and fix are those of the proof; no other candidate is left."""
     told = proof(
         status,
         origin=1,
@@ -107,8 +91,7 @@ def test_candidates_that_held_all_mass_leave_none():
 def test_where_no_single_step_decides_none_is_named(status):
     """An exact finding remains a failure mode, and is no decisive error."""
     shown = as_shown(verdict(), proof(status))
-    assert (shown.decisive, shown.abstained) == (None, True)
-    assert shown.modes == verdict().modes
+    assert (shown.decisive, shown.abstained, shown.modes) == (None, True, verdict().modes)
 
 
 @pytest.mark.parametrize("status", ["untested", "unstable", "not isolated"])
@@ -148,5 +131,4 @@ def mode(evidence, *, step=3, quotes=("181 EUR",)):
     ],
 )
 def test_ranks(given, rank):
-    """Replay > exact > model with quotes > calibrated guess > guess > silence."""
     assert rank_of(verdict(**given)) == rank

@@ -100,8 +100,7 @@ def test_counts_modes_on_all_planted_faults_and_steps_on_decisive_ones() -> None
     unsure = Opinion(frozenset(), 5, None, failed=True)
     before = {"fault 0": right, "fault 1": wrong, "fault 2": right, "fault 3": wrong}
     found = shares(faults, [run()], before, [NOTHING], UNFITTED)
-    assert found["found", "before", "2.6"] == (2, 3)
-    assert found["found", "before", ALL] == (2, 3)
+    assert (found["found", "before", "2.6"], found["found", "before", ALL]) == ((2, 3), (2, 3))
     assert ("found", "before", ENVIRONMENT) not in found
     assert found["step", "before", "2.6"] == (1, 1)
     assert found["step", "before", ENVIRONMENT] == (0, 1)
@@ -139,8 +138,7 @@ def test_a_survivor_is_misjudged_if_it_is_said_to_have_failed() -> None:
     blind = {"fault 0": names_mode, "fault 1": says_failed, "fault 2": NOTHING}
     found = shares(faults, [run()], knew, [NOTHING], UNFITTED, blind=blind)
     assert found["survived", "before", ALL] == (1, 3)
-    assert found["survived", "after", ALL] == (0, 0)
-    assert found["found", "before", ALL] == (0, 3)
+    assert (found["survived", "after", ALL], found["found", "before", ALL]) == ((0, 0), (0, 3))
 
 
 def test_survivors_do_not_tell_their_outcome() -> None:

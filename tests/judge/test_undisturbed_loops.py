@@ -13,7 +13,6 @@ def runs():
 
 
 def test_the_runs_that_are_drawn_have_been_read(runs):
-    """Each drawn run has a reading, with its end and, if a step decided it, a step of the run."""
     read = loops.readings()
     chosen = loops.drawn(runs)
     assert len(chosen) == 40
@@ -25,7 +24,6 @@ def test_the_runs_that_are_drawn_have_been_read(runs):
 
 
 def test_what_is_found_in_them_was_read(runs):
-    """Each finding agrees with the reading, in every shape; runs with a decisive step have a reading."""
     read = loops.readings()
     found = {run.name: loops.judged(run) for run in runs}
     wrong = [name for name in read if not all(loops.right(read[name], found[name]))]

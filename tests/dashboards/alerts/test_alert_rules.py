@@ -136,10 +136,7 @@ def test_a_gate_may_be_set_for_one_query(store: Store) -> None:
     assert told == [{"mast-specification-page", "mast-mode-page"}, {"mast-mode-page"}]
 
 
-def test_the_present_is_the_same_in_every_time_zone(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that goes on now is found now, not nine hours later."""
+def test_the_present_is_one_in_every_zone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = Evaluator(store, [rule for rule in RULES if rule.uid == "mast-specification-page"])
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()

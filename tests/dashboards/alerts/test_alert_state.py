@@ -105,7 +105,6 @@ def test_the_life_of_an_alert() -> None:
 
 
 def test_a_row_is_its_labels_and_a_number() -> None:
-    """Labels are texts, and the last column is the number, whatever its name."""
     (alert,), _ = advance(RULE, [], [{"service": "shop", "shard": 3, "Hits": 9}], 60)
     assert alert == Alert("test", (("service", "shop"), ("shard", "3")), 9.0, "pending", 60)
     assert alert.key == "test;service=shop;shard=3"

@@ -160,8 +160,7 @@ def test_prometheus_and_alertmanager_fire_and_resolve(tmp_path: Path, receiver: 
             recovery(store)
             until(lambda: told(receiver, "resolved", "MastSpecificationPage"))
     fired = told(receiver, "firing", "MastSpecificationPage")[0]
-    assert fired["labels"]["service"] == "shop"
-    assert fired["labels"]["severity"] == "page"
+    assert (fired["labels"]["service"], fired["labels"]["severity"]) == ("shop", "page")
     assert "Specification violations of shop (ag2)" in fired["annotations"]["summary"]
     assert not told(receiver, "firing", "MastMetricsMissing")
 
@@ -192,9 +191,7 @@ def alerts_run(store: str, receiver: Receiver | SimpleNamespace, *more: str) -> 
     return [*command, "--pace", str(PACE), "--webhook", receiver.url, "--url", store, *more]
 
 
-def test_alerts_run_fires_and_resolves_from_the_database(
-    tmp_path: Path, receiver: Receiver
-) -> None:
+def test_alerts_run_fires_and_resolves_from_a_database(tmp_path: Path, receiver: Receiver) -> None:
     """The same spike without Prometheus; a restart in between repeats nothing."""
     with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
         usual(store)

@@ -82,10 +82,7 @@ def test_collectors_are_added_up_by_reason(page: Page, other: Page) -> None:
         page.refused(unreadable=first, spool_full=5)
         other.refused(unreadable=second)
         found = collectors.refused(60 * first)
-    assert found == [
-        {"reason": "spool_full", "Refused": 0},
-        {"reason": "unreadable", "Refused": 6},
-    ]
+    assert found == [{"reason": "spool_full", "Refused": 0}, {"reason": "unreadable", "Refused": 6}]
 
 
 def test_damaged_files_are_added_up(page: Page, other: Page) -> None:
@@ -105,9 +102,7 @@ def test_a_collector_is_asked_with_its_key(page: Page) -> None:
 @pytest.mark.parametrize(
     ("status", "text"), [(401, ""), (500, "oops"), (200, "<html>{oops</html>")]
 )
-def test_an_answer_that_says_nothing_is_an_error_without_the_password(
-    page: Page, status: int, text: str
-) -> None:
+def test_an_answer_of_nothing_is_an_error_in_secret(page: Page, status: int, text: str) -> None:
     page.status, page.text = status, text
     with pytest.raises(MastTraceError, match=rf"collector at \S*{page.address} does not") as found:
         Collectors([f"http://me:s3cretpassword@{page.address}"]).damaged()
@@ -124,9 +119,7 @@ def test_an_address_that_cannot_be_read_is_refused_at_once() -> None:
             Collectors([])
 
 
-def test_a_collector_that_does_not_answer_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_collector_without_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting for a silent collector would delay every other alert."""
     monkeypatch.setattr(module, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:

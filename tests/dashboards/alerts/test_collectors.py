@@ -72,9 +72,7 @@ async def test_the_rule_fires_and_resolves(collector: Collector) -> None:
     assert [kind for kinds in told for kind in kinds] == ["firing", "resolved"]
 
 
-async def test_damaged_files_fire_until_somebody_has_looked(
-    collector: Collector, tmp_path: Path
-) -> None:
+async def test_damaged_files_fire_until_they_are_seen(collector: Collector, tmp_path: Path) -> None:
     import asyncio
     import shutil
     from datetime import datetime, timedelta, timezone
@@ -116,10 +114,7 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated() -> None:
         (Right.WRITE, "this key may not read /metrics: set MAST_TRACE_ALERT_COLLECTOR_KEY"),
     ],
 )
-async def test_a_refused_key_names_the_setting(
-    tmp_path: Path, right: Right | None, said: str
-) -> None:
-    """The text says what to set, and holds no key."""
+async def test_a_refused_key_names_its_key(tmp_path: Path, right: Right | None, said: str) -> None:
     metrics, metrics_line = new_key("ops", frozenset({Right.METRICS}))
     other, line = new_key("team", frozenset({right or Right.WRITE}))
     (tmp_path / "keys").write_text(f"{metrics_line}\n{line}\n")

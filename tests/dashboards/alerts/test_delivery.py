@@ -33,7 +33,6 @@ SUMMARY = (
 
 
 def test_a_delivery_as_a_whole() -> None:
-    """Alertmanager's webhook body, version 4, as receivers that exist read it."""
     firing = payload([change()], "alertmanager", "http://view", web="http://web")
     told = {
         "status": "firing",
@@ -63,7 +62,6 @@ def test_a_delivery_as_a_whole() -> None:
 
 
 def test_a_message_as_a_whole() -> None:
-    """A line for each change, and where to look."""
     text = payload([change(), change("resolved")], "slack", "http://view", web="http://web")
     resolved = "Resolved: Specification violations: far above the last week (shop, ag2)."
     link = "<http://web/runbooks/specification|Runbook>"

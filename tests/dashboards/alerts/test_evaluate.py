@@ -61,7 +61,6 @@ PROBLEM = float("inf")
 def test_what_the_absence_of_an_answer_means(
     no_data: OnNothing, on_error: OnNothing, nobody: str | None, away: str | None
 ) -> None:
-    """For a rule nobody can be asked about, and for one whose collector is away."""
     rule = replace(REFUSED_SPANS, no_data=no_data, on_error=on_error)
     for url, problem in (("", nobody), (AWAY, away)):
         changes = told(watching(rule, url=url).look(BEGIN))
@@ -74,9 +73,7 @@ def test_without_collectors_nobody_is_asked_about_damaged_files() -> None:
     assert not watching(DAMAGED_FILES).look(BEGIN)
 
 
-def test_while_a_collector_is_away_its_alerts_stay_as_they_are(
-    page: Page, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_alerts_of_an_absent_collector_stay(page: Page, caplog: pytest.LogCaptureFixture) -> None:
     evaluator = watching(DAMAGED_FILES, url=page.url)
     page.damaged(spool=2)
     assert told(evaluator.look(BEGIN)) == [("firing", DAMAGED_FILES.uid, (), 2.0)]
@@ -212,7 +209,6 @@ def test_it_tries_again_before_the_next_look(page: Page, monkeypatch: pytest.Mon
 
 
 def test_with_nothing_to_do_it_sleeps(page: Page) -> None:
-    """Until the next look, which is far away."""
     page.damaged()
     watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=3600)
     assert watched.until_told(1) == [[]]

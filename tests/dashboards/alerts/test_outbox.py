@@ -16,6 +16,7 @@ from mast_trace_dashboards.alerts.webhook import Webhook
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fixture_types import Logs
     from webhook_receiver import Receiver
 
 
@@ -76,15 +77,11 @@ def test_between_two_tries_it_waits_longer_each_time(outbox: Outbox, receiver: R
         pauses.append(outbox._pause)
         outbox.next_try = 0.0
         outbox.flush()
-    assert pauses == sorted(pauses)
-    assert pauses[-1] == module.LONGEST_PAUSE
+    assert (pauses, pauses[-1]) == (sorted(pauses), module.LONGEST_PAUSE)
 
 
 def test_a_trouble_is_told_when_it_begins_and_when_it_ends(
-    outbox: Outbox,
-    receiver: Receiver,
-    at_once: Callable[[], bool],
-    caplog: pytest.LogCaptureFixture,
+    outbox: Outbox, receiver: Receiver, at_once: Callable[[], bool], caplog: Logs
 ) -> None:
     receiver.statuses = [500] * 20 + [200]
     outbox.add([change("a")])

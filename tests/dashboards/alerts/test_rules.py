@@ -17,7 +17,6 @@ SPIKES = {
 
 
 def test_an_alert_is_told_apart_by_its_labels() -> None:
-    """Labels are those of the query's rows; the collectors' alerts have the reason of a refusal, or none."""
     service = ("service", "framework")
     assert {rule.query: rule.labels for rule in RULES} == {
         "specification_spike": service,
@@ -44,7 +43,6 @@ def test_the_collectors_know_what_the_database_does_not() -> None:
 @pytest.mark.parametrize("kind", SPIKES)
 @pytest.mark.parametrize(("level", "above"), [("page", 4.0), ("warning", 3.0)])
 def test_a_spike_has_two_levels(kind: str, level: str, above: float) -> None:
-    """Rules differ in their number and in whom they wake."""
     query, what, metric = SPIKES[kind]
     uid = f"mast-{kind}-{level}"
     made = {rule.uid: rule for rule in _spike(kind, query, what, "{service} ({framework})")}
@@ -55,7 +53,6 @@ def test_a_spike_has_two_levels(kind: str, level: str, above: float) -> None:
 
 
 def test_a_runbook_is_named_after_its_rule() -> None:
-    """The two levels of a spike have one."""
     for rule in RULES:
         name = rule.uid.removeprefix("mast-")
         spike = rule.query.endswith("_spike")
@@ -71,9 +68,7 @@ def test_a_budget_is_the_judges_alone() -> None:
 
 
 def test_a_pace_shortens_both_waiting_times() -> None:
-    """To whole seconds."""
     for rule in tuned(pace=0.0115):
         shipped = BY_UID[rule.uid]
-        assert rule.hold == {0: 0, 300: 3}[shipped.hold]
-        assert rule.keep == {600: 7}[shipped.keep]
+        assert (rule.hold, rule.keep) == ({0: 0, 300: 3}[shipped.hold], {600: 7}[shipped.keep])
         assert (type(rule.hold), type(rule.keep)) == (int, int)

@@ -63,11 +63,7 @@ def services() -> dict[str, list[Run]]:
 
     def drawn(count: int, rate: float, begin: float, end: float, code: str = "1.3") -> list[Run]:
         return [
-            Run(
-                dice.uniform(begin, end),
-                (code,) if hit else (),
-                "failure" if hit else "success",
-            )
+            Run(dice.uniform(begin, end), (code,) if hit else (), "failure" if hit else "success")
             for hit in (dice.random() < rate for _ in range(count))
         ]
 

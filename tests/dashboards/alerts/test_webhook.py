@@ -49,8 +49,7 @@ def talking(talk: Callable[[socket.socket], None]) -> Iterator[str]:
 def test_it_is_posted_with_a_key(receiver: Receiver) -> None:
     answer = Webhook(receiver.url).post(BODY, "k1")
     assert not answer.problem
-    assert receiver.bodies == [BODY]
-    assert receiver.headers[0]["idempotency-key"] == "k1"
+    assert (receiver.bodies, receiver.headers[0]["idempotency-key"]) == ([BODY], "k1")
 
 
 def test_name_and_password_in_the_address_are_sent_and_never_shown(receiver: Receiver) -> None:
@@ -63,7 +62,6 @@ def test_name_and_password_in_the_address_are_sent_and_never_shown(receiver: Rec
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(receiver: Receiver, status: int) -> None:
-    """A redirect is followed neither to another server, nor to an internal address."""
     answered = f"HTTP/1.1 {status} x\r\nlocation: {receiver.url}\r\ncontent-length: 0\r\n\r\n"
     with talking(lambda connection: reply(connection, answered.encode())) as place:
         answer = Webhook(f"http://{place}/").post(BODY, "")

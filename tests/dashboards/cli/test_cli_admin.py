@@ -17,35 +17,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from fixture_types import Capture, Patch
+
 
 @pytest.fixture(autouse=True)
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def bare(monkeypatch: Patch, tmp_path: Path) -> None:
     """No settings but the test's own."""
     for name in ("MAST_TRACE_DATABASE_URL", "MAST_TRACE_HTTP_PORT", "MAST_TRACE_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path / "data"))
 
 
-def settings(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
+def settings(capsys: Capture, *arguments: str) -> dict[str, dict[str, Any]]:
     assert run(["config", "--json", *arguments]) == 0
     tables = json.loads(capsys.readouterr().out)
     return {each["name"]: each for table in tables.values() for each in table}
 
 
-def test_a_dry_run_prints_sql_and_touches_nothing(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """The statements are printed as SQL, for the database and cluster that were named."""
+def test_a_dry_run_prints_sql_and_touches_nothing(capsys: Capture, tmp_path: Path) -> None:
     assert run(["migrate", "--dry-run", "--database", "traces", "--cluster", "main"]) == 0
     out = capsys.readouterr().out
     assert "CREATE TABLE IF NOT EXISTS traces.otel_traces ON CLUSTER main" in " ".join(out.split())
     assert not (tmp_path / "data").exists()
 
 
-def test_migrating_twice_changes_nothing_more(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """The first time makes the tables; the second finds them there."""
+def test_migrating_twice_changes_nothing_more(capsys: Capture, tmp_path: Path) -> None:
     url = f"chdb://{tmp_path}/store"
     assert run(["migrate", "--url", url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["new_versions"]
@@ -55,9 +51,7 @@ def test_migrating_twice_changes_nothing_more(
     assert "up to date already" in capsys.readouterr().out
 
 
-def test_migrate_adds_and_removes_the_search_index(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_migrate_adds_and_removes_the_search_index(capsys: Capture, tmp_path: Path) -> None:
     at = ["--url", f"chdb://{tmp_path / 'store'}"]
     for option, there in (([], False), (["--search-index"], True), ([], True)):
         assert run(["migrate", *option, "--json", *at]) == 0
@@ -68,15 +62,12 @@ def test_migrate_adds_and_removes_the_search_index(
     assert json.loads(capsys.readouterr().out)["search_index"] is False
 
 
-def test_unusable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that cannot stand in SQL is a mistake in usage."""
+def test_unusable_names_are_refused(capsys: Capture) -> None:
     assert run(["migrate", "--dry-run", "--database", "a; DROP"]) == 2
     assert "no name for a database" in capsys.readouterr().err
 
 
-def test_config_says_where_each_value_came_from(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_config_names_each_origin(capsys: Capture, tmp_path: Path, monkeypatch: Patch) -> None:
     """A file is weaker than a variable, and a default weaker than both."""
     file = tmp_path / "mast-trace.toml"
     file.write_text('[collector]\nhttp_port = 1111\ngrpc_port = 2222\n[judge]\njudge_model = "m"\n')
@@ -87,15 +78,11 @@ def test_config_says_where_each_value_came_from(
         "MAST_TRACE_HTTP_PORT",
     )
     assert (found["grpc_port"]["value"], found["grpc_port"]["origin"]) == ("2222", str(file))
-    assert found["judge_model"]["value"] == "m"
-    assert found["host"]["origin"] == "default"
+    assert (found["judge_model"]["value"], found["host"]["origin"]) == ("m", "default")
     assert all(each["meaning"] for each in found.values())
 
 
-def test_config_keeps_secrets(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Passwords and keys are masked, in addresses as well."""
+def test_config_keeps_secrets(capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("MAST_TRACE_DATABASE_URL", "http://me:hunter2@db:8123/x")
     monkeypatch.setenv("MAST_TRACE_JUDGE_API_KEY", "hunter2")
     monkeypatch.setenv("MAST_TRACE_CLICKHOUSE_PASSWORD", "hunter2")
@@ -106,8 +93,7 @@ def test_config_keeps_secrets(
     assert "me:***@db" in captured.out
 
 
-def test_a_mistyped_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """An unknown key of the file is refused, with the one that was probably meant."""
+def test_a_mistyped_setting_is_named(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "mast-trace.toml"
     file.write_text("[collector]\nhtp_port = 1\n")
     assert run(["config", "--config", str(file)]) == 2
@@ -123,7 +109,7 @@ REVOKED = "REVOKE SELECT, SHOW ON mast_trace.* FROM team_a;"
 
 
 @pytest.fixture
-def server_with_a_wide_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+def server_with_a_wide_user(monkeypatch: Patch, tmp_path: Path) -> Iterator[str]:
     """The address of a server that has a user who is meant for one project, and reads more."""
     with store_with_users(tmp_path / "server", WIDE) as store:
         app = ClickHouseHTTP(store, of_owner=True)
@@ -132,9 +118,7 @@ def server_with_a_wide_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         app.close()
 
 
-def test_migrate_names_users_that_read_more_than_they_should(
-    capsys: pytest.CaptureFixture[str], server_with_a_wide_user: str
-) -> None:
+def test_migrate_names_users_that_read_more(capsys: Capture, server_with_a_wide_user: str) -> None:
     at = ["--url", server_with_a_wide_user]
     assert run(["migrate", *at]) == 0
     told = capsys.readouterr()
@@ -146,10 +130,7 @@ def test_migrate_names_users_that_read_more_than_they_should(
 
 
 def test_the_doctor_names_users_of_the_configured_server(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    server_with_a_wide_user: str,
+    capsys: Capture, monkeypatch: Patch, tmp_path: Path, server_with_a_wide_user: str
 ) -> None:
     """The server is that of the environment or of the file; without one there is nothing to ask."""
 

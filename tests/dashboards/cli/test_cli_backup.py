@@ -37,10 +37,7 @@ def spans_in(folder: Path) -> list[str]:
         return [row["SpanId"] for row in store.query("SELECT SpanId FROM otel_traces ORDER BY 1")]
 
 
-async def test_beside_a_running_up_and_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The command writes through the running process, and waits for what it has to."""
+async def test_a_backup_beside_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     up = AllInOne(
         UpConfig.load(clickhouse_port=0, judge_enabled=False),
@@ -72,9 +69,7 @@ async def test_beside_a_running_up_and_back(
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["the file is there", "the file is lost"])
-def test_an_older_backup_brings_no_erased_run_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: bool
-) -> None:
+def test_no_erased_run_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: bool) -> None:
     data = tmp_path / "data"
     body, ids = request_of(1, 2)
     with Store.open(f"chdb://{data}/clickhouse") as store:

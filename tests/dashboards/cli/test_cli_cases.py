@@ -56,10 +56,7 @@ def asks(address: str) -> None:
         mast_trace.record_outcome(False, "it is not Lyon")
 
 
-def test_a_failure_becomes_a_file_that_answers_the_program_again(
-    own_cli: CLI, folder: Path
-) -> None:
-    """Recorded against a server, replayed without one."""
+def test_a_failure_becomes_a_file_that_answers_its_program(own_cli: CLI, folder: Path) -> None:
     with ScriptedLLM(lambda _: Reply("Lyon.")) as serving, capture_spans(["openai"]) as spans:
         asks(serving.url)
     trace_id = spans.trajectory().trace_id
@@ -87,9 +84,7 @@ def test_a_failure_becomes_a_file_that_answers_the_program_again(
     assert before == after
 
 
-def test_a_run_that_cannot_be_replayed_is_refused_or_kept_as_a_record(
-    cli: CLI, folder: Path
-) -> None:
+def test_a_run_without_replay_is_refused_or_kept_as_a_record(cli: CLI, folder: Path) -> None:
     status, _, err = cli("cases", "add", "aa01")
     assert (status, folder.exists()) == (1, False)
     assert "it has no model calls" in err
@@ -133,9 +128,8 @@ def test_an_unknown_run_and_an_unjudged_one(cli: CLI, folder: Path) -> None:
 
 def test_listing_and_removing(cli: CLI, folder: Path, cases) -> None:
     assert cases("list")[0] == 0
-    assert (
-        cli("cases", "add", "aa01", "--no-replay", "--name", "one", "--note", "\x1b[31mred")[0] == 0
-    )
+    added = ("cases", "add", "aa01", "--no-replay", "--name", "one", "--note", "\x1b[31mred")
+    assert cli(*added)[0] == 0
     status, out, _ = cases("list")
     assert status == 0
     assert "one" in out

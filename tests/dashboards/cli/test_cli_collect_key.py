@@ -14,10 +14,10 @@ from mast_trace_dashboards.cli.app import run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fixture_types import Capture
 
-def test_keys_gather_in_a_file_of_this_user_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+
+def test_keys_gather_in_a_file_of_this_user_alone(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "keys"
     keys = {}
     for project in ("team-a", "team-b"):
@@ -33,16 +33,14 @@ def test_keys_gather_in_a_file_of_this_user_alone(
     ]
 
 
-def test_without_a_file_the_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_file_the_line_is_shown(capsys: Capture) -> None:
     assert run(["collect", "key", "team-a"]) == 0
     out = capsys.readouterr().out
     assert "team-a sha256:" in out
     assert "mt_" in out
 
 
-def test_a_name_that_cannot_stand_in_the_file_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_cannot_stand_in_the_file_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert run(["collect", "key", "two words", "--file", str(tmp_path / "keys")]) == 2
     assert "no project name" in capsys.readouterr().err
     assert run(["collect", "key", "team", "--file", str(tmp_path / "no" / "keys")]) == 2
@@ -58,9 +56,7 @@ def test_a_name_that_cannot_stand_in_the_file_is_refused(
         (["--rights", "label,write,read"], "write,read,label"),
     ],
 )
-def test_more_rights_are_asked_for(
-    asked: list[str], written: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_rights_are_asked_for(asked: list[str], written: str, capsys: Capture) -> None:
     assert run(["collect", "key", "team", *asked, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["line"].split()[2] == written
@@ -68,9 +64,7 @@ def test_more_rights_are_asked_for(
 
 
 @pytest.mark.parametrize("asked", ["admin", "", ","])
-def test_a_right_that_there_is_not_is_refused(
-    asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_right_that_there_is_not_is_refused(asked: str, tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "keys"
     assert run(["collect", "key", "team", "--right", asked, "--file", str(file)]) == 2
     assert "write, read, label, metrics" in capsys.readouterr().err

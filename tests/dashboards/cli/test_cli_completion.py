@@ -49,10 +49,7 @@ def test_words_are_completed(line: str, offered: list[str]) -> None:
     assert completed(line) == offered
 
 
-def test_runs_are_completed_by_the_beginning_of_their_id(
-    recorded: Recorded, no_store: Path
-) -> None:
-    """From the store that the command would read; where there is none, `last` remains."""
+def test_runs_are_completed_by_a_beginning_of_their_id(recorded: Recorded, no_store: Path) -> None:
     store = {"MAST_TRACE_DATABASE_URL": recorded.url}
     assert completed("mast-trace show aa0", **store) == ["aa020000", "aa010000"]
     assert completed("mast-trace outcome l", **store) == ["last"]
@@ -68,7 +65,6 @@ def test_runs_are_completed_by_the_beginning_of_their_id(
     ],
 )
 def test_each_shell_has_a_script(shell: str, says: str) -> None:
-    """The words that `--install-completion` writes into the shell's own files."""
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     script = shown(PROGRAM, "--show-completion", shell, **named)
     assert "_MAST_TRACE_COMPLETE" in script

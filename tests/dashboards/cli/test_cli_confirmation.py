@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from invented_records import contrast
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
+from mast_trace_judge.confirmation import Confirmation, SuccessRate
 from mast_trace_judge.store.confirmations import confirmation_of, record_confirmation
 from mast_trace_judge.store.replays import plan_of
 
@@ -19,19 +20,8 @@ if TYPE_CHECKING:
 
     from conftest import CLI
 
-CONTRAST = Contrast(
-    step=2,
-    agent="analyst",
-    source="person",
-    fix_text="list_invoices(page=2)\x1b[2J",
-    fix_successes=6,
-    keep_successes=0,
-    pairs=7,
-    censored=1,
-    e_value=85.5,
-    threshold=60.0,
-    effect=0.857,
-)
+COUNTS = {"fix_successes": 6, "pairs": 7, "censored": 1, "e_value": 85.5, "effect": 0.857}
+CONTRAST = contrast(2, "list_invoices(page=2)\x1b[2J", agent="analyst", **COUNTS)
 PROOF = Confirmation(
     status="repairable",
     text="Correcting step 2 turns failure into success; the last missed chance was step 3.",
@@ -68,7 +58,6 @@ def lines_of(text: str) -> list[str]:
 
 
 def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
-    """The step is decisive by its rank; rates, contrasts, fixes and cost stand below."""
     run = record(own_cli, PROOF)
     status, out, err = own_cli("show", run)
     assert (status, err) == (0, "")
@@ -87,13 +76,17 @@ def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
     assert "31 replays, 1,120 live model calls, $0.1250." in below
 
 
-def test_lists_mark_what_is_confirmed(own_cli: CLI) -> None:
-    """A list has no room for more than the word."""
+def test_lists_and_json_have_the_proof(own_cli: CLI) -> None:
     run = record(own_cli, PROOF)
     [line] = [line for line in lines_of(own_cli("runs")[1]) if line.startswith(run[:8])]
     assert "analyst, step 2 (repairable by replay)" in line
     [row] = [row for row in own_cli.json("runs") if row["TraceId"] == run]
     assert (row["DecisiveStep"], row["Confirmation"]) == (2, "repairable")
+    verdict = own_cli.json("show", run)["verdict"]
+    assert verdict["rank"] == "confirmed by replay"
+    assert verdict["decisive"]["minimal_fix"] == CONTRAST.fix_text
+    assert verdict["confirmation"]["contrasts"][0]["e_value"] == 85.5
+    assert own_cli.json("show", own_cli.recorded.ids["trip"])["verdict"]["confirmation"] is None
 
 
 @pytest.mark.parametrize(
@@ -108,10 +101,7 @@ def test_lists_mark_what_is_confirmed(own_cli: CLI) -> None:
         ({"status": "inconclusive", "point_of_no_return": 3}, "Replays are inconclusive", "-"),
     ],
 )
-def test_other_conclusions_name_no_decisive_step(
-    own_cli: CLI, told: dict[str, Any], heading: str, listed: str
-) -> None:
-    """Nor does the point of no return."""
+def test_others_name_no_step(own_cli: CLI, told: dict[str, Any], heading: str, listed: str) -> None:
     run = record(own_cli, Confirmation(**told, text="So it is.", likely=((2, 0.6), (3, 0.3))))
     out = own_cli("show", run)[1]
     assert heading in lines_of(out)
@@ -121,19 +111,8 @@ def test_other_conclusions_name_no_decisive_step(
     assert listed in line
 
 
-def test_json_has_rank_and_proof(own_cli: CLI) -> None:
-    """Programs get the same as people."""
-    run = record(own_cli, PROOF)
-    verdict = own_cli.json("show", run)["verdict"]
-    assert verdict["rank"] == "confirmed by replay"
-    assert verdict["decisive"]["minimal_fix"] == CONTRAST.fix_text
-    assert verdict["confirmation"]["contrasts"][0]["e_value"] == 85.5
-    assert own_cli.json("show", own_cli.recorded.ids["trip"])["verdict"]["confirmation"] is None
-
-
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str) -> None:
-    """The other store shows it, from the file, and never in place of its own."""
     run = record(own_cli, PROOF)
     out = tmp_path / f"runs.{kind}"
     own_cli("export", "--format", kind, "--out", str(out))
@@ -156,27 +135,24 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
     assert other.json("import", str(out))["confirmations"] == 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "problem"),
-    [
-        ({"origin": 99}, "a step that the run does not have"),
-        ({"refuted": [-7]}, "a step that the run does not have"),
-        ({"status": "proved"}, "cannot be read at status"),
-        ({"live_calls": 2**40}, "a number that is none or too large"),
-        ({"cost_usd": float("nan")}, "a number that is none or too large"),
-        ({"more": 1}, "cannot be read at more"),
-    ],
-)
-def test_a_forged_proof_is_refused(
-    own_cli: CLI, tmp_path: Path, changed: dict[str, Any], problem: str
-) -> None:
-    """With the run that it is about, and its line."""
-    run = record(own_cli, PROOF)
-    out = tmp_path / "runs.jsonl"
+FORGED: list[tuple[dict[str, Any], str]] = [
+    ({"origin": 99}, "a step that the run does not have"),
+    ({"refuted": [-7]}, "a step that the run does not have"),
+    ({"status": "proved"}, "cannot be read at status"),
+    ({"live_calls": 2**40}, "a number that is none or too large"),
+    ({"cost_usd": float("nan")}, "a number that is none or too large"),
+    ({"more": 1}, "cannot be read at more"),
+]
+
+
+def test_a_forged_proof_is_refused(own_cli: CLI, tmp_path: Path) -> None:
+    run, out = record(own_cli, PROOF), tmp_path / "runs.jsonl"
     own_cli("export", "--out", str(out))
     runs = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     [forged] = [each for each in runs if each["trace_id"] == run]
-    forged["verdict"]["confirmation"] |= changed
-    out.write_text("\n".join(map(json.dumps, runs)), "utf-8")
-    status, _, err = own_cli("import", str(out))
-    assert (status, problem in err) == (1, True), err
+    true = forged["verdict"]["confirmation"]
+    for changed, problem in FORGED:
+        forged["verdict"]["confirmation"] = {**true, **changed}
+        out.write_text("\n".join(map(json.dumps, runs)), "utf-8")
+        status, _, err = own_cli("import", str(out))
+        assert (status, problem in err) == (1, True), err

@@ -15,12 +15,14 @@ from mast_trace_dashboards.cost_words import cost_words
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fixture_types import Capture, Patch
+
 RUN = "ab" * 16
 MODELS = {"small-1": 1000, "gpt-4o-mini": 2_000_000, "nobody-knows": 7}
 
 
 @pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(tmp_path: Path, monkeypatch: Patch) -> str:
     monkeypatch.setenv("MAST_TRACE_OWN_PRICES", '{"small-1": {"input": 1, "output": 2}}')
     url = f"chdb://{tmp_path / 'data'}"
     with Store.open(url) as store:
@@ -44,9 +46,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-def test_costs_are_shown_and_the_unknown_is_named(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_costs_are_shown_and_the_unknown_is_named(url: str, capsys: Capture) -> None:
     assert run(["cost", RUN[:6], "--by", "model", "--by", "tool", "--url", url]) == 0
     shown = capsys.readouterr()
     out = " ".join(shown.out.split())
@@ -56,7 +56,7 @@ def test_costs_are_shown_and_the_unknown_is_named(
     assert "no price is known of nobody-knows" in " ".join(shown.err.split())
 
 
-def test_a_part_without_costs_is_a_sentence(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_without_costs_is_a_sentence(url: str, capsys: Capture) -> None:
     assert run(["cost", "--by", "tool", "--by", "mode", "--url", url]) == 0
     out = capsys.readouterr().out
     assert "tool: no agent has run a tool after a model call." in out
@@ -64,9 +64,7 @@ def test_a_part_without_costs_is_a_sentence(url: str, capsys: pytest.CaptureFixt
     assert "TOKENS" not in out
 
 
-def test_json_has_no_price_where_none_is_known(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_has_no_price_where_none_is_known(url: str, capsys: Capture) -> None:
     assert run(["cost", "--json", "--by", "model", "--url", url]) == 0
     found = json.loads(capsys.readouterr().out)
     costs = {row["Key"]: row["Cost"] for row in found["by_model"]}
@@ -74,7 +72,7 @@ def test_json_has_no_price_where_none_is_known(
     assert found["total"]["UnpricedModels"] == ["nobody-knows"]
 
 
-def test_a_store_without_calls_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_without_calls_says_so(tmp_path: Path, capsys: Capture) -> None:
     url = f"chdb://{tmp_path / 'empty'}"
     assert run(["migrate", "--url", url]) == 0
     assert run(["cost", "--url", url]) == 0

@@ -73,9 +73,7 @@ def test_all_are_dropped_or_retried(letters: DeadLetters, command: Command) -> N
 
 
 @pytest.mark.parametrize("act", ["retry", "drop"])
-def test_an_unknown_one_is_not_found_and_nothing_happens(
-    letters: DeadLetters, command: Command, act: str
-) -> None:
+def test_an_unknown_one_is_not_found(letters: DeadLetters, command: Command, act: str) -> None:
     status, out, err = command(act, "0001-ab.0", "nonsense")
     assert (status, out) == (1, "")
     assert "there is no dead letter nonsense" in err
@@ -94,9 +92,7 @@ def test_which_ones_must_be_said(
     assert len(letters) == 2
 
 
-def test_those_of_logs_are_listed_and_dropped_too(
-    letters: DeadLetters, command: Command, tmp_path: Path
-) -> None:
+def test_those_of_logs_are_dropped(letters: DeadLetters, command: Command, tmp_path: Path) -> None:
     logs = DeadLetters(tmp_path / "dead-letters" / "logs")
     logs.add("0001-ef.1", b"third", 2, "no OTLP logs request")
     assert list(listed(command)) == ["0001-ab.0", "0002-cd.7", "0001-ef.1"]

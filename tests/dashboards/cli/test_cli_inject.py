@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(600)]
 
+PYTHON = sys.executable
 REPORTED = 2
 """The step in which the counter reports the stock."""
 MOST_CALLS = 60
@@ -59,9 +60,9 @@ class Succeeded:
     server: ScriptedLLM
     capture: pytest.CaptureFixture[str]
 
-    def __call__(self, *options: str, command: bool = True) -> tuple[int, str, str]:
+    def __call__(self, *options: str, command: str = PYTHON) -> tuple[int, str, str]:
         """Return status, output and errors of `inject`."""
-        program = ["--", sys.executable, str(self.program)] if command else []
+        program = ["--", command, str(self.program)] if command else []
         return self.run("inject", "--url", self.url, *options, "last", *program)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
@@ -101,23 +102,15 @@ def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedLLM]:
         yield server
 
 
-def test_a_planted_fault_becomes_a_labelled_set(
-    inject: Succeeded, writer: ScriptedLLM, tmp_path: Path
-) -> None:
+def test_a_fault_becomes_a_dataset(inject: Succeeded, writer: ScriptedLLM, tmp_path: Path) -> None:
     """A model phrases it; the command tells the counts, plants and asks nothing twice, and the set is built."""
     status, out, err = inject(*PHRASED, "--json")
     assert status == 0, err
     (planted,) = json.loads(out)
-    assert (planted["operator"], planted["step"], planted["agent"]) == (
-        "2.2-assume",
-        REPORTED,
-        "counter",
-    )
-    assert (planted["verdict"], planted["decisive"], planted["deterministic"]) == (
-        "kept",
-        True,
-        True,
-    )
+    where = [planted[name] for name in ("operator", "step", "agent")]
+    assert where == ["2.2-assume", REPORTED, "counter"]
+    what = [planted[name] for name in ("verdict", "decisive", "deterministic")]
+    assert what == ["kept", True, True]
     assert (planted["change"]["text"], planted["change"]["phrased_by"]) == (WRITTEN, "writer")
     told = "2.2-assume: 1 of 3 sentences of the model passed the checks (refused: 1 a figure or a name, 1 not new)"
     assert f"{told}; 0 of 1 faults use a rule's sentence." in " ".join(err.split())
@@ -219,15 +212,16 @@ def test_a_model_that_cannot_be_asked_plants_nothing(
 @pytest.mark.parametrize(
     ("options", "command", "status", "said"),
     [
-        ((), True, 2, "Add --yes"),
-        (("--yes",), False, 2, "after --, the program"),
-        (("--yes", "--operator", "9.9"), True, 2, "no operator 9.9; there are 1.1-unit"),
-        (("--yes", "--operator", "3.3"), True, 1, "no operator applies"),
-        (("--yes", "--max-cost", "1"), True, 2, "needs the price of small"),
+        ((), PYTHON, 2, "Add --yes"),
+        (("--yes",), "", 2, "after --, the program"),
+        (("--yes", "--operator", "9.9"), PYTHON, 2, "no operator 9.9; there are 1.1-unit"),
+        (("--yes", "--operator", "3.3"), PYTHON, 1, "no operator applies"),
+        (("--yes", "--max-cost", "1"), PYTHON, 2, "needs the price of small"),
+        (("--yes",), "/no-such-program", 2, "cannot start /no-such-program"),
     ],
 )
 def test_refusals_ask_no_model(
-    inject: Succeeded, options: tuple[str, ...], command: bool, status: int, said: str
+    inject: Succeeded, options: tuple[str, ...], command: str, status: int, said: str
 ) -> None:
     asked = len(inject.server.requests)
     ended, _, err = inject(*options, command=command)
@@ -236,28 +230,10 @@ def test_refusals_ask_no_model(
     assert len(inject.server.requests) == asked
 
 
-def test_a_program_that_cannot_be_started(inject: Succeeded) -> None:
-    status, _, err = inject.run(
-        "inject", "--yes", "--url", inject.url, "last", "--", "/no-such-program"
-    )
-    assert status == 2
-    assert "cannot start /no-such-program" in err
-
-
 def test_a_failed_run_is_refused(tmp_path: Path, inject: Succeeded, writer: ScriptedLLM) -> None:
-    """Before a model is asked for sentences."""
     with failed_shop(tmp_path, wrong=misread_and_ask) as failed:
-        status, _, err = inject.run(
-            "inject",
-            "--yes",
-            "--phrasings",
-            "model",
-            "--url",
-            failed.url,
-            "last",
-            "--",
-            *failed.command,
-        )
+        options = ("--yes", "--phrasings", "model", "--url", failed.url)
+        status, _, err = inject.run("inject", *options, "last", "--", *failed.command)
     assert status == 1
     assert "has not succeeded" in err
     assert writer.requests == []

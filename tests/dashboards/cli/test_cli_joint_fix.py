@@ -57,24 +57,6 @@ def replayed(failed: Failed, arm: Arm, **limits: object) -> ArmResult:
     return run_arm(failed.recorded, failed.command, arm, settings=settings)
 
 
-def fixed(*steps: int) -> Arm:
-    """Return the arm that fixes steps."""
-    first, *others = steps
-    also = tuple((step, Fix("person", FIXES[step])) for step in others)
-    return Arm("fix", first, Fix("person", FIXES[first]), also=also)
-
-
-def test_both_answers_are_replaced_although_the_second_request_is_a_new_one(failed: Failed) -> None:
-    """The pricer reads the corrected report: its request was never recorded, its answer is the fix."""
-    done = replayed(failed, fixed(COUNTED, PRICED))
-    assert (done.status, done.success) == ("ok", True)
-    assert done.answer == "Order 210 kettles at 79 EUR."
-    assert (done.served_calls, done.live_calls) == (2, 1)
-    for step in FIXES:
-        alone = replayed(failed, fixed(step))
-        assert (alone.status, alone.success) == ("ok", False)
-
-
 def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
     """It is asked at its agent's turn alone; later calls go to the program's model."""
     strong = Fix("stronger model", model="large")
@@ -88,18 +70,12 @@ def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
     assert [each["model"] for each in failed.server.requests[-3:]] == ["large", "large", "small"]
 
 
-def test_both_errors_are_named_as_overdetermined(
-    failed: Failed, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Killed in the middle and continued, the experiment ends with the joint fix and names both steps."""
+def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFixture[str]) -> None:
     given = [option for step, text in FIXES.items() for option in ("--fix", f"{step}={text}")]
     arguments = failed.arguments(*given, "--no-resample", "--json")
     command = [sys.executable, "-m", "mast_trace_dashboards", *arguments]
     with subprocess.Popen(
-        command,
-        env=environment(failed),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        command, env=environment(failed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         asked = len(failed.server.requests)
         until = time.monotonic() + 120
@@ -127,10 +103,8 @@ def test_both_errors_are_named_as_overdetermined(
     parts = json.loads(rows[0]["FixText"])
     assert [(each["step"], each["text"]) for each in parts] == [*FIXES.items()]
 
-    assert (
-        run([each for each in arguments if each != "--json"]) == 1
-    )  # shown again, without replays
+    # It is shown again, without replays.
+    assert run([each for each in arguments if each != "--json"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "no single correction helps" in shown
-    assert "0, 1" in shown
-    assert "counter, pricer" in shown
+    for text in ("no single correction helps", "0, 1", "counter, pricer"):
+        assert text in shown

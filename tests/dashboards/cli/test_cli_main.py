@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from click import Command
+    from fixture_types import Capture
 
 _WITHOUT = """
 import sys
@@ -64,8 +65,7 @@ def commands() -> dict[str, Command]:
 
 
 @pytest.mark.parametrize("words", commands())
-def test_every_help_has_an_example(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--help` of every command says what it does and shows a command line that calls it."""
+def test_every_help_has_an_example(words: str, capsys: Capture) -> None:
     assert run([*words.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert f"mast-trace {words}" in " ".join(out.split())
@@ -75,7 +75,6 @@ def test_every_help_has_an_example(words: str, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("words", commands())
 def test_no_word_of_a_help_is_taken_for_markup(words: str) -> None:
-    """A word in square brackets is printed as a style, which is nothing."""
     command = commands()[words]
     texts = [command.help, *(getattr(parameter, "help", "") for parameter in command.params)]
     assert not [text for text in texts if "[" in (text or "")]
@@ -84,18 +83,14 @@ def test_no_word_of_a_help_is_taken_for_markup(words: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["runs", "--nonsense"], ["show"], ["runs", "--limit", "none"]]
 )
-def test_misuse_ends_with_status_2(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A command line that cannot be read is refused on standard error."""
+def test_misuse_ends_with_status_2(arguments: list[str], capsys: Capture) -> None:
     assert run(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
 
 
-def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """By `--version`, alone on a line."""
+def test_the_version_is_printed(capsys: Capture) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"mast-trace {metadata.version('mast-trace')}\n"
 
@@ -117,7 +112,6 @@ def test_a_command_waits_for_no_other_ones_imports(words: list[str]) -> None:
 
 
 def test_without_extras_the_command_says_what_to_install() -> None:
-    """Beside the SDK alone the command names the extra instead of failing in an import."""
     ended = without(["typer"], "runs")
     assert ended.returncode == 2
     assert "pip install 'mast-trace[all]'" in ended.stderr
@@ -135,7 +129,6 @@ def test_what_only_one_command_needs_is_named_by_that_command() -> None:
 
 
 def test_doctor_needs_the_sdk_alone() -> None:
-    """`mast-trace doctor` works without the packages of the other commands."""
     ended = without(
         ["typer", "rich", "pydantic", "clickhouse_connect", "starlette"],
         *("doctor", "--endpoint", "http://127.0.0.1:9", "--json"),
@@ -146,14 +139,12 @@ def test_doctor_needs_the_sdk_alone() -> None:
 
 
 def test_the_embedded_engine_is_named_when_it_is_missing(tmp_path: Path) -> None:
-    """Without chdb, `up` names the extra that brings it."""
     ended = without(["chdb", "chdb_core"], "up", "--data-dir", str(tmp_path), "--http-port", "0")
     assert ended.returncode == 2
     assert "mast-trace[embedded]" in ended.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    """`| head` ends the output early, without complaints."""
     command = f"{sys.executable} -m mast_trace_dashboards migrate --dry-run | head -n 1"
     ended = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
@@ -163,15 +154,8 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_a_server_that_is_away_is_told_in_one_message() -> None:
-    """The driver's own complaint is not printed beside ours."""
-    command = [
-        sys.executable,
-        "-m",
-        "mast_trace_dashboards",
-        "runs",
-        "--url",
-        "http://127.0.0.1:9/x",
-    ]
+    command = [sys.executable, "-m", "mast_trace_dashboards", "runs"]
+    command += ["--url", "http://127.0.0.1:9/x"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 1
     assert ended.stderr.startswith("mast-trace: ")
@@ -189,7 +173,6 @@ def without_rights(*command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("state", ["empty", "used"])
 def test_a_data_folder_that_may_not_be_written_is_named(tmp_path: Path, state: str) -> None:
-    """By `up` and by what reads it, without a traceback and without the engine's own words."""
     folder = tmp_path / "data"
     (folder / "clickhouse").mkdir(parents=True)
     if state == "used":

@@ -36,9 +36,7 @@ def test_the_table_is_shown_without_a_run(
         assert not each.uncertain or each.uncertain in told
 
 
-def test_a_self_test_plants_uncertain_operators_only_if_asked(
-    marked: Callable[..., None],
-) -> None:
+def test_a_self_test_plants_uncertain_operators_only_if_asked(marked: Callable[..., None]) -> None:
     marked("2.6-number", "tool-error")
     names, left = planted_operators((), uncertain=False)
     assert set(left) == {"2.6-number", "tool-error"}

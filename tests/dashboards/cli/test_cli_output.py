@@ -26,25 +26,21 @@ from mast_trace_dashboards.printable import clip, safe
     ],
 )
 def test_control_characters_are_shown_not_obeyed(text: str, shown: str) -> None:
-    """Escape sequences, carriage returns and bidirectional marks become visible symbols."""
     assert safe(text) == shown
 
 
 def test_markup_of_the_printer_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """Square brackets in a run's text are no instructions to the printer."""
     console().print(plain("[bold]not bold[/bold] [link=http://x]y[/link]"))
     assert capsys.readouterr().out == "[bold]not bold[/bold] [link=http://x]y[/link]\n"
 
 
 def test_clip_keeps_one_line_within_the_width() -> None:
-    """A clipped text is one line that says that it goes on."""
     assert clip("one\n two   three", 40) == "one two three"
     assert clip("abcdefghij", 5) == "abcd…"
     assert len(clip("\x1b" * 50, 10)) == 10
 
 
 def test_json_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON output has UTC times in ISO form, and no text is lost."""
     moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
     print_json({"at": moment, "codes": ("1.3",), "text": "ü\x1b\x9b\u202e"})
     printed = capsys.readouterr().out
@@ -58,7 +54,6 @@ def test_json_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_files_get_neither_colours_nor_narrow_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """Output that goes to a file or a pipe is plain, and not cut at 80 columns."""
     console().print(plain("x" * 120, "bold red"))
     assert capsys.readouterr().out == "x" * 120 + "\n"
 

@@ -36,9 +36,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def test_a_profile_has_values_intervals_and_chance(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_has_values_and_chance(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "hidden", "--url", url]) == 0
     told = capsys.readouterr().out
     assert "24 runs read, 24 of them of several agents" in told
@@ -55,10 +53,7 @@ def test_as_json(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert values["talk"] is None
 
 
-def test_arms_of_an_experiment_are_compared_with_the_team(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A crew that always succeeds, one that never does, and one of which too few runs are there."""
+def test_arms_are_compared_with_the_team(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "hidden", "--experiment", "size", "--url", url]) == 0
     told = capsys.readouterr().out
     assert "crew: 24 of 24 runs succeeded" in told
@@ -92,11 +87,7 @@ def test_few_runs_are_named_and_not_measured(url: str, capsys: pytest.CaptureFix
     ],
 )
 def test_errors_say_what_to_do(
-    url: str,
-    arguments: list[str],
-    status: int,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
+    url: str, arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["profile", *arguments, "--url", url]) == status
     assert words in capsys.readouterr().err

@@ -36,7 +36,6 @@ def replay(recorded, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[
 
 
 def test_nothing_runs_unasked(replay) -> None:
-    """Without a terminal to ask at, the command refuses to start the program unless ``--yes`` is given."""
     status, _, err = replay("aa01", "--", "/bin/false")
     assert status == 2
     assert "databases and whatever else its own code touches are real" in err
@@ -44,7 +43,6 @@ def test_nothing_runs_unasked(replay) -> None:
 
 
 def test_a_run_without_model_calls_is_refused(replay, recorded, tmp_path: Path) -> None:
-    """A run without model calls is refused before its program is started."""
     mark = tmp_path / "ran"
     status, _, err = replay("--yes", recorded.ids["unjudged"], "--", "/bin/touch", str(mark))
     assert status == 1
@@ -53,7 +51,6 @@ def test_a_run_without_model_calls_is_refused(replay, recorded, tmp_path: Path) 
 
 
 def test_a_file_of_several_replays_is_refused(replay, tmp_path: Path) -> None:
-    """One file holds one replay, so that a repeated change is refused before anything runs."""
     file = tmp_path / "out.json"
     options = ("--keep", "1", "--repeat", "2", "--out", str(file))
     status, _, err = replay(*options, "aa01", "--", "/bin/true")
@@ -63,14 +60,12 @@ def test_a_file_of_several_replays_is_refused(replay, tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_not_there(replay) -> None:
-    """An unknown run is reported before its program is started."""
     status, _, err = replay("--yes", "dead", "--", "/bin/true")
     assert status == 1
     assert "no run's id begins with 'dead'" in err
 
 
 def test_one_run_is_exported(cli, recorded, tmp_path: Path) -> None:
-    """`export --run` writes one run to a file, which `replayed` can read."""
     file = tmp_path / "run.jsonl"
     wanted = recorded.ids["invoices"]
     status, out, _ = cli("export", "--run", wanted[:6], "--out", str(file))
@@ -84,8 +79,6 @@ def test_one_run_is_exported(cli, recorded, tmp_path: Path) -> None:
 def test_a_stored_run_is_identical_in_command_and_test(
     replay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that was recorded, exported and imported answers its program, by command and in a test."""
-
     def answer(request: dict) -> str:
         return "kettle" if last_text(request) == "Which item?" else "It costs 59.00 EUR."
 

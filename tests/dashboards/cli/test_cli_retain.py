@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from mast_trace_collector.storage import Store
 
 if TYPE_CHECKING:
@@ -36,17 +34,3 @@ def test_a_dry_run_says_how_much_and_changes_nothing(own_cli: CLI) -> None:
     with Store.open(own_cli.recorded.url) as store:
         (row,) = store.query("SELECT engine_full FROM system.tables WHERE name = 'otel_traces'")
     assert "TTL" not in row["engine_full"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "choose a limit"),
-        (["--size", "much"], "cannot read the size"),
-        (["--days", "-1"], ""),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(cli: CLI, arguments: list[str], message: str) -> None:
-    status, out, err = cli("retain", *arguments)
-    assert (status, out) == (2, "")
-    assert message in err

@@ -89,9 +89,7 @@ def clean(text: str) -> None:
 
 
 quickly = settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -120,10 +118,7 @@ def test_doctor(url: str) -> None:
 @given(url=URLS)
 def test_what_talks_http(url: str) -> None:
     printed = []
-    for act in (
-        lambda: Collectors([url]).refused(0.0),
-        lambda: list(push(url, "token")),
-    ):
+    for act in (lambda: Collectors([url]).refused(0.0), lambda: list(push(url, "token"))):
         with pytest.raises(MastTraceError) as caught:
             act()
         printed.append(str(caught.value))

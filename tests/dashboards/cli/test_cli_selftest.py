@@ -70,17 +70,7 @@ def selftest(system: tuple[str, Path, ScriptedLLM], capsys: pytest.CaptureFixtur
 
 def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     """It records, plants, judges and stores; the same command again asks no model; people's labels stay none."""
-    options = (
-        "--yes",
-        "--runs",
-        "2",
-        "--count",
-        "4",
-        "--operator",
-        "2.6",
-        "--operator",
-        "tool-wrong",
-    )
+    options = ("--yes", "--runs=2", "--count=2", "--operator=2.6", "--operator=tool-wrong")
     status, out, err = selftest(*options, "--json")
     assert status == 0, err
     told = json.loads(out)
@@ -102,16 +92,13 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     assert len(selftest.server.requests) == asked
     text = " ".join(out.split())
     assert "Only 1 healthy run differs from each other" in text
-    assert (
-        f"{sum(told['verdicts'].values())} faults: {told['verdicts']['kept']} made the run fail"
-        in text
-    )
+    counts = told["verdicts"]
+    assert f"{sum(counts.values())} faults: {counts['kept']} made the run fail" in text
     assert "too few" in text
     assert "Faulty runs that succeeded and are said to have failed, outcome hidden:" in text
     with Store.open(selftest.url) as store:
         (stored,) = selftests(store)
-        assert stored.id == told["id"]
-        assert stored.service == "shop"
+        assert (stored.id, stored.service) == (told["id"], "shop")
         assert {each.original for each in injections(store)} == {
             row["TraceId"]
             for row in store.query("SELECT TraceId FROM mast_runs ORDER BY Start LIMIT 1")
@@ -128,19 +115,7 @@ def test_a_budget_holds_over_recordings_and_replays(selftest: Command) -> None:
     """A small one stops it with a reason; what is stored counts when it goes on."""
     before = len(selftest.server.requests)
     status, _, err = selftest(
-        *(
-            "--yes",
-            "--runs",
-            "1",
-            "--count",
-            "4",
-            "--seed",
-            "7",
-            "--max-calls",
-            "20",
-            "--operator",
-            "2.6",
-        )
+        "--yes", "--runs=1", "--count=4", "--seed=7", "--max-calls=20", "--operator=2.6"
     )
     assert len(selftest.server.requests) - before <= 20
     assert "live calls are used" in err
@@ -172,7 +147,6 @@ def test_refusals(
 
 
 def test_a_system_that_fails_is_refused(selftest: Command) -> None:
-    """Nothing is planted where most runs fail by themselves."""
     policy, selftest.server.script = selftest.server.script, lambda _: "Order nothing."
     try:
         status, _, err = selftest("--yes", "--runs", "2", "--seed", "9")

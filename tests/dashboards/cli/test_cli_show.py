@@ -31,7 +31,6 @@ class Begun:
 
 
 def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
-    """Steps, candidates, and failure modes with evidence and quotes."""
     status, out, err = cli("show", cli.recorded.ids["invoices"])
     assert (status, err) == (0, "")
     assert "failure: page 2 is missing" in out
@@ -43,10 +42,8 @@ def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
     told = " ".join(out.split())
     assert "A step is called decisive where an exact finding shows the error itself" in told
     assert "label ten failed runs of yours (`mast-trace label RUN`)" in told
-    assert "Step repetition" in out
-    assert "exact" in out
-    assert "“R-1: 50 EUR”" in out
-    assert "Not examined: 1.1, 1.2, 2.3." in out
+    for text in ("Step repetition", "exact", "“R-1: 50 EUR”", "Not examined: 1.1, 1.2, 2.3."):
+        assert text in out
 
 
 def test_a_message_that_hands_over_is_shown_with_its_text() -> None:
@@ -59,7 +56,6 @@ def test_a_message_that_hands_over_is_shown_with_its_text() -> None:
 
 
 def test_text_of_agents_is_harmless(cli: CLI) -> None:
-    """Escape sequences, bidirectional marks and markup in a run are shown as text and have no effect."""
     for arguments in (("--full",), (), ("--json",)):
         _, out, _ = cli("show", cli.recorded.ids["invoices"], *arguments)
         assert safe(out) == out
@@ -68,7 +64,6 @@ def test_text_of_agents_is_harmless(cli: CLI) -> None:
 
 
 def test_a_run_as_json(cli: CLI) -> None:
-    """The JSON output holds the steps, the verdict and the texts unchanged."""
     shown = cli.json("show", cli.recorded.ids["invoices"])
     assert shown["run"]["TraceId"] == cli.recorded.ids["invoices"]
     assert shown["agents"] == ["user", "analyst"]
@@ -82,7 +77,6 @@ def test_a_run_as_json(cli: CLI) -> None:
 
 @pytest.mark.parametrize("name", ["", "desk"])
 def test_a_run_in_which_only_an_agent_failed(empty: CLI, name: str) -> None:
-    """The run lists the agent, has its name if it has none of its own, and is known to have failed."""
     trace_id = empty.record(lambda: _fails_at_once(name))
     status, out, err = empty("show", trace_id)
     assert (status, err) == (0, "")
@@ -96,8 +90,6 @@ def test_a_run_in_which_only_an_agent_failed(empty: CLI, name: str) -> None:
 
 
 def test_a_run_whose_only_agent_failed_and_was_caught_says_so(empty: CLI) -> None:
-    """The agent's error is shown; a run that caught it is not known to have failed."""
-
     def program() -> None:
         with mast_trace.run("desk"), contextlib.suppress(ValueError), mast_trace.agent("ann"):
             raise ValueError("no such customer")
@@ -114,46 +106,27 @@ def _fails_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["last", "prefix"])
 def test_a_run_has_short_names(cli: CLI, name: str) -> None:
-    """The beginning of an id is enough, and `last` is the newest run."""
     run_id = cli.recorded.ids["unjudged"]
     shown = cli.json("show", run_id[:10] if name == "prefix" else name)
     assert shown["run"]["TraceId"] == run_id
     assert shown["verdict"] is None
 
 
-def test_a_run_that_is_not_judged(cli: CLI) -> None:
-    """A run without a verdict is shown with its steps, and not as a success."""
-    status, out, _ = cli("show", "last")
-    assert status == 0
-    assert "Not judged yet." in out
-    assert "Hello." in out
-
-
-def test_a_successful_run_has_no_decisive_error(cli: CLI) -> None:
-    """A success is shown in words, and no step is blamed."""
-    _, out, _ = cli("show", cli.recorded.ids["trip"])
-    assert "No decisive error: the run succeeded." in out
-    assert "DECISIVE" not in out
-
-
-def test_an_unknown_run_is_not_found(cli: CLI) -> None:
-    """A run that does not exist is reported on standard error, with status 1."""
-    status, out, err = cli("show", "ffffffff")
-    assert (status, out) == (1, "")
-    assert "no run's id begins with 'ffffffff'" in err
-    assert "Traceback" not in err
-
-
-def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
-    """A prefix of several ids is refused with status 2, and the ids are listed."""
-    status, out, err = cli("show", "AA0")
-    assert (status, out) == (2, "")
-    assert "several runs begin with 'AA0'" in err
-    assert cli.recorded.ids["trip"] in err
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("last",), "Not judged yet."),
+        (("aa02",), "No decisive error: the run succeeded."),
+        (("aa02", "--watch"), "the run succeeded"),
+    ],
+)
+def test_a_run_without_a_decisive_error(cli: CLI, arguments: tuple[str, ...], said: str) -> None:
+    status, out, _ = cli("show", *arguments)
+    assert (status, "DECISIVE" in out) == (0, False)
+    assert said in out
 
 
 def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each step is printed once, as soon as it is stored; the verdict ends the output."""
     with open_store(cli.recorded.url, None) as store:
         whole = load(store, cli.recorded.ids["invoices"])
         begun = dataclasses.replace(
@@ -176,13 +149,6 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
     assert lines[-1]["verdict"]["outcome"] == "failure"
 
 
-def test_watching_a_judged_run_ends_at_once(cli: CLI) -> None:
-    """`--watch` on a judged run prints it and ends."""
-    status, out, _ = cli("show", cli.recorded.ids["trip"], "--watch")
-    assert status == 0
-    assert "the run succeeded" in out
-
-
 def test_json_is_written_part_by_part_as_it_would_be_whole(cli: CLI) -> None:
     with open_store(cli.recorded.url, None) as store:
         for identity in cli.recorded.ids.values():
@@ -201,15 +167,7 @@ def test_some_steps_are_chosen(cli: CLI, steps: str, shown: list[int]) -> None:
     assert (f"{len(shown)} of 5 steps are shown" in out) == (len(shown) < 5)
 
 
-@pytest.mark.parametrize("steps", ["9", "5-3", "x", "-1"])
-def test_steps_that_are_not_there_are_refused(cli: CLI, steps: str) -> None:
-    status, _, err = cli("show", cli.recorded.ids["invoices"], f"--steps={steps}")
-    assert status == 2
-    assert "steps" in err
-
-
 def test_a_step_is_shown_with_its_input(cli: CLI) -> None:
-    """A step without a recorded input says so, and a step that is not there is refused."""
     run = cli.recorded.ids["invoices"]
     status, out, err = cli("show", run, "--step", "4")
     assert (status, err) == (0, "")
@@ -217,9 +175,3 @@ def test_a_step_is_shown_with_its_input(cli: CLI) -> None:
     shown = cli.json("show", run, "--step", "4")
     assert shown["step"]["index"] == 4
     assert (shown["input"] is None) == bool(shown["reason"])
-    status, _, err = cli("show", run, "--step", "99")
-    assert status != 0
-    assert "its steps are 0 to 4" in err
-    status, _, err = cli("show", run, "--step", "1", "--steps", "2")
-    assert status != 0
-    assert "leave out --steps" in err

@@ -22,8 +22,7 @@ def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> Non
     own_cli.json("label", run[:8], "--annotator", "ada", *opinion)
     out = tmp_path / "train.jsonl"
     told = own_cli.json("train", "export", "--out", str(out))
-    assert told["examples"] == 1
-    assert told["by_source"] == {"person": 1}
+    assert (told["examples"], told["by_source"]) == (1, {"person": 1})
     (example,) = read_examples(out)
     assert (example.id, example.step, example.agent) == (run, 2, "analyst")
     assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")
@@ -47,7 +46,6 @@ def test_nothing_to_train_on_says_what_to_do(cli: CLI, tmp_path: Path) -> None:
 def test_without_the_extra_the_command_says_what_to_install(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it looks at anything else; nothing is written."""
     from mast_trace_dashboards.cli.app import run
 
     monkeypatch.setattr(

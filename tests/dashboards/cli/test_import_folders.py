@@ -82,7 +82,6 @@ def _labels(cli: CLI) -> dict[str, list[HumanLabel]]:
 
 
 def test_two_teams_labels_of_one_run_stand_side_by_side(empty: CLI, tmp_path: Path) -> None:
-    """Steps of Who&When count from 0, those of AgentRx from 1; the run itself is stored once."""
     for number in (1, 2):
         _who_and_when(tmp_path / "who-and-when" / "hand-crafted", number)
     _agentrx(tmp_path / "agentrx", 2)
@@ -98,7 +97,6 @@ def test_two_teams_labels_of_one_run_stand_side_by_side(empty: CLI, tmp_path: Pa
 
 
 def test_masts_people_and_models_become_raters(empty: CLI, tmp_path: Path) -> None:
-    """An annotator who saw no mode is recorded as such; a mode that the taxonomy dropped is left out."""
     _mast(tmp_path / "mast-v0")
     assert empty.json("import", str(tmp_path))["labels"] == 6
     labels = _labels(empty)
@@ -126,7 +124,6 @@ def test_masts_people_and_models_become_raters(empty: CLI, tmp_path: Path) -> No
 def test_a_folder_that_cannot_be_read_is_named(
     empty: CLI, tmp_path: Path, name: str, value: Any, reason: str
 ) -> None:
-    """With what is wrong with it; nothing is stored."""
     path = tmp_path / "data" / name
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(value), encoding="utf-8")

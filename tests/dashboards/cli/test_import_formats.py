@@ -32,7 +32,6 @@ def _other(cli: CLI, folder: Path) -> CLI:
 
 
 def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:
-    """One command for all; a second one stores nothing; each run shows its answer and its task."""
     files = [str(SAMPLES / name) for name in FILES]
     found = empty.json("import", *files)
     titles = {row.title for row in FORMATS}
@@ -49,7 +48,6 @@ def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:
 
 
 def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> None:
-    """Runs and steps where the file holds messages, runs and spans where it holds spans; equal runs are one."""
     chat, jaeger, equal = SAMPLES / "chat-finetune.jsonl", SAMPLES / "jaeger.json", tmp_path / "e"
     equal.write_text(2 * chat.read_text("utf-8").splitlines(keepends=True)[1], encoding="utf-8")
     status, out, err = empty("import", str(chat), str(jaeger), str(equal))
@@ -79,23 +77,17 @@ def test_a_folder_of_files_is_read(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> None:
-    """`--formats` needs no file; a wrong name lists the right ones, a wrong choice says so."""
     status, out, _ = empty("import", "--formats")
     assert status == 0
     assert [line.split()[0] for line in out.splitlines()] == [row.name for row in FORMATS]
     assert empty.json("import", "--formats")[0]["name"] == FORMATS[0].name
     file = str(SAMPLES / "anthropic.json")
-    status, _, err = empty("import", "--format", "claude", file)
-    assert (status, "name one of mast-trace, otlp" in err) == (2, True)
     status, _, err = empty("import", "--format", "jaeger", file)
     assert (status, "no Jaeger traces that can be read" in err) == (1, True)
     assert empty.json("import", "--format", "chat", file)["files"][0]["format"] == "chat messages"
-    status, _, err = empty("import")
-    assert (status, "name a file or a folder" in err) == (2, True)
 
 
 def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
-    """Twenty are named, the rest is a number."""
     (tmp_path / "bad.jsonl").write_text("{}\n" * 50)
     status, _, err = empty("import", str(tmp_path / "bad.jsonl"))
     assert status == 1
@@ -141,7 +133,6 @@ def _exported(cli: CLI, folder: Path) -> dict[str, Any]:
     "name", ["langsmith.jsonl", "phoenix.parquet", "otlp.jsonl", "autogen.json"]
 )
 def test_a_run_of_another_tool_goes_the_way_back_too(empty: CLI, tmp_path: Path, name: str) -> None:
-    """An imported and exported run is the same in a third place."""
     empty.json("import", str(SAMPLES / name))
     first = _exported(empty, tmp_path)
     other = _other(empty, tmp_path)

@@ -5,52 +5,25 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from invented_records import failure_logs
+
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.local.attribution.profile import Profile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from conftest import CLI
+    from fixture_types import Capture, Patch
 
 
-def _folder(parent: Path, runs: int) -> Path:
-    """Write invented failure logs in the format of Who&When."""
-    folder = parent / "who-and-when" / "algorithm-generated"
-    folder.mkdir(parents=True)
-    for number in range(runs):
-        guilty = 1 + number % 3
-        history = [{"name": "Lead_Expert", "role": "user", "content": f"Task {number}"}]
-        history += [
-            {
-                "name": f"Worker{place}_Expert",
-                "role": "assistant",
-                "content": "Sorry, an error." if place == guilty else f"Part {place} is done.",
-            }
-            for place in range(1, 5)
-        ]
-        record = {
-            "question": f"Question {number}?",
-            "question_ID": f"q{number // 2}",
-            "history": history,
-            "mistake_agent": f"Worker{guilty}_Expert",
-            "mistake_step": str(guilty),
-        }
-        (folder / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
-    return parent
-
-
-def _json(capture: pytest.CaptureFixture[str], *arguments: str) -> Any:
+def _json(capture: Capture, *arguments: str) -> Any:
     assert run([*arguments, "--json"]) == 0
     return json.loads(capture.readouterr().out)
 
 
-def test_a_profile_is_fitted_and_says_how_good_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The number of labels and the cross-validated score are printed; the file is a profile."""
-    data, out = _folder(tmp_path, 12), tmp_path / "made" / "own.json"
+def test_a_profile_is_fitted_and_says_how_good_it_is(tmp_path: Path, capsys: Capture) -> None:
+    data, out = failure_logs(tmp_path, 12), tmp_path / "made" / "own.json"
     arguments = ("--data", str(data), "--out", str(out), "--repeats", "1")
     found = _json(capsys, "judge", "fit", *arguments)
     assert found["labels"] == 12
@@ -59,26 +32,13 @@ def test_a_profile_is_fitted_and_says_how_good_it_is(
     assert (profile.labels, profile.frameworks) == (12, ("ag2",))
 
 
-def test_too_few_labels_are_refused_with_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nine labels are too few to fit a profile: nothing is written."""
-    out = tmp_path / "own.json"
-    arguments = ["--data", str(_folder(tmp_path, 9)), "--out", str(out)]
-    assert run(["judge", "fit", *arguments]) == 1
-    assert "9 runs have a label" in (printed := capsys.readouterr().err)
-    assert "mast-trace label RUN --step N" in printed
-    assert not out.exists()
-
-
 def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> None:
-    """Ten labelled runs in the store are enough, nine are not; the judge then uses the profile."""
     data, out = tmp_path / "data", tmp_path / "profiles" / "own.json"
-    empty.json("import", str(_folder(data / "few", 9)))
+    empty.json("import", str(failure_logs(data / "few", 9)))
     status, _, err = empty("judge", "fit", "--out", str(out), "--repeats", "1")
-    assert status == 1
+    assert (status, out.exists()) == (1, False)
     assert "9 runs have a label with a decisive step; a profile needs 10" in err
-    runs = empty.json("import", str(_folder(data / "more", 10)))["runs"]
+    runs = empty.json("import", str(failure_logs(data / "more", 10)))["runs"]
     found = empty.json("judge", "fit", "--out", str(out), "--repeats", "1", "--name", "own")
     assert (found["labels"], found["frameworks"]) == (10, ["ag2"])
     profile = Profile.from_json(out.read_text(encoding="utf-8"))
@@ -95,17 +55,15 @@ def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> Non
 
 
 def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path) -> None:
-    """`judge agree` reports the number of missing labels and, with enough of them, the measured gain."""
     assert "No labels yet" in empty("judge", "agree")[2]
-    empty.json("import", str(_folder(tmp_path / "few", 9)))
+    empty.json("import", str(failure_logs(tmp_path / "few", 9)))
     _, out, _ = empty("judge", "agree")
     assert "with 1 more the judge can learn" in " ".join(out.split())
     assert "mast-trace label RUN --step N" in out
     assert empty.json("judge", "agree")["fit"]["missing"] == 1
-    empty.json("import", str(_folder(tmp_path / "more", 15)))
+    empty.json("import", str(failure_logs(tmp_path / "more", 15)))
     offered = empty.json("judge", "agree")["fit"]
-    assert (offered["labels"], offered["missing"]) == (15, 0)
-    assert offered["gain"]["runs"] == 15
+    assert (offered["labels"], offered["missing"], offered["gain"]["runs"]) == (15, 0, 15)
     assert offered["gain"]["difference"]["low"] > 0
     _, out, _ = empty("judge", "agree")
     assert "+100 points" in " ".join(out.split())
@@ -113,8 +71,7 @@ def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path
 
 
 def test_a_profile_that_was_fitted_is_known_by_its_runs(empty: CLI, tmp_path: Path) -> None:
-    """`judge agree` reports the number of labels that the user's own profile was fitted to."""
-    empty.json("import", str(_folder(tmp_path / "data", 12)))
+    empty.json("import", str(failure_logs(tmp_path / "data", 12)))
     folder = tmp_path / "profiles"
     _, out, _ = empty("judge", "fit", "--out", str(folder / "own.json"), "--repeats", "1")
     assert "MAST_TRACE_JUDGE_PROFILES_DIR" in out
@@ -125,7 +82,6 @@ def test_a_profile_that_was_fitted_is_known_by_its_runs(empty: CLI, tmp_path: Pa
 
 
 def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
-    """Two people's labels of one run are one labelled run."""
     for annotator in ("fit-a", "fit-b"):
         cli("label", cli.recorded.ids["invoices"], "--annotator", annotator, "--step", "1")
     status, _, err = cli("judge", "fit", "--out", str(tmp_path / "own.json"))
@@ -133,23 +89,24 @@ def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
     assert "1 runs have a label" in err
 
 
-def test_a_benchmark_is_printed_and_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """JSON has each method's shares, the report is Markdown with its plots beside it."""
+def test_a_benchmark_is_printed_and_reported(tmp_path: Path, capsys: Capture) -> None:
     report = tmp_path / "report" / "bench.md"
-    arguments = ("--data", str(_folder(tmp_path, 12)), "--layers", "rules,local", "--repeats", "1")
+    arguments = (
+        "--data",
+        str(failure_logs(tmp_path, 12)),
+        "--layers",
+        "rules,local",
+        "--repeats",
+        "1",
+    )
     found = _json(capsys, "judge", "bench", *arguments, "--report", str(report))
     assert "random step" in {score["method"] for score in found["scores"]}
     assert "## algorithm-generated (12 runs)" in report.read_text(encoding="utf-8")
     assert list(report.parent.glob("*.svg"))
 
 
-def test_the_model_layer_needs_a_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The layer is refused without a model, with the name of the setting."""
+def test_the_model_layer_needs_a_model(tmp_path: Path, capsys: Capture, monkeypatch: Patch) -> None:
     for name in ("MAST_TRACE_JUDGE_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    assert run(["judge", "bench", "--data", str(_folder(tmp_path, 3)), "--layers", "llm"]) == 2
+    assert run(["judge", "bench", "--data", str(failure_logs(tmp_path, 3)), "--layers", "llm"]) == 2
     assert "MAST_TRACE_JUDGE_MODEL" in capsys.readouterr().err

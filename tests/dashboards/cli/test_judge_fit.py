@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import CLI
+    from fixture_types import Patch
 
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
@@ -34,7 +35,7 @@ MARKS = "mast_trace_judge.injection.operators.UNCERTAIN"
 
 
 @pytest.fixture(autouse=True)
-def _no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_marks(monkeypatch: Patch) -> None:
     """No operator is uncertain here, whatever the last measurement of the labels' truth says."""
     monkeypatch.setattr(MARKS, frozenset())
 
@@ -75,7 +76,6 @@ def _import(cli: CLI, folder: Path, runs: Sequence[LabelledRun]) -> list[str]:
 
 
 def test_labels_of_all_sources_are_fitted_to(empty: CLI, tmp_path: Path) -> None:
-    """People's, replays' and planted ones are counted apart, and none is another's."""
     ids = _import(empty, tmp_path, [person(n) for n in range(14)])
     with Store.open(empty.recorded.url) as store:
         _plant(store, planted_set(OPERATORS[:4], 5))
@@ -123,7 +123,6 @@ def made_set(empty: CLI, tmp_path: Path) -> Path:
 def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
     made_set: Path, empty: CLI, tmp_path: Path
 ) -> None:
-    """The table names each scheme, operator and condition; the store is not read."""
     out = tmp_path / "own.json"
     options = ("judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1")
     nowhere = ("--url", f"chdb://{tmp_path / 'nowhere'}")
@@ -144,9 +143,8 @@ def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
 
 
 def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
-    made_set: Path, empty: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made_set: Path, empty: CLI, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    """Fit and benchmark say how many were left out; --uncertain takes them in."""
     monkeypatch.setattr(MARKS, frozenset({"tool-error", "2.4-withhold"}))
     left = {"tool-error": 5, "2.4-withhold": 5}
     options = ("judge", "fit", "--dataset", str(made_set), "--repeats", "1", "--force", "--json")
@@ -172,9 +170,7 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
     assert "10 labels of uncertain operators were left out (tool-error 10); --uncertain" in told
 
 
-def test_the_old_profile_stays_where_the_new_one_is_not_better(
-    made_set: Path, empty: CLI, tmp_path: Path
-) -> None:
+def test_the_old_profile_stays_unless_beaten(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     """A second fit to the same labels ends with 1, says by how much, and leaves the file; --force writes it."""
     out = tmp_path / "own.json"
     options = ["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]
@@ -194,7 +190,6 @@ def test_the_old_profile_stays_where_the_new_one_is_not_better(
 
 
 def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
-    """Failures that were proved elsewhere are fitted to here; of a set of before the command says what it lacks."""
     (own,) = _import(empty, tmp_path, [person(1)])
     told = Confirmation(status="repairable", origin=2, origin_agent="worker2")
     out = tmp_path / "set"
@@ -220,7 +215,6 @@ def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_path: Path) -> None:
-    """Planted faults, reserved operators and the environment are parts of their own; own profiles are scored."""
     out = tmp_path / "profiles" / "own.json"
     assert (
         run(["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]) == 0
@@ -265,12 +259,7 @@ def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_pat
     ],
 )
 def test_refusals_say_what_to_do(
-    empty: CLI,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
-    status: int,
-    said: str,
+    empty: CLI, tmp_path: Path, monkeypatch: Patch, options: tuple[str, ...], status: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ended, _, err = empty("judge", "fit", *options)
@@ -279,9 +268,7 @@ def test_refusals_say_what_to_do(
     assert not list(tmp_path.glob("*.json"))
 
 
-def test_a_file_that_is_no_profile_is_not_replaced(
-    made_set: Path, empty: CLI, tmp_path: Path
-) -> None:
+def test_a_file_of_no_profile_is_not_replaced(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     out = tmp_path / "own.json"
     out.write_text("{}")
     assert run(["judge", "fit", "--dataset", str(made_set), "--out", str(out)]) == 2

@@ -20,6 +20,8 @@ from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conftest import CLI
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -64,7 +66,6 @@ def rated(empty: CLI) -> CLI:
 
 
 def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
-    """The judge's newest verdict against each person, people pairwise, and how many runs."""
     found = rated.json("judge", "agree")
     assert (found["labelled"], found["judged"]) == (RUNS, RUNS)
     rows = {(*row["annotators"], row["subject"]): row for row in found["modes"]}
@@ -80,33 +81,29 @@ def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
     assert steps["exact"] == pytest.approx(1 / 3)
 
 
+def note(cli: CLI, calls: Iterable[tuple[int, str, str, str, int]]) -> None:
+    """Write answers to the ledger: the number of the run, model, stage, answer and sample."""
+
+    async def write(ledger: StoreLedger) -> None:
+        for number, model, stage, answer, sample in calls:
+            identity = {"project": "", "trace_id": f"{number:032x}", "judge_version": "new222"}
+            ended = {"started_at": NOW, "duration_ms": 1, "status": "ok", "sample": sample}
+            call = JudgeCall(**identity, **ended, stage=stage, model=model, answer=answer)
+            await ledger.record(call)
+        await ledger.flush()
+
+    with Store.open(cli.recorded.url) as store:
+        asyncio.run(write(StoreLedger(store)))
+
+
 def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
-    """Over all runs that they read in the newest version, by the answers in the ledger."""
     calls = [
-        JudgeCall(
-            project="",
-            trace_id=f"{number:032x}",
-            judge_version="new222",
-            stage=stage,
-            model=model,
-            started_at=NOW,
-            duration_ms=1,
-            status="ok",
-            answer=answer,
-        )
+        (number, model, stage, answer, 1)
         for number in range(RUNS)
         for model, seen in (("one", number < 6), ("two", number < 7))
         for stage, answer in (("read", "{}"), ("map", _mapped("3.2" if seen else "1.1")))
     ]
-
-    async def note() -> None:
-        ledger = StoreLedger(store)
-        for call in calls:
-            await ledger.record(call)
-        await ledger.flush()
-
-    with Store.open(rated.recorded.url) as store:
-        asyncio.run(note())
+    note(rated, calls)
     found = {each["subject"]: each for each in rated.json("judge", "agree")["panel"]}
     assert found["3.2"]["annotators"] == ["one", "two"]
     assert (found["3.2"]["items"], found["3.2"]["positives"]) == (RUNS, [6, 7])
@@ -115,32 +112,13 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
 
 
 def test_a_model_is_compared_with_itself(rated: CLI) -> None:
-    """A model that has read runs several times has a row; one that has not has none."""
     read = {"failure_probability": 0.9, "reason": "r", "points": []}
-    calls = [
-        JudgeCall(
-            project="",
-            trace_id=f"{number:032x}",
-            judge_version="new222",
-            stage="read",
-            model="one",
-            started_at=NOW,
-            duration_ms=1,
-            status="ok",
-            answer=json.dumps({**read, "outcome": "failure" if number or sample else "success"}),
-            sample=sample + 1,
-        )
-        for number in range(4)
-        for sample in range(2)
-    ]
-
-    async def note(ledger: StoreLedger) -> None:
-        for call in calls:
-            await ledger.record(call)
-
     assert rated.json("judge", "agree")["self_consistency"] == []
-    with Store.open(rated.recorded.url) as store:
-        asyncio.run(note(StoreLedger(store)))
+    for number in range(4):
+        for sample in (1, 2):
+            outcome = "success" if number == 0 and sample == 1 else "failure"
+            answer = json.dumps({**read, "outcome": outcome})
+            note(rated, [(number, "one", "read", answer, sample)])
     (found,) = rated.json("judge", "agree")["self_consistency"]
     assert (found["model"], found["runs"], found["readings"]) == ("one", 4, 8)
     assert found["outcome"] == pytest.approx(3 / 4)
@@ -154,7 +132,6 @@ def _mapped(code: str) -> str:
 
 
 def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
-    """By model and framework: how many, how many right, and a share from ten runs on."""
     with Store.open(rated.recorded.url) as store:
         later = NOW.replace(hour=2)
         steps = (Candidate(step=1, agent="b", probability=0.5),)
@@ -169,16 +146,13 @@ def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
-    """Under five positives there is no kappa, and the table says why."""
     status, out, _ = rated("judge", "agree")
     assert status == 0
-    assert "12 labelled runs, 12 of them with a verdict." in out
-    assert "too few" in out
-    assert "0.83" in out
+    for text in ("12 labelled runs, 12 of them with a verdict.", "too few", "0.83"):
+        assert text in out
 
 
 def test_two_versions_are_compared_run_by_run(rated: CLI) -> None:
-    """Beginnings of versions are enough; the sums by mode and each change are given."""
     found = rated.json("judge", "diff", "old", "new")
     assert (found["compared"], len(found["changed"])) == (RUNS, RUNS)
     assert (found["gained"], found["lost"]) == ({"1.3": 6}, {"1.5": RUNS})
@@ -187,7 +161,6 @@ def test_two_versions_are_compared_run_by_run(rated: CLI) -> None:
 
 
 def test_an_unknown_version_is_not_found(rated: CLI) -> None:
-    """The message lists the versions that there are."""
     status, _, err = rated("judge", "diff", "old", "zzz")
     assert status == 1
     assert "new222, old111" in err
@@ -206,23 +179,7 @@ def unjudged(empty: CLI) -> CLI:
 
 
 def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
-    """Runs judged by the present version are skipped, so that a second time finds nothing."""
     first = unjudged.json("judge", "run", "--since", "1h")
     assert first["judged"] == first["ok"] == 1
     assert unjudged.json("judge", "run", "--since", "1h")["judged"] == 0
     assert unjudged.json("show", "last")["verdict"]["judge_version"] == first["version"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        ((), "--since, --version or --unscored"),
-        (("last", "--since", "1h"), "name one run"),
-        (("--since", "1h", "--no-save"), "--no-save is for one run"),
-    ],
-)
-def test_one_run_or_many(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:
-    """A run and a selection exclude each other, and one of them is needed."""
-    status, _, err = cli("judge", "run", *arguments)
-    assert status == 2
-    assert hint in err

@@ -22,20 +22,8 @@ def _stored(cli: CLI, annotator: str) -> list[HumanLabel]:
 
 
 def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
-    """The blamed agent follows from the step, so the two cannot contradict each other."""
     run = cli.recorded.ids["invoices"]
-    opinion = (
-        "--outcome",
-        "failure",
-        "--mode",
-        "2.6",
-        "--mode",
-        "1.3",
-        "--step",
-        "2",
-        "--note",
-        "x",
-    )
+    opinion = ("--outcome=failure", "--mode=2.6", "--mode=1.3", "--step=2", "--note=x")
     printed = cli.json("label", run[:8], "--annotator", "ada", *opinion)
     assert printed["decisive_agent"] == "analyst"
     assert _stored(cli, "ada") == [
@@ -44,7 +32,6 @@ def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
 
 
 def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_path: Path) -> None:
-    """The first one is the clearest, whose agent is blamed."""
     run = own_cli.recorded.ids["invoices"]
     printed = own_cli.json("label", run, "--annotator", "ada", "--step", "3", "--step", "0")
     assert (printed["decisive_step"], printed["decisive_agent"]) == (3, "analyst")
@@ -59,7 +46,6 @@ def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_p
 
 
 def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
-    """One person has one opinion of a run."""
     run = cli.recorded.ids["trip"]
     for outcome in ("failure", "success"):
         status, out, _ = cli("label", run, "--annotator", "bob", "--outcome", outcome)
@@ -81,7 +67,6 @@ def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
 def test_unusable_labels_are_refused(
     cli: CLI, arguments: tuple[str, ...], status: int, hint: str
 ) -> None:
-    """An unknown run is status 1, a label that cannot be is a mistake; neither is stored."""
     found, _, err = cli("label", *arguments, "--annotator", "eve")
     assert found == status
     assert hint in err
@@ -97,13 +82,11 @@ class _Keyboard(io.StringIO):
 
 
 def test_without_an_opinion_a_terminal_asks(cli: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong answer is asked for again, and the verdict is not shown before the label is given."""
     monkeypatch.setattr("sys.stdin", _Keyboard("failure\n9.9\n1.3, 2.6\n99\n1\nlooped\n"))
     status, out, _ = cli("label", cli.recorded.ids["invoices"], "--annotator", "kim")
     assert status == 0
     assert "Decisive error" not in out
     assert "list_invoices" in out
     (label,) = _stored(cli, "kim")
-    assert label.outcome == "failure"
-    assert label.modes == ("1.3", "2.6")
+    assert (label.outcome, label.modes) == ("failure", ("1.3", "2.6"))
     assert (label.decisive_step, label.note) == (1, "looped")

@@ -22,6 +22,7 @@ from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
     from conftest import CLI
+    from fixture_types import Patch
 
 SAMPLES = Path(__file__).parents[2] / "judge" / "formats" / "samples"
 PROJECTS = ("", "one", "two")
@@ -58,7 +59,6 @@ def _write(path: Path, value: Any) -> str:
 
 
 def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
-    """A chat's messages are steps in their order; a second import stores nothing."""
     file = _write(tmp_path / "chat.json", CHAT)
     first = empty.json("import", file)
     assert first["spans"] == 4
@@ -72,7 +72,6 @@ def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
-    """A decisive step of Who&When is a label; executors' entries are tool calls."""
     found = empty.json("import", _write(tmp_path / "7.json", WHO_AND_WHEN))
     assert found["labels"] == 1
     shown = empty.json("show", found["runs"][0])
@@ -92,9 +91,7 @@ def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["chat", "OTLP", "export", "label"])
-def test_an_erased_run_is_refused_and_the_others_are_stored(
-    empty: CLI, tmp_path: Path, kind: str
-) -> None:
+def test_an_erased_run_alone_is_refused(empty: CLI, tmp_path: Path, kind: str) -> None:
     other = [*CHAT[:2], {"role": "assistant", "name": "checker", "content": "No, 5."}]
     if kind == "OTLP":
         spans = []
@@ -133,9 +130,7 @@ def test_an_erased_run_is_refused_and_the_others_are_stored(
 
 
 @pytest.mark.parametrize("kind", ["OTLP", "export"])
-def test_a_run_of_another_project_with_the_same_id_is_another_run(
-    empty: CLI, tmp_path: Path, kind: str
-) -> None:
+def test_an_id_of_another_project_is_another_run(empty: CLI, tmp_path: Path, kind: str) -> None:
     """As a trace has them that goes through programs of several teams: none takes the place of another."""
     if kind == "OTLP":
         with capture_spans(frameworks=[]) as captured, mast_trace.run("run"):
@@ -184,7 +179,6 @@ def test_half_a_character_is_no_obstacle(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
-    """Ids and spans are the file's own."""
     with capture_spans(frameworks=[]) as spans:
         with mast_trace.run("job"), mast_trace.agent("planner"):
             mast_trace.message("planner", "user", "Hello.")
@@ -197,7 +191,6 @@ def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_otlp_json_is_read_from_one_request_and_from_lines(empty: CLI, tmp_path: Path) -> None:
-    """A request, and a file with one on each line, as the OpenTelemetry Collector writes it."""
     with capture_spans(frameworks=[]) as spans:
         for name in ("first", "second"):
             with mast_trace.run(name), mast_trace.agent("planner"):
@@ -235,9 +228,7 @@ BAD = {
 """Text of a file that cannot be read, or None for a file that is not there -> the reason."""
 
 
-def test_each_bad_file_is_named_and_with_strict_nothing_is_stored(
-    empty: CLI, tmp_path: Path
-) -> None:
+def test_each_bad_file_is_named_and_strict_stores_nothing(empty: CLI, tmp_path: Path) -> None:
     bad = [tmp_path / f"bad {number}.json" for number in range(len(BAD))]
     for path, text in zip(bad, BAD, strict=True):
         if text is not None:
@@ -258,7 +249,6 @@ def test_each_bad_file_is_named_and_with_strict_nothing_is_stored(
 
 
 def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> None:
-    """One line for each run; the trajectory can be read back."""
     run, out = cli.recorded.ids["invoices"], tmp_path / "runs.jsonl"
     cli("label", run, "--annotator", "exporter", "--outcome", "failure", "--step", "1")
     assert cli.json("export", "--out", str(out)) == {"file": str(out), "runs": 3}
@@ -274,7 +264,6 @@ def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> 
 
 
 def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
-    """Parquet rows are the lines, with the nested parts as JSON texts."""
     parquet, jsonl = tmp_path / "runs.parquet", tmp_path / "runs.jsonl"
     assert cli("export", "--format", "parquet", "--out", str(parquet))[0] == 0
     assert cli("export", "--out", str(jsonl))[0] == 0
@@ -285,14 +274,10 @@ def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
     assert rows == [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
 
 
-def test_an_export_leaves_out_older_runs_and_half_files(cli: CLI, tmp_path: Path) -> None:
-    """`--since` filters; a file that cannot be written is reported, and nothing is left."""
+def test_an_export_leaves_out_older_runs(cli: CLI, tmp_path: Path) -> None:
     out = tmp_path / "none.jsonl"
     assert cli.json("export", "--out", str(out), "--since", "2200-01-01")["runs"] == 0
     assert [each.name for each in tmp_path.iterdir()] == ["none.jsonl"]
-    status, _, err = cli("export", "--out", str(tmp_path / "no" / "such.jsonl"))
-    assert status == 2
-    assert "such.jsonl: No such file" in err
 
 
 def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path) -> None:
@@ -311,10 +296,7 @@ def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path
     assert {each.name for each in tmp_path.iterdir()} == {"pipe", "link", "file"}
 
 
-def test_an_export_reads_page_by_page(
-    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each run comes once, wherever the pages are cut."""
+def test_an_export_reads_page_by_page(cli: CLI, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", 1)
     out = tmp_path / "runs.jsonl"
     assert cli.json("export", "--out", str(out))["runs"] == 3

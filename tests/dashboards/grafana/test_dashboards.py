@@ -95,7 +95,6 @@ def test_there_are_no_files_of_dashboards_that_are_gone() -> None:
 @pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_panel_runs(store: Store, panel: dict[str, Any], chosen: Any) -> None:
-    """With all, one, many and no values of the filters, in each range, an empty one too."""
     for start, end in RANGES:
         view = Selection(
             start=start,

@@ -82,9 +82,7 @@ def push(grafana: Grafana, capsys: pytest.CaptureFixture[str], *more: str) -> li
     return [row["change"] for row in json.loads(capsys.readouterr().out)]
 
 
-def test_dashboards_are_created_once_and_updated(
-    grafana: Grafana, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dashboards_are_made_once(grafana: Grafana, capsys: pytest.CaptureFixture[str]) -> None:
     count = len(DASHBOARDS)
     assert push(grafana, capsys, "--dry-run") == ["create"] * count
     assert grafana.dashboards == grafana.folders == {}
@@ -117,9 +115,7 @@ def test_the_dashboard_of_a_run_links_to_the_web_view_that_people_reach(
     assert web_view(json.loads(written)) == web
 
 
-def test_a_refused_token_and_a_grafana_that_is_away_are_told(
-    grafana: Grafana, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_grafana_says_is_told(grafana: Grafana, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["dashboards", "push", grafana.url, "--token", "wrong"]) == 2
     assert "service account" in capsys.readouterr().err
     assert run(["dashboards", "push", "http://127.0.0.1:9", "--token", "x"]) == 2
@@ -138,7 +134,6 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(
 
 
 def test_everything_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the budget of the configuration in every form of the rules; a second time is harmless."""
     config = tmp_path / "mast-trace.toml"
     config.write_text("[alerts]\nalert_daily_budget_usd = 3.5\n", encoding="utf-8")
     folder = tmp_path / "monitoring"

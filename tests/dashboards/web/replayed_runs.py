@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import invented_records
 from web_runs import T0, message, root
 
 from mast_trace_collector.storage.runs import run_summary
@@ -66,19 +67,10 @@ def rate(step: int, successes: int, runs: int, low: float, high: float) -> Succe
 
 
 def contrast(step: int = 2, **more: Any) -> Contrast:
-    given: dict[str, Any] = {
-        "step": step,
-        "agent": "researcher",
-        "source": "person",
-        "fix_text": FIX,
-        "fix_successes": 8,
-        "keep_successes": 0,
-        "pairs": 8,
-        "e_value": 312.0,
-        "threshold": 60.0,
-        "effect": 1.0,
-    }
-    return Contrast(**{**given, **more})
+    counts = {"fix_successes": 8, "e_value": 312.0, "effect": 1.0}
+    return invented_records.contrast(
+        step, **{"fix_text": FIX, "agent": "researcher", **counts, **more}
+    )
 
 
 def proof(**more: Any) -> Confirmation:

@@ -94,9 +94,7 @@ def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) ->
     assert counts.of("q", 2, slow).is_newest
 
 
-def test_a_count_that_was_under_way_is_not_kept_after_forgetting(
-    counts: Counts[int], clock: Clock
-) -> None:
+def test_a_running_count_is_not_kept_after_forgetting(counts: Counts[int], clock: Clock) -> None:
     begun, ends = threading.Event(), threading.Event()
 
     def erased() -> int:

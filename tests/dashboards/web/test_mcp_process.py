@@ -21,6 +21,8 @@ from mast_trace_judge.store.labels import labels_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fixture_types import Capture, Patch
+
 
 class TestWriting:
     """Labels and outcomes, where they are allowed."""
@@ -79,7 +81,7 @@ class TestStdio:
 class TestAgent:
     """An agent program of LangGraph, which is given the server's tools."""
 
-    def test_finds_who_erred(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_finds_who_erred(self, tmp_path: Path, monkeypatch: Patch) -> None:
         investigator = pytest.importorskip("investigator", reason="needs LangGraph")
         monkeypatch.setenv("MAST_TRACE_DATABASE_URL", f"chdb://{tmp_path}/clickhouse")
         monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -110,12 +112,7 @@ class TestAgent:
         ],
     )
     def test_says_what_it_needs(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        arguments: list[str],
-        status: int,
-        words: str,
+        self, monkeypatch: Patch, capsys: Capture, arguments: list[str], status: int, words: str
     ) -> None:
         investigator = pytest.importorskip("investigator", reason="needs LangGraph")
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -256,11 +256,7 @@ class TestReading:
     def test_says_what_was_wrong(
         self, server: MCPServer[Any], name: str, arguments: dict[str, Any], text: str
     ) -> None:
-        async def call() -> Any:
-            async with Client(server) as client:
-                return await client.call_tool(name, arguments)
-
-        answer = asyncio.run(call())
+        answer = ask(server, name, **arguments)
         assert answer.is_error
         said = answer.content[0].text
         assert text in said
@@ -334,7 +330,6 @@ class TestHTTP:
 
     @pytest.mark.parametrize("name", sorted(READS))
     def test_shows_a_key_its_project_alone(self, view: View, name: str) -> None:
-        """No answer to our key holds a word of the other project."""
         calls: list[dict[str, Any]] = [{}]
         if name in {"get_run", "list_steps"}:
             calls = [{"run": RUN}, {"run": THEIR_RUN}, {"run": "last"}]

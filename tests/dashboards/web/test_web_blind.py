@@ -110,10 +110,7 @@ def links_in(address: str, page: str) -> list[str]:
     )
 
 
-def test_pages_reached_from_the_queue_are_the_same_whatever_the_verdict(
-    client: TestClient, store: Store
-) -> None:
-    """Links, titles, attributes, orders, headers and files; also after replays have shown something."""
+def test_pages_of_the_queue_are_the_same_for_any_verdict(client: TestClient, store: Store) -> None:
     file = client.get(f"/runs/{TWIN}/download.json").content
     judge(store, SUCCESS, FAILURE)
     before, plain = pages_of_the_queue(client, file), client.get(f"/runs/{PROVED}").text

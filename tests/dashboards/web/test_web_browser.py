@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 from replayed_runs import PROVED, TWIN
@@ -81,25 +81,24 @@ def violations(page: Page) -> list[str]:
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 375)])
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_accessible(
-    page: Page, path: str, scheme: Literal["light", "dark"], width: int
-) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 800})
-    page.goto(path)
+def test_pages_are_accessible_and_ask_nobody_else(page: Page, served: str, path: str) -> None:
+    """In both colour schemes and on a phone, which they fit; they break no rule of their own."""
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda entry: entry.type == "error" and complaints.append(entry.text))
+    page.set_viewport_size({"width": 375, "height": 700})
+    page.goto(path, wait_until="networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert [url for url in asked if not url.startswith((served, "data:"))] == []
+    assert [entry for entry in complaints if "404" not in entry] == []
     for details in page.locator("details").all()[:3]:
         details.locator("summary").click()
     page.wait_for_load_state("networkidle")
-    assert violations(page) == []
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_pages_fit_a_phone(page: Page, path: str) -> None:
-    page.set_viewport_size({"width": 375, "height": 700})
-    page.goto(path)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    for scheme, width in (("light", 375), ("light", 1280), ("dark", 1280)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        assert violations(page) == [], (scheme, width)
 
 
 @pytest.mark.parametrize("width", [1280, 375])
@@ -119,21 +118,6 @@ def test_a_long_name_takes_one_line_of_the_list(page: Page, width: int) -> None:
         before, after = line.evaluate(grow)
         assert after <= before
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_pages_ask_nobody_else_and_break_no_rule_of_their_own(
-    page: Page, served: str, path: str
-) -> None:
-    asked: list[str] = []
-    complaints: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on(
-        "console", lambda entry: complaints.append(entry.text) if entry.type == "error" else None
-    )
-    page.goto(path, wait_until="networkidle")
-    assert [url for url in asked if not url.startswith((served, "data:"))] == []
-    assert [entry for entry in complaints if "404" not in entry] == []
 
 
 def test_texts_of_a_run_do_nothing(page: Page) -> None:
@@ -174,24 +158,11 @@ def test_the_first_stop_of_the_keyboard_skips_the_navigation(page: Page) -> None
     assert page.locator(":focus").inner_text() == "Skip to content"
 
 
-def test_the_raw_span_is_unfolded(page: Page) -> None:
-    page.goto(f"/runs/{SHORT}")
-    step = page.locator("#step-0")
-    step.get_by_text("Raw span").click()
-    step.locator("pre").wait_for()
-    assert "mast.message.sender" in step.inner_text()
-
-
-def test_a_link_to_a_late_step_of_a_long_run_arrives(page: Page) -> None:
+def test_a_link_to_a_late_step_arrives_and_what_lies_before_comes_on_request(page: Page) -> None:
+    """Only the requested pages are loaded, in their order."""
     page.goto(f"/runs/{LONG}#step-4321")
     page.locator("#step-4321.decisive").wait_for()
     page.locator("#step-4321:focus").wait_for()
-
-
-def test_what_lies_before_a_late_step_comes_on_request(page: Page) -> None:
-    """Only the requested pages are loaded, in their order."""
-    page.goto(f"/runs/{LONG}#step-4321")
-    page.locator("#step-4321").wait_for()
     assert page.locator("#step-500").count() == 0
     page.get_by_role("link", name="Show 500 more of 3500 steps").click()
     page.locator("#step-999").wait_for()
@@ -208,10 +179,7 @@ def test_more_steps_come_on_request(page: Page) -> None:
     page.locator("#step-999").wait_for()
 
 
-def test_the_graph_is_narrowed_by_keyboard_and_without_scripts(
-    browser: Browser, served: str
-) -> None:
-    """The address says what it shows."""
+def test_the_graph_is_narrowed_by_keyboard_without_scripts(browser: Browser, served: str) -> None:
     page = browser.new_page(base_url=served, java_script_enabled=False)
     page.goto(f"/runs/{CROWD}?queue=1")
     assert page.locator("svg .node").count() == 16
@@ -245,7 +213,6 @@ def test_folded_steps_open_for_the_keyboard_and_for_links(page: Page) -> None:
 
 
 def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
-    """New steps and then the verdict appear by themselves."""
     page.goto(f"/runs/{LIVE}")
     assert "The run goes on" in page.locator("#run").inner_text()
     store.insert("otel_traces", [message(LIVE, 1, "writer", "I go on.")])
@@ -258,7 +225,6 @@ def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
 
 
 def test_who_reads_is_not_disturbed(page: Page, store: Store) -> None:
-    """Instead of the page changing under the reader, a line says that there is news."""
     page.goto(f"/runs/{LOOP}")
     page.locator("#step-0").get_by_text("Raw span").click()
     store.insert("otel_traces", [message(LOOP, 10, "writer", "Once more.")])
@@ -336,7 +302,6 @@ def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
 
 
 def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> None:
-    """Its verdict is nowhere until the label is saved, and then a link leads to it."""
     page.goto("/queue", wait_until="networkidle")
     page.get_by_role("link", name="Begin with the first run").focus()
     page.keyboard.press("Enter")
@@ -357,8 +322,12 @@ def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> N
     assert "grace" in page.locator("section[aria-labelledby=labels]").inner_text()
 
 
-def test_the_input_of_a_step_is_unfolded_by_keyboard(page: Page) -> None:
+def test_parts_of_a_step_are_unfolded(page: Page) -> None:
     page.goto(f"/runs/{SHORT}")
-    page.locator("#step-0").get_by_text("what the agent saw").focus()
+    step = page.locator("#step-0")
+    step.get_by_text("what the agent saw").focus()
     page.keyboard.press("Enter")
-    page.locator("#step-0").get_by_text("No model call with its input").wait_for()
+    step.get_by_text("No model call with its input").wait_for()
+    step.get_by_text("Raw span").click()
+    step.locator("pre").wait_for()
+    assert "mast.message.sender" in step.inner_text()

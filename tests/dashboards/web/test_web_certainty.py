@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from web_runs import (
-    BARE,
-    HEALTHY,
-    LIVE,
-    LONG,
-    SHORT,
-    T0,
-    UNSURE,
-    abstained,
-    judged,
-    message,
-    root,
-)
+from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
@@ -46,9 +34,7 @@ def test_no_step_is_decisive_that_the_verdict_does_not_name(client: httpx.Client
     assert "DECISIVE" in client.get(f"/compare?run={SHORT}&run={BARE}").text
 
 
-def test_an_unknown_agent_is_blamed_only_for_its_own_step(
-    client: httpx.Client, store: Store
-) -> None:
+def test_an_unknown_agent_is_blamed_for_its_own_step(client: httpx.Client, store: Store) -> None:
     """Not before the run is judged, not where no step is decisive, nor where the step is another agent's or gone."""
     run, told = "7e" * 16, "made the decisive error"
     said = [message(run, number, "planner", f"{number}") for number in range(4)]
@@ -74,9 +60,8 @@ def test_an_unknown_agent_is_blamed_only_for_its_own_step(
 
 def test_candidates_without_a_calibration_have_no_percentages(client: httpx.Client) -> None:
     page = client.get(f"/runs/{UNSURE}").text
-    assert "candidate 1" in page
-    assert "first actor" in page
-    assert "A step is called decisive where an exact finding" in page
+    for text in ("candidate 1", "first actor", "A step is called decisive where an exact finding"):
+        assert text in page
     assert NOT_MEASURED in page
     assert "mast-trace judge fit" in page
     assert "43\xa0%" not in page
@@ -135,9 +120,7 @@ def test_outcomes_have_one_vocabulary(client: httpx.Client) -> None:
     assert '<span class="outcome unknown">unknown</span>' in client.get(f"/runs/{BARE}").text
 
 
-def test_a_models_percentages_are_those_of_labelled_runs(
-    client: httpx.Client, store: Store
-) -> None:
+def test_a_models_percentages_are_of_labelled_runs(client: httpx.Client, store: Store) -> None:
     """With ten labelled runs that the model has read, and not before."""
     read = judged(store, UNSURE, 4, 1, calibrated=False, model="m1", method="fused")
     later = read.judged_at.replace(year=read.judged_at.year + 1)

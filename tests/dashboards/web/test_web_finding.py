@@ -66,10 +66,7 @@ def _program(url: str) -> None:
         first = client.chat.completions.create(model="m", messages=messages, tools=tools)
         said = first.choices[0].message
         (call,) = cast("Any", said.tool_calls)
-        messages += [
-            said,
-            {"role": "tool", "tool_call_id": call.id, "content": price_of("bolt")},
-        ]
+        messages += [said, {"role": "tool", "tool_call_id": call.id, "content": price_of("bolt")}]
         client.chat.completions.create(model="m", messages=messages, tools=tools)
         messages[0] = {
             "role": "system",
@@ -142,10 +139,7 @@ class TestInput:
         assert seen.previous_step == next(step.index for step in run.steps if step.tool)
         # The prompt is rebuilt exactly: what the program sent, in order.
         said = [each.message.content for each in seen.shown if each.message]
-        assert said[:2] == [
-            "You are the buyer of the team. Answer in one word.",
-            "What is a bolt?",
-        ]
+        assert said[:2] == ["You are the buyer of the team. Answer in one word.", "What is a bolt?"]
         assert said[3] == "bolt: 12 EUR"
         assert len(calls[1].input_ids) == len(seen.shown)
 
@@ -160,9 +154,7 @@ class TestInput:
         assert seen_at(run, 0) is None
         assert why_unknown(run, 0).startswith("No model call with its input")
 
-    def test_the_page_shows_the_words_that_changed(
-        self, client: TestClient, buying: StoredRun
-    ) -> None:
+    def test_the_page_shows_changed_words(self, client: TestClient, buying: StoredRun) -> None:
         number = next(step.index for step in buying.read().steps if "Thirteen" in step.text)
         page = client.get(f"/runs/{buying.trace_id}/steps/{number}/input").text
         assert "<ins>slowly </ins>" in page or "<ins> slowly</ins>" in page
@@ -175,12 +167,9 @@ class TestInput:
 class TestCost:
     """Tokens and cost stand at steps, agents and runs; an unknown price is never 0."""
 
-    def test_calls_belong_to_the_steps_that_they_made(
-        self, buying: StoredRun, store: Store
-    ) -> None:
+    def test_calls_belong_to_the_steps_they_made(self, buying: StoredRun, store: Store) -> None:
         costs = run_costs(buying)
-        assert costs.total.calls == 3
-        assert costs.total.unpriced == 1
+        assert (costs.total.calls, costs.total.unpriced) == (3, 1)
         assert sum(each.calls for each in costs.by_step.values()) == 3
         assert [agent for agent, _ in costs.by_agent] == ["buyer"]
         whole = QUERIES["cost_totals"].one(store, only=[buying.trace_id])
@@ -263,9 +252,7 @@ class TestList:
 class TestSearch:
     """Hits, their marks and their number."""
 
-    def test_hits_are_marked_and_lead_to_their_step(
-        self, client: TestClient, buying: StoredRun
-    ) -> None:
+    def test_hits_are_marked_and_lead_there(self, client: TestClient, buying: StoredRun) -> None:
         page = client.get("/search?text=bolt%20COSTS&since=1h").text
         assert "<mark>bolt costs</mark>" in page
         address = page.split('<ol class="hits">')[1].split('href="')[1].split('"')[0]
@@ -274,9 +261,7 @@ class TestSearch:
         assert f"/runs/{buying.trace_id}" in reached.headers["location"]
         assert client.get(f"/runs/{CLOSE}/spans/nothing").status_code == 404
 
-    def test_a_count_that_is_not_done_says_at_least(
-        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_count_of_at_least(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(text_search, "MOST_HITS", 3)
         page = client.get("/search?text=said&since=3d").text
         assert "At least 3 spans have the text" in page
@@ -284,10 +269,7 @@ class TestSearch:
         monkeypatch.setattr(text_search, "COUNTED_SECONDS", -1.0)
         assert "At least 0 spans of 0 runs" in client.get("/search?text=said&since=3d").text
 
-    def test_older_hits_have_pages(
-        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The newest hits of few spans are shown first, and every hit on one page."""
+    def test_old_hits_have_pages(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(text_search, "MOST_HITS", 5)
         address, seen, moments = "/search?text=said&since=3d", [], []
         for number in range(3):
@@ -334,17 +316,13 @@ class TestTree:
         assert sorted(row.span["SpanId"] for row in rows) == ["a", "b", "c", "d", "e"]
         found = {row.span["SpanId"]: row for row in rows}
         assert found["c"].orphan
-        assert found["c"].inside == 1
-        assert found["d"].step == 7
-        assert found["d"].depth == 1
+        assert (found["c"].inside, found["d"].step, found["d"].depth) == (1, 7, 1)
 
 
 class TestQueue:
     """Runs to label, and labels with several steps."""
 
-    def test_the_least_sure_run_comes_first_and_labels_take_runs_out(
-        self, client: TestClient, store: Store
-    ) -> None:
+    def test_the_least_sure_unlabelled_run_is_first(self, client: TestClient, store: Store) -> None:
         rows = QUERIES["label_queue"].run(store)
         assert [row["TraceId"] for row in rows] == [CLOSE, SURE, FINE]
         first = client.get("/queue/next", follow_redirects=False).headers["location"]
@@ -370,15 +348,10 @@ class TestQueue:
     def test_the_judges_word_is_hidden_until_the_label_is_saved(
         self, client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """In the list, on the page, in its refreshed part and in further steps; others' labels too, and to nobody else."""
         save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
         told = (
-            "DECISIVE",
-            "decisive-line",
-            'candidates"',
-            "by the judge",
-            'class="chip"',
-            "I know",
+            *("DECISIVE", "decisive-line", 'candidates"', "by the judge"),
+            *('class="chip"', "I know"),
         )
         monkeypatch.setattr("mast_trace_dashboards.web.pages.PAGE", 2)
         steps = f"/runs/{SURE}/steps?from=0&to=4"

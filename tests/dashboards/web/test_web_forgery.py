@@ -36,7 +36,6 @@ class TestForgery:
         ],
     )
     def test_forms_from_elsewhere_do_nothing(self, door: View, headers: dict[str, str]) -> None:
-        """At none of the addresses that take one."""
         posted = [
             *("/sign-in", "/sign-out", f"/runs/{SHORT}/label", f"/runs/{SHORT}/compare"),
             *("/patterns/x/state", "/mcp", "/healthz/", "/nowhere"),

@@ -81,7 +81,6 @@ def test_everything_is_in_the_frame(count: int, boxes: int) -> None:
 
 @pytest.mark.parametrize("messages", [{}, {("a", "a"): 9}], ids=["none", "to itself"])
 def test_sometimes_there_is_no_picture(messages: Counts) -> None:
-    """The table has the numbers then, too."""
     assert drawn(messages, {}, {}) is None
 
 
@@ -123,7 +122,6 @@ def marks_in(graph: Graph | None) -> dict[str | None, str]:
 
 @pytest.mark.parametrize("blamed", [None, Blamed(), Blamed(None, frozenset("a"))])
 def test_an_unknown_agent_erred_only_where_a_step_is_decisive(blamed: Blamed | None) -> None:
-    """An agent that nobody named differs from a step that nobody named."""
     messages = {("", "a"): 1, ("a", "b"): 2}
     assert "decisive" not in marks_in(drawn(messages, {}, {"a": 0}, None, blamed)).values()
     assert marks_in(drawn(messages, {}, {"a": 0}, None, Blamed(""))) == {"": "decisive"}
@@ -242,8 +240,7 @@ def test_thirty_agents_have_a_matrix_with_all_numbers() -> None:
     assert matrix
     assert list(matrix.agents) == order
     assert [cell.times for cell in matrix.rows[0][:4]] == [0, 9, 2, 0]
-    assert matrix.rows[0][1].shade == SHADES
-    assert matrix.rows[0][0].shade == 0
+    assert (matrix.rows[0][1].shade, matrix.rows[0][0].shade) == (SHADES, 0)
     assert sum(cell.times for row in matrix.rows for cell in row) == 29 + 9 + 2
 
 

@@ -72,9 +72,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("forgotten")
-def test_the_verdict_comes_before_the_steps_are_counted(
-    client: httpx.Client, read: list[int]
-) -> None:
+def test_the_verdict_comes_before_a_count_of_steps(client: httpx.Client, read: list[int]) -> None:
     with client.stream("GET", f"/runs/{LONG}") as answer:
         pieces = answer.iter_text()
         first = ""
@@ -110,9 +108,7 @@ def test_what_is_known_is_not_sent_again(client: httpx.Client, read: list[int]) 
 
 
 @pytest.mark.usefixtures("forgotten")
-def test_a_page_that_breaks_off_says_so(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_page_says_so(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: Any) -> Any:
         raise StorageError("password of the database")
 

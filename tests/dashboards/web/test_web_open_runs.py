@@ -57,10 +57,7 @@ def visited(store: Store, *, idle: float) -> TestClient:
 
 
 @pytest.mark.parametrize("run", [LIVE, ONLY])
-def test_a_run_that_has_begun_is_shown_with_its_name_task_and_service(
-    opened: Store, run: str
-) -> None:
-    """From its first moment, and as going on."""
+def test_a_run_that_began_is_shown_with_name_task_and_service(opened: Store, run: str) -> None:
     page = visited(opened, idle=3600).get(f"/runs/{run}").text
     assert 'data-state="running"' in page
     assert "<h1>trip " in page

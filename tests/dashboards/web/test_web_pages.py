@@ -26,9 +26,8 @@ def client(served: str) -> Iterator[httpx.Client]:
 
 def test_the_list_shows_runs_with_modes_and_decisive_error(client: httpx.Client) -> None:
     page = client.get("/").text
-    assert "trip &amp; &lt;i&gt;co&lt;/i&gt;" in page
-    assert "researcher</span>, step 1</a>" in page
-    assert ">2.6</a>" in page
+    for text in ("trip &amp; &lt;i&gt;co&lt;/i&gt;", "researcher</span>, step 1</a>", ">2.6</a>"):
+        assert text in page
 
 
 @pytest.mark.parametrize(
@@ -50,22 +49,6 @@ def test_filters_narrow_the_list(client: httpx.Client, query: str, found: set[st
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("mode=2.6&part=1", ""),
-        ("token=x&before=7&before_run=a&project=", ""),
-        ("agnet=researcher", "There is no filter <code>agnet</code>:"),
-        ("state=ok&Mode=2.6", "There are no filters <code>Mode</code>, <code>state</code>:"),
-        ("%3Cb%3E=1", "There is no filter <code>&lt;b&gt;</code>:"),
-    ],
-)
-def test_a_filter_that_there_is_not_is_named(client: httpx.Client, query: str, told: str) -> None:
-    page = " ".join(client.get(f"/?{query}").text.split())
-    assert told in page, page[page.find('class="note"') :][:400]
-    assert ("narrows nothing. The filters are <code>project</code>" in page) is bool(told)
-
-
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
         (
             "outcome=failed",
             "No run has the outcome <code>failed</code>. Known are <code>failure</code>,",
@@ -79,26 +62,28 @@ def test_a_filter_that_there_is_not_is_named(client: httpx.Client, query: str, t
         ("outcome=success", ""),
         ("mode=1.1&framework=ag2", ""),
         ("text=nowhere", ""),
+        ("mode=2.6&part=1", ""),
+        ("token=x&before=7&before_run=a&project=", ""),
+        ("agnet=researcher", "There is no filter <code>agnet</code>:"),
+        ("state=ok&Mode=2.6", "There are no filters <code>Mode</code>, <code>state</code>:"),
+        ("%3Cb%3E=1", "There is no filter <code>&lt;b&gt;</code>:"),
     ],
 )
-def test_a_value_that_no_run_has_is_named(client: httpx.Client, query: str, told: str) -> None:
-    """With those that runs have; a known value that narrows to nothing is no news."""
+def test_an_unknown_filter_or_value_is_named(client: httpx.Client, query: str, told: str) -> None:
+    """With those that there are; a known value that narrows to nothing is no news."""
     page = " ".join(client.get(f"/?{query}").text.split())
     assert told in page, page[page.find('class="note"') :][:400]
-    assert ("No run has the" in page) is bool(told)
+    assert ("No run has the" in page) is told.startswith("No run")
+    named = "narrows nothing. The filters are <code>project</code>" in page
+    assert named is told.startswith("There")
 
 
 def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
     page = client.get(f"/runs/{SHORT}").text
-    assert "It misread the price." in page
-    assert "DECISIVE" in page
-    assert "candidate 2" in page
+    for text in ("It misread the price.", "DECISIVE", "candidate 2"):
+        assert text in page
     assert "same as step 3" not in page  # by another agent
     assert "<mark>A night costs 181 EUR.</mark>" in page
-
-
-def test_quotes_lead_to_their_step_and_are_marked_in_it(client: httpx.Client) -> None:
-    page = client.get(f"/runs/{SHORT}").text
     assert '<a href="#step-1" aria-label="Quote from step 1">A night costs 181 EUR.</a>' in page
     assert page.count("<mark>") == 1
 
@@ -111,9 +96,7 @@ def test_who_writes_to_whom_is_drawn_and_written(client: httpx.Client) -> None:
     assert "style=" not in page
 
 
-def test_an_agent_that_the_run_has_not_is_named_and_a_strange_number_refused(
-    client: httpx.Client,
-) -> None:
+def test_an_agent_of_no_run_is_named_and_a_strange_number_refused(client: httpx.Client) -> None:
     page = client.get(f"/runs/{LOOP}?with=writer&with=%3Ci%3E").text
     assert "No agent of this run is named &lt;i&gt;." in page
     assert "is named writer" not in page
@@ -124,14 +107,12 @@ def test_an_agent_that_the_run_has_not_is_named_and_a_strange_number_refused(
 
 
 def test_steps_that_only_repeat_are_folded(client: httpx.Client) -> None:
-    """The first of each agent stays; what follows is one line, and still there."""
     page = client.get(f"/runs/{LOOP}").text
     assert "Steps 4 to 9 repeat earlier ones" in page
     assert page.index('id="step-3"') < page.index('class="fold"') < page.index('id="step-4"')
 
 
 def test_a_part_of_a_page_is_answered_alone(client: httpx.Client) -> None:
-    """The parts that pages reload while a run goes on."""
     for address in ("/?part=1", f"/runs/{BARE}?part=1"):
         part = client.get(address).text
         assert "<html" not in part
@@ -148,9 +129,8 @@ def test_texts_of_a_run_are_never_markup(client: httpx.Client) -> None:
     page = client.get(f"/runs/{SHORT}").text
     assert "<script>document" not in page
     assert "&lt;script&gt;document" in page
-    assert "<b>writer" not in page
-    assert "\x1b" not in page
-    assert "\u202e" not in page
+    for text in ("<b>writer", "\x1b", "\u202e"):
+        assert text not in page
     assert "&lt;U+202E&gt;" in page
     assert "{{ 7*7 }}" in page
 
@@ -179,9 +159,7 @@ def test_downloads_are_json(client: httpx.Client) -> None:
     json.dumps(spans)
 
 
-def test_a_download_has_the_outcome_that_was_said_of_the_run_last(
-    client: httpx.Client, store: Store
-) -> None:
+def test_a_download_has_the_outcome_that_was_said_last(client: httpx.Client, store: Store) -> None:
     """As the page and the judge do; the spans know nothing of it."""
     record_outcome(store, BARE, "failure", reason="the customer wrote again")
     run = client.get(f"/runs/{BARE}/download.json").json()["trajectory"]
@@ -193,11 +171,8 @@ def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
     answer = client.post(f"/runs/{SHORT}/label", data=form)
     assert answer.status_code == 303
     (label,) = labels_of(store, SHORT)
-    assert (label.annotator, label.decisive_step, label.decisive_agent) == (
-        "ada",
-        1,
-        "<b>writer</b>",
-    )
+    assert (label.annotator, label.decisive_step) == ("ada", 1)
+    assert label.decisive_agent == "<b>writer</b>"
 
 
 @pytest.mark.parametrize(
@@ -218,17 +193,6 @@ def test_a_label_that_cannot_be_is_refused(
     assert message in answer.text
 
 
-def test_a_form_from_elsewhere_is_refused(client: httpx.Client) -> None:
-    headers = {"origin": "https://evil.example"}
-    answer = client.post(f"/runs/{SHORT}/label", data={"annotator": "eve"}, headers=headers)
-    assert answer.status_code == 403
-
-
-def test_another_name_of_this_machine_is_not_served(client: httpx.Client) -> None:
-    """A page elsewhere could otherwise read the view through a name that points to loopback."""
-    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
-
-
 @pytest.mark.parametrize("path", ["/runs/nope", "/runs/nope/steps", "/compare?run=x&run=y", "/x"])
 def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
     answer = client.get(path)
@@ -238,7 +202,6 @@ def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
 
 @pytest.mark.parametrize("number", ["%C2%B2", "9" * 5000, "-1", "1.5", "%D9%A3"])
 def test_what_is_no_number_is_refused(client: httpx.Client, number: str) -> None:
-    """Python takes more for digits than it reads as numbers."""
     assert client.get(f"/runs/{SHORT}/steps/{number}").status_code == 404
     assert client.get(f"/runs/{SHORT}/steps?from={number}").status_code == 400
     assert client.get(f"/runs/{SHORT}/steps?to={number}").status_code == 400

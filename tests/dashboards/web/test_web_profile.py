@@ -80,7 +80,6 @@ def test_without_variants_the_page_says_how_to_run_them(client: TestClient) -> N
 
 
 def test_variants_are_compared_and_no_look_is_counted(store: Store, client: TestClient) -> None:
-    """The arms stand in the order of the plan, with the agents that they lack."""
     arms = {EVIL: "<i>team", "solo": "one agent", "pair": "cut"}
     teams.stored(store, "solo", alone, 22)
     teams.stored(store, "pair", teams.relay, 3)

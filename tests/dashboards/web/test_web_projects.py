@@ -39,6 +39,7 @@ from mast_trace_judge.store.labels import labels_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fixture_types import Logs, Patch
     from starlette.types import ASGIApp
 
 TOKEN = "the operator's"
@@ -226,7 +227,6 @@ def owners(two: Two) -> Iterator[Store]:
 
 
 def test_a_file_is_not_compared_with_a_run_of_another_project(two: Two) -> None:
-    """The file is a run of the visitor's own; the other one is not there."""
     with two.client("reader") as client:
         whole = client.get(f"/runs/{RUN}/download.json").content
         files = {"file": ("run.json", whole)}
@@ -292,14 +292,8 @@ def test_another_projects_run_is_as_if_there_were_none(two: Two) -> None:
     nowhere = "0" * 32
     with two.client("reader") as client:
         for path in (
-            "",
-            "/steps",
-            "/steps/0",
-            "/steps/0/input",
-            "/tree",
-            "/spans/f",
-            "/download.json",
-            "/download.otlp",
+            *("", "/steps", "/steps/0", "/steps/0/input", "/tree", "/spans/f"),
+            *("/download.json", "/download.otlp"),
         ):
             theirs, none = (client.get(f"/runs/{run}{path}") for run in (THEIR_RUN, nowhere))
             assert theirs.status_code == none.status_code == 404
@@ -374,9 +368,7 @@ def test_an_operator_compares_runs_of_one_project(two: Two) -> None:
     assert page.count(f"/runs/{RUN}?project={THEIRS}") >= 2
 
 
-def test_what_the_database_says_is_the_operators(
-    two: Two, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_words_of_the_database_are_operators(two: Two, monkeypatch: Patch, caplog: Logs) -> None:
     """An error's words tell of tables, limits and addresses."""
     broken = "SELECT throwIf(1, 'the limit is 7 GiB')"
     monkeypatch.setattr("mast_trace_dashboards.queries.query.Query.sql", broken)
@@ -390,9 +382,7 @@ def test_what_the_database_says_is_the_operators(
         assert "7 GiB" in client.get("/").text
 
 
-def test_projects_that_nobody_looks_at_keep_no_connections(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_projects_that_nobody_looks_at_keep_no_connections(two: Two, monkeypatch: Patch) -> None:
     monkeypatch.setattr(per_project, "_MOST_PROJECTS", 3)
     shown = per_project.PerProject(two.store, lambda its: [its])
     first = shown.of(OURS)

@@ -48,9 +48,7 @@ class TestProxies:
         assert names == {"ada@example.org"}
 
     @pytest.mark.parametrize("named", ["::ffff:10.1.2.3", "::ffff:10.1.0.0/112"])
-    def test_a_proxy_may_be_named_in_the_form_of_ipv6(
-        self, away: Store, tmp_path: Path, named: str
-    ) -> None:
+    def test_a_proxy_may_be_named_as_ipv6(self, away: Store, tmp_path: Path, named: str) -> None:
         view = View(away, tmp_path, web_trusted_proxies=named)
         for peer, status in ((PROXY, 200), (f"::ffff:{PROXY}", 200), ("10.2.2.3", 401)):
             with view.client(peer, **{USER: "ada@example.org"}) as client:
@@ -86,9 +84,7 @@ class TestProxies:
         ],
     )
     @pytest.mark.parametrize("path", ["/runbooks", "/nowhere"])
-    def test_it_does_so_under_a_public_name_alone(
-        self, door: View, host: str, status: int, path: str
-    ) -> None:
+    def test_a_public_name_is_needed(self, door: View, host: str, status: int, path: str) -> None:
         """A program beside the proxy reaches the view under a name of this machine."""
         with door.client(PROXY, host=host, **{USER: "ada"}) as client:
             assert client.get(path).status_code == _found(path, status)
@@ -118,7 +114,6 @@ class TestProxies:
                 assert f"<span>{shown}</span>" in named
 
     def test_the_proxys_word_counts_more_than_a_cookie(self, door: View) -> None:
-        """Somebody who signed in with a key before is who the proxy says."""
         with door.signed_in(peer=PROXY) as client:
             assert "Project <strong>p" in client.get("/runbooks").text
             shown = client.get("/runbooks", headers={USER: "ada"}).text
@@ -138,7 +133,6 @@ class TestProxies:
     def test_the_proxy_may_name_a_project(
         self, away: Store, tmp_path: Path, named: list[str], status: int
     ) -> None:
-        """Nobody sees all projects because the proxy names none."""
         view = View(away, tmp_path, web_project_header="X-Project")
         with view.client(PROXY, **{USER: "ada"}) as client:
             headers = [("x-project", name.encode()) for name in named]

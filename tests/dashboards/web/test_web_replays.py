@@ -20,7 +20,7 @@ from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, Furt
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mast_trace_collector.storage import Store
 
@@ -38,6 +38,20 @@ def said(html: str) -> str:
 
 def step_of(html: str, number: int) -> str:
     return said(html.split(f'id="step-{number}"')[1].split("</li>", maxsplit=1)[0])
+
+
+@pytest.fixture
+def concluded(client: httpx.Client, store: Store) -> Callable[..., str]:
+    """Returns the page of a new run of the team with a conclusion."""
+
+    def page(run: str, conclusion: Confirmation, *, judge: bool = True) -> str:
+        store.insert("otel_traces", team(run))
+        if judge:
+            save(store, [judged(store, run, len(SAID), 1)])
+        conclude(store, run, conclusion)
+        return client.get(f"/runs/{run}").text
+
+    return page
 
 
 def test_a_proved_step_is_decisive_with_its_rank(client: httpx.Client) -> None:
@@ -73,17 +87,13 @@ def test_both_arms_the_evidence_and_the_difference_are_shown(client: httpx.Clien
     assert "48 replays, 1,310 live model calls, $0.4242." in said(page)
 
 
-def test_a_joint_fix_is_shown_with_all_its_steps(client: httpx.Client, store: Store) -> None:
+def test_a_joint_fix_is_shown_with_all_its_steps(concluded: Callable[..., str]) -> None:
     """Pairs that were all alike prove it below the threshold; each part is compared with its answer."""
-    run = "91" * 16
-    store.insert("otel_traces", team(run))
-    save(store, [judged(store, run, len(SAID), 1)])
     part = FurtherFix(step=4, agent="planner", source="judge", fix_text="Other words.", result=True)
     joint = contrast(2, also=(part,), pairs=2, fix_successes=2, e_value=7.1)
     alone = contrast(2, fix_successes=0, keep_successes=0, pairs=2, e_value=1.0, effect=0.0)
     both = proof(status="overdetermined", origin=None, contrasts=(alone, joint), refuted=())
-    conclude(store, run, both)
-    page = client.get(f"/runs/{run}").text
+    page = concluded("91" * 16, both)
     fixes = page.split('<ol class="fixes">')[1].split("</ol>")[0].split("<li>")[1:]
     single, together = map(said, fixes)
     assert "together they help" not in single, fixes
@@ -98,15 +108,10 @@ def test_a_joint_fix_is_shown_with_all_its_steps(client: httpx.Client, store: St
 
 
 @pytest.mark.parametrize("status", get_args(ConfirmationStatus))
-def test_each_conclusion_has_its_words(
-    client: httpx.Client, store: Store, status: ConfirmationStatus
-) -> None:
+def test_a_conclusion_in_words(concluded: Callable[..., str], status: ConfirmationStatus) -> None:
     """Three of them may prove a step, two exclude a single step; else the judge's own keeps its rank."""
     run = f"{list(HEADINGS).index(status) + 0x70:032x}"
-    store.insert("otel_traces", team(run))
-    save(store, [judged(store, run, len(SAID), 1)])
-    conclude(store, run, proof(status=status, refuted=()))
-    page = client.get(f"/runs/{run}").text
+    page = concluded(run, proof(status=status, refuted=()))
     proves = status in {"confirmed", "repairable", "systematic"}
     spread = status in {"overdetermined", "diffuse"}
     assert HEADINGS[status] in said(page) or (proves and "Confirmed by replay" in said(page))
@@ -116,46 +121,36 @@ def test_each_conclusion_has_its_words(
     assert ("With 90 % probability among" in said(page)) is not proves
 
 
-def test_a_refuted_step_is_not_decisive(client: httpx.Client, store: Store) -> None:
-    run = "9a" * 16
-    store.insert("otel_traces", team(run))
-    save(store, [judged(store, run, len(SAID), 1)])
-    conclude(store, run, proof(status="refuted", origin=None, point_of_no_return=None))
-    page = client.get(f"/runs/{run}").text
+def test_a_refuted_step_is_not_decisive(concluded: Callable[..., str]) -> None:
+    refuted = proof(status="refuted", origin=None, point_of_no_return=None)
+    page = concluded("9a" * 16, refuted)
     assert "no step stands out as the decisive error, and replays have refuted" in said(page)
     assert "refuted by replay" in step_of(page, 1)
     assert "DECISIVE" not in page
 
 
-def test_a_point_of_no_return_alone_is_not_called_decisive(
-    client: httpx.Client, store: Store
-) -> None:
-    run = "9b" * 16
-    store.insert("otel_traces", team(run))
-    conclude(store, run, proof(status="inconclusive", origin=None, contrasts=(), refuted=()))
-    page = client.get(f"/runs/{run}").text
+def test_a_point_of_no_return_alone_is_not_decisive(concluded: Callable[..., str]) -> None:
+    unproved = proof(status="inconclusive", origin=None, contrasts=(), refuted=(), cost_usd=None)
+    page = concluded("9b" * 16, unproved, judge=False)
     assert "DECISIVE" not in page
     assert "An earlier error that could still have been repaired is not excluded" in said(page)
+    assert "1,310 live model calls, cost unknown." in said(page)
 
 
-def test_a_conclusion_about_an_earlier_state_names_no_step(
-    client: httpx.Client, store: Store
+def test_a_conclusion_on_an_earlier_state_names_no_step(
+    client: httpx.Client, store: Store, concluded: Callable[..., str]
 ) -> None:
     """A late span may have moved all steps."""
     run = "9c" * 16
-    store.insert("otel_traces", team(run))
-    conclude(store, run, proof())
-    assert "DECISIVE" in client.get(f"/runs/{run}").text
+    assert "DECISIVE" in concluded(run, proof(), judge=False)
     store.insert("otel_traces", [message(run, 9, "writer", "One more.")])
     page = client.get(f"/runs/{run}").text
     assert "DECISIVE" not in page
     assert "The run has changed since it was replayed" in said(page)
 
 
-def test_texts_and_steps_of_a_conclusion_do_nothing(client: httpx.Client, store: Store) -> None:
+def test_texts_and_steps_of_a_conclusion_do_nothing(concluded: Callable[..., str]) -> None:
     """Models write fixes, and steps may lie outside of the run."""
-    run = "9d" * 16
-    store.insert("otel_traces", team(run))
     hostile = proof(
         text=HOSTILE,
         origin=10**6,
@@ -164,43 +159,32 @@ def test_texts_and_steps_of_a_conclusion_do_nothing(client: httpx.Client, store:
         contrasts=(contrast(10**6, source=HOSTILE, fix_text=HOSTILE + "x" * 1_000_000),),
         likely=tuple((n, 0.001) for n in range(900)),
     )
-    conclude(store, run, hostile)
-    page = client.get(f"/runs/{run}").text
-    assert "<script>document" not in page
-    assert "<img src" not in page
-    assert "\x1b" not in page
+    page = concluded("9d" * 16, hostile, judge=False)
+    for text in ("<script>document", "<img src", "\x1b"):
+        assert text not in page
     assert "The first 60 of 5,001 tested steps." in page
     assert len(page) < 200_000
-    conclude(store, run, hostile.model_copy(update={"status": "diffuse"}))
-    assert "and 888 more" in client.get(f"/runs/{run}").text
-
-
-def test_unknown_costs_are_not_zero(client: httpx.Client, store: Store) -> None:
-    run = "9e" * 16
-    store.insert("otel_traces", team(run))
-    conclude(store, run, proof(cost_usd=None))
-    assert "1,310 live model calls, cost unknown." in said(client.get(f"/runs/{run}").text)
+    diffuse = hostile.model_copy(update={"status": "diffuse"})
+    assert "and 888 more" in concluded("9e" * 16, diffuse, judge=False)
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "alike", "words"),
     [
-        (float("nan"), "do not speak for the fix"),
-        (0.0, "do not speak for the fix"),
-        (4.25, "at most once in 4.2; a confirmation needs once in 60, so this is not enough"),
-        (60.0, "at most once in 60; a confirmation needs once in 60."),
-        (float("inf"), "at most once in a million or more"),
+        (float("nan"), False, "do not speak for the fix"),
+        (0.0, False, "do not speak for the fix"),
+        (
+            4.25,
+            False,
+            "at most once in 4.2; a confirmation needs once in 60, so this is not enough",
+        ),
+        (4.25, True, "all alike, so these pairs prove it for these answers of the model."),
+        (60.0, False, "at most once in 60; a confirmation needs once in 60."),
+        (float("inf"), False, "at most once in a million or more"),
     ],
 )
-def test_an_e_value_is_a_sentence(value: float, words: str) -> None:
-    assert words in evidence_words(contrast(e_value=value))
-
-
-def test_pairs_that_were_all_alike_prove_below_the_threshold() -> None:
-    words = evidence_words(contrast(e_value=4.25), alike=True)
-    assert words == (
-        "Repeated replays were all alike, so these pairs prove it for these answers of the model."
-    )
+def test_an_e_value_is_a_sentence(value: float, words: str, *, alike: bool) -> None:
+    assert words in evidence_words(contrast(e_value=value), alike=alike)
 
 
 def test_commands_are_offered_where_a_model_answered(client: httpx.Client) -> None:

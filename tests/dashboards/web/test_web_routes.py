@@ -160,9 +160,7 @@ class TestMCP:
 
     @pytest.mark.usefixtures("quick_reload")
     @pytest.mark.parametrize("tool", WRITES)
-    def test_each_tool_that_writes_needs_the_right_to_label(
-        self, door: View, call: Any, tool: str
-    ) -> None:
+    def test_tools_that_write_need_the_label_right(self, door: View, call: Any, tool: str) -> None:
         """The database's own words are for the operator."""
         asked = {"name": tool, "arguments": WRITES[tool]}
         answers = [call(key, "tools/call", **asked) for key in (door.key, TOKEN)]

@@ -56,14 +56,8 @@ def test_what_runbooks_are_made_of_is_rendered() -> None:
 
 def test_only_files_with_plain_names_are_served(tmp_path: Path) -> None:
     for name in (
-        "good.md",
-        "also-good-2.md",
-        "..md",
-        "Bad.md",
-        "a b.md",
-        "x.txt",
-        ".hidden.md",
-        "-.md",
+        *("good.md", "also-good-2.md", "..md", "Bad.md", "a b.md", "x.txt"),
+        *(".hidden.md", "-.md"),
     ):
         (tmp_path / name).write_text("# x\n")
     assert list(runbooks(tmp_path).texts()) == ["also-good-2", "good"]

@@ -2,11 +2,7 @@
 
 from judge.data import labelled_runs
 
-from mast_trace_judge.study.agreement import (
-    ALL_MODES,
-    agreement,
-    compare,
-)
+from mast_trace_judge.study.agreement import ALL_MODES, agreement, compare
 from mast_trace_judge.study.datasets.mast import read_mast_v0
 
 

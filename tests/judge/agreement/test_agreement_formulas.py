@@ -144,7 +144,6 @@ def test_runs_count_with_as_many_answers_as_they_have():
 
 
 def test_draws_that_have_no_kappa_are_left_out():
-    """Five times yes about one run, and no about two others: some draws hold no yes, some nothing else."""
     answers, about = [True] * 5 + [False] * 2, [1] * 5 + [2, 3]
     found = compare("all", ("ann", "bob"), answers, answers, about).kappa_interval
     assert (found.low, found.high) == (1.0, 1.0)
@@ -171,7 +170,6 @@ def test_agreement_draws_runs_not_answers():
 
 
 def test_thousands_of_labels_are_compared():
-    """As many as a large team gives in a year; one draw for each of them took minutes."""
     generator = random.Random(4)
     ratings = {
         annotator: {
@@ -230,14 +228,12 @@ BLAMED = st.tuples(st.integers(0, 12), st.sampled_from(["Coder", "coder", "Plann
 @given(st.lists(st.tuples(BLAMED, BLAMED), max_size=30))
 @settings(deadline=None)
 def test_agreement_on_steps(pairs):
-    """Shares of runs by distance, and of agents whatever their case."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
     found = step_agreement(one, other)
     apart = Counter(abs(a[0] - b[0]) for a, b in pairs)
     names = [(a[1].lower(), b[1].lower()) for a, b in pairs]
     count = len(pairs) or 1
-    assert found.runs == len(pairs)
-    assert found.exact == pytest.approx(apart[0] / count)
+    assert (found.runs, found.exact) == (len(pairs), pytest.approx(apart[0] / count))
     assert found.within_one == pytest.approx((apart[0] + apart[1]) / count)
     assert found.within_three == pytest.approx(sum(apart[each] for each in range(4)) / count)
     assert found.agent == pytest.approx(sum(a == b for a, b in names) / count)
@@ -252,6 +248,5 @@ def test_of_several_decisive_steps_the_nearest_count():
 
 
 def test_decisive_steps_of_different_runs_are_refused():
-    """As above."""
     with pytest.raises(ValueError, match="argument"):
         step_agreement([(1, "a"), (2, "a")], [(1, "a")])

@@ -68,7 +68,6 @@ def test_runs_of_one_task_are_folded_one_by_one():
 
 
 def test_runs_that_succeeded_or_that_a_shipped_profile_has_seen_do_not_count():
-    """The shipped judge is in sample on runs that a shipped profile was trained on, so they are left out."""
     assert measured_gain(_runs(15, outcome="success")) is None
     data = labelled_runs()
     seen = [run for subset in SUBSETS for run in read_who_and_when(data, subset)]

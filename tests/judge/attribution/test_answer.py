@@ -84,7 +84,6 @@ def test_a_call_that_ends_the_run_is_read_with_its_arguments(tool, answer):
     ],
 )
 def test_who_brings_a_value_up(task, texts, value, step):
-    """The first step that holds it and does not repeat the task; nobody if the task holds it."""
     run = RunBuilder(task).asks("84, I guess, or Ada Lovelace from 12 to 13.")
     for text in texts:
         run.says("a", text)

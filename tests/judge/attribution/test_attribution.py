@@ -14,7 +14,6 @@ def _judged(run: RunBuilder):
 
 
 def test_the_cause_of_the_first_failed_run_is_blamed():
-    """In a transcript an executor runs the code of the message before it."""
     run = RunBuilder(outcome="failure", spans=False).asks().says("lead", "Coder, please.")
     run.says("coder", "```python\nprint(1 / 0)\n```")
     run.calls("terminal", "terminal", {}, error="ZeroDivisionError: division by zero")
@@ -25,12 +24,10 @@ def test_the_cause_of_the_first_failed_run_is_blamed():
 
 
 def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
-    """The agent that first gave the answer counts, not one that repeats it."""
     run = RunBuilder("How many moons?", outcome="failure").asks().says("lead", "Reader, please.")
     run.says("reader", "The page lists 84 moons.").says("lead", "FINAL ANSWER: 84")
     found = _judged(run)
-    assert found.candidates[0].step == 2
-    assert found.rule == "first step with the final answer"
+    assert (found.candidates[0].step, found.rule) == (2, "first step with the final answer")
 
 
 def test_an_exact_finding_outweighs_the_structure():
@@ -48,7 +45,6 @@ def test_an_exact_finding_outweighs_the_structure():
 
 
 def test_an_exact_wrong_statement_is_decisive_in_any_system():
-    """No calibration is needed where spans show the error itself."""
     run = RunBuilder(outcome="failure").asks().calls("clerk", "count_rows", {}, "4711")
     found = _judged(run.says("clerk", "The tool returned 5120."))
     assert found.decisive is not None
@@ -99,14 +95,12 @@ def test_a_run_without_a_clue_is_left_undecided():
 
 
 def test_a_success_has_no_decisive_error():
-    """There is nothing to blame anybody for."""
     found = _judged(RunBuilder(outcome="success").asks().says("a", "FINAL ANSWER: 84"))
     assert (found.candidates, found.decisive, found.probabilities) == ((), None, {})
 
 
 @pytest.mark.parametrize("run", [RunBuilder(), RunBuilder().asks(), RunBuilder().asks().asks("?")])
 def test_a_run_in_which_nobody_acts_has_no_candidate(run):
-    """Users are never blamed."""
     found = _judged(run)
     assert found.abstained
     assert found.candidates == ()

@@ -58,7 +58,6 @@ def undecided(agents=("planner", "writer")):
 
 @given(DISTRIBUTIONS, st.floats(0, 1), st.floats(0.01, 0.99))
 def test_calibration(probabilities, share, first):
-    """Rank by rank."""
     found = Calibration(share, first).apply(probabilities)
     assert found == pytest.approx(calibrated(probabilities, share, first))
 
@@ -84,7 +83,6 @@ def test_the_fitted_calibration_is_the_likeliest(samples):
 
 
 def test_of_the_cascade():
-    """Six steps share 0.8, the first actor has 0.15 more; then the calibration that ships."""
     weights = dict.fromkeys(range(1, 7), 0.8 / 6)
     weights[1] += 0.15
     raw = {step: weight / sum(weights.values()) for step, weight in weights.items()}
@@ -96,7 +94,6 @@ def test_of_the_cascade():
 
 @pytest.mark.parametrize("first", [ABSTAIN_BELOW, ABSTAIN_BELOW - 1e-3])
 def test_the_judge_abstains_below_a_half_not_at_it(first):
-    """Agents come by their sums, the likeliest first; what is blamed says why."""
     given_ones = {1: first, 2: 0.24, 3: 0.24, 4: 1 - first - 0.48 - 0.02, 5: 0.02}
     given_ones[4] = min(given_ones[4], first - 1e-6)
     found = summarise(undecided(), given_ones, {1: "a reason"}, profile="cascade")
@@ -116,7 +113,6 @@ def test_the_judge_abstains_below_a_half_not_at_it(first):
 
 
 def test_who_wrote_the_code_that_survives_is_named():
-    """The first author is named, not an agent that repeats it; half of the lines are enough."""
     code = "```python\n{}\nprint(total)\n```"
     run = RunBuilder(outcome="failure").asks().says("lead", "Please compute it.")
     run.says("coder", code.format("total = sum(prices)")).says("critic", "Hm.")

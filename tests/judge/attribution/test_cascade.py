@@ -42,7 +42,6 @@ def fenced(*lines):
     ],
 )
 def test_who_can_answer(run, steps):
-    """An agent for its own acts: not for what it runs for others, relays, or is put in its mouth."""
     assert answerable(run.build().steps) == steps
 
 
@@ -76,7 +75,6 @@ def test_stand_ins_of_group_chats_cannot_answer():
     ],
 )
 def test_who_caused_the_first_failed_run(run, step):
-    """The call itself, or the last words of an agent before an executor's run."""
     steps = run.build().steps
     assert before_first_failure(steps, answerable(steps)) == step
 
@@ -87,7 +85,6 @@ def test_who_caused_the_first_failed_run(run, step):
     ids=["two", "half", "fewer than half", "one", "none"],
 )
 def test_tools_that_fail_from_one_run_on(outcomes, step):
-    """Two failures at least, and half of the runs from the first one on."""
     run = asked()
     for number, outcome in enumerate(outcomes):
         run.calls("clerk", "look_up", {"n": number}, "Fine.", **(FAILS if outcome == "x" else {}))
@@ -113,7 +110,6 @@ def test_tools_that_fail_from_one_run_on(outcomes, step):
     ],
 )
 def test_who_brought_up_the_final_answer(run, step):
-    """The last agent that acted when the value first appeared."""
     trajectory = run.build()
     assert introduces_answer(trajectory, answerable(trajectory.steps)) == step
 
@@ -138,7 +134,6 @@ WHOLE = ("total = sum(prices)", "count = len(prices)", "mean = total / count")
     ids=["all", "half", "third", "nine characters", "eight characters", "late", "none"],
 )
 def test_who_wrote_the_code_that_survives(early, last, step):
-    """The first with at least half of the lines of the last code that are longer than 8."""
     run = asked().says("coder", early).says("tester", last)
     assert writes_surviving_code(run.build().steps) == step
 

@@ -68,7 +68,6 @@ WANTED = {
 
 @pytest.mark.parametrize("name", WANTED)
 def test_a_feature_step_by_step(name):
-    """By hand; the lengths are compared below."""
     assert features(RUN)[0] == ACTORS
     assert column(name) == pytest.approx(WANTED[name])
 
@@ -100,7 +99,6 @@ def test_all_features_are_known_here():
     ],
 )
 def test_so_much_of_a_long_text_is_read(name, word, first, last):
-    """A conclusion is looked for at its end, a plan at its beginning; never in all of it."""
     text, inside = "- " * 10_000, f" {word} "
     edge = last if first == 0 else len(text) + first
     reaches = {}
@@ -128,5 +126,4 @@ def test_who_is_a_worker_depends_on_who_gives_most_instructions():
 
 
 def test_a_run_in_which_nobody_acts_has_no_features():
-    """Only the user speaks."""
     assert features(RunBuilder().asks().build()) == ([], [])

@@ -34,7 +34,6 @@ STRENGTHS = {
 
 @pytest.mark.parametrize("code", STRENGTHS)
 def test_a_finding_votes_for_a_step_by_its_probability(code):
-    """In a transcript a suggestion is no vote: messages and tool runs are indistinguishable there."""
     exact, heuristic, step = STRENGTHS[code]
     vote = [Vote(step, exact / 2, f"{code}: Why.")]
     assert votes_of(code, Evidence.EXACT) == votes_of(code, Evidence.EXACT, spans=False) == vote
@@ -54,7 +53,6 @@ def test_a_finding_votes_for_a_step_by_its_probability(code):
     ],
 )
 def test_no_vote(code, steps, actors):
-    """Without a step that somebody can answer for there is nobody to vote for."""
     assert votes_of(code, Evidence.EXACT, steps=steps, actors=actors) == []
 
 

@@ -20,7 +20,6 @@ def chain(*, wrong="181", outcome="failure"):
 
 
 def test_steps_that_only_pass_a_figure_on():
-    """Messages that hold the answer and no new figure are relays of its origin."""
     run = chain().build()
     assert inheritance(run, range(1, 6)) == Inheritance(2, frozenset({3, 4, 5}))
 
@@ -42,7 +41,6 @@ def test_where_nobody_inherits(run):
 
 
 def test_whoever_adds_something_passes_more_than_that_on():
-    """A message with a new figure or with code is no relay."""
     run = RunBuilder().says("a", "It is 84.").says("b", "84 of 97.").says("c", "```\nx = 84\n```")
     assert inheritance(run.says("d", "FINAL ANSWER: 84").build(), range(4)).relays == {3}
 

@@ -41,16 +41,16 @@ def _run(number: int, guilty: int) -> LabelledRun:
 
 
 RUNS = [_run(number, number * 7 % 5) for number in range(24)]
+MADE_UP = {"name": "made-up", "frameworks": ("mine",), "trained_on": "invented runs", "repeats": 2}
 
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
     pytest.importorskip("numpy")
-    return fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
+    return fit(RUNS, **MADE_UP)
 
 
 def test_a_profile_learns_what_the_labels_share(profile):
-    """The held-out score and the score on new runs show it."""
     assert profile.labels == 24
     assert profile.scores["step"] > 0.9
     new = _run(99, 3)
@@ -60,13 +60,11 @@ def test_a_profile_learns_what_the_labels_share(profile):
 
 
 def test_too_few_labels_are_refused():
-    """Nine labels are noise; the text says how many are needed."""
     with pytest.raises(ConfigurationError, match=f"{FEWEST_LABELS} at least"):
         fit(RUNS[: FEWEST_LABELS - 1], name="small")
 
 
 def test_runs_without_a_label_do_not_count():
-    """An unlabelled run teaches nothing."""
     unlabelled = [replace(run, step=None, agent="") for run in RUNS]
     with pytest.raises(ConfigurationError, match=r"^0 labelled runs"):
         fit(unlabelled, name="empty")
@@ -89,15 +87,10 @@ def test_cross_validation_never_divides_a_group():
 
 
 def test_fitting_is_deterministic(profile):
-    """The same runs give the same weights."""
-    assert (
-        fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
-        == profile
-    )
+    assert fit(RUNS, **MADE_UP) == profile
 
 
 def test_a_profile_survives_json(profile):
-    """A written profile is read back, in some kilobytes."""
     assert Profile.from_json(profile.to_json()) == replace(
         profile, weights=dict(profile.weights), scores=dict(profile.scores)
     )
@@ -108,13 +101,11 @@ def test_a_profile_survives_json(profile):
     "text", ["", "[]", '{"weights": {}}', '{"name": "x", "weights": {"height": 1.0}}', '{"x": 1}']
 )
 def test_other_json_is_refused(text):
-    """A file that is no profile does not become one."""
     with pytest.raises(ConfigurationError):
         Profile.from_json(text)
 
 
 def test_shipped_profiles_say_what_they_were_trained_on():
-    """Names, sources, label counts and cross-validated scores."""
     shipped = {profile.name: profile for profile in shipped_profiles()}
     assert set(shipped) == {"ag2-captain", "magentic-one"}
     for profile in shipped.values():
@@ -140,7 +131,6 @@ def test_profiles_are_chosen_by_framework_and_shape_and_the_own_ones_first(profi
 
 
 def test_an_expert_of_another_framework_gets_no_profile():
-    """Every team has an expert and an orchestrator."""
     crew = RunBuilder(framework="crewai").asks().says("Travel Expert", "Lisbon is fine.")
     team = RunBuilder().says("Orchestrator", "Go.").says("WebSurfer", "Ok.")
     assert choose_profile(crew.build()) is None

@@ -22,13 +22,11 @@ from mast_trace_judge.study.training import _scores, cross_validate, fit, to_exa
     [((), False), (("ag2",), True), (("crewai", "ag2"), True), (("crewai",), False)],
 )
 def test_for_which_runs_a_profile_is_meant(frameworks, fits):
-    """By the framework, where the profile does not know the shape of its runs."""
     run = RunBuilder(framework="ag2").says("lead", "Go.").says("coder", "Yes.").build()
     assert Profile("p", {}, frameworks).fits(run) is fits
 
 
 def test_a_run_of_an_unknown_framework_is_not_meant():
-    """An empty name is none."""
     assert not Profile("p", {}, ("",)).fits(RunBuilder().says("lead", "Go.").build())
 
 
@@ -79,7 +77,6 @@ def test_the_probability_of_a_step():
 
 
 def test_a_profile_is_read_as_it_was_written():
-    """With and without what may be left out; names stay readable."""
     full = Profile("Käufer", {"worker": 1.5}, ("ag2",), "runs", 12, {"step": 0.5}, {"r": 1})
     assert Profile.from_json(full.to_json()) == full
     assert "Käufer" in full.to_json()
@@ -99,7 +96,6 @@ def test_a_profile_is_read_as_it_was_written():
     ],
 )
 def test_what_is_no_profile_is_said(text, message):
-    """The error names the fault, so that the file can be mended."""
     with pytest.raises(ConfigurationError, match=message):
         Profile.from_json(text)
 
@@ -119,7 +115,6 @@ def labelled(step, agent="", group="g", run=RUN):
     ],
 )
 def test_a_labelled_run_in_numbers(step, agent, gold, blamed):
-    """Labels are places among the steps that somebody can answer for."""
     pytest.importorskip("numpy")
     found = to_example(labelled(step, agent))
     assert (found.steps, found.agents) == ((1, 2, 3), ("lead", "coder", "tester"))
@@ -128,13 +123,11 @@ def test_a_labelled_run_in_numbers(step, agent, gold, blamed):
 
 
 def test_a_run_without_a_group_is_one_of_its_own():
-    """The trace id distinguishes a run without a group from others."""
     pytest.importorskip("numpy")
     assert to_example(labelled(2, group="")).group == RUN.trace_id
 
 
 def test_runs_that_teach_nothing():
-    """Runs without a label, or without acting agents, are skipped."""
     assert to_example(labelled(None)) is None
     assert to_example(labelled(0, run=RunBuilder().asks().build())) is None
 
@@ -155,7 +148,6 @@ def test_scores():
 
 
 def test_what_fitting_writes_down():
-    """The fields of a profile, with its results on runs that it had not seen, over several partitions."""
     pytest.importorskip("numpy")
     dice = random.Random(16)
     runs = [

@@ -124,14 +124,12 @@ def test_a_run_without_a_clue_about_its_step_still_teaches_its_agent():
 @given(st.lists(st.floats(-700, 700), min_size=1, max_size=20))
 @settings(deadline=None)
 def test_probabilities(scores):
-    """Probabilities add up, however large the scores are."""
     assert probabilities(np.array(scores)) == pytest.approx(softmax(scores))
 
 
 @given(st.integers(0, 30), st.integers(1, 12), st.integers(2, 6), st.integers(0, 5))
 @settings(**SETTINGS)
 def test_folds(seed, groups, count, shuffled):
-    """Each run is in one fold, a group's runs in the same, and the folds are of like size."""
     examples = drawn(seed, runs=2 * groups, groups=groups)
     found = folds(examples, count, shuffled)
     assert found == folds(examples, count, shuffled)
@@ -202,7 +200,6 @@ def chosen(examples, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_training(seed):
-    """The choice, its results, and each run's own probabilities without it."""
     examples = drawn(seed, runs=16, groups=8)
     weights, found, inner = train(examples, seed)
     (ridge, share), temperature, scores = chosen(examples, seed)
@@ -217,7 +214,6 @@ def test_training(seed):
 
 
 def test_a_single_group_is_trained_on_itself():
-    """There is no other to hold out; the settings are the first ones."""
     examples = drawn(3, runs=10, groups=1)
     weights, found, inner = train(examples, 0)
     assert found == {"ridge": 3.2, "agent_share": 0.3, "temperature": 0.6}
@@ -226,7 +222,6 @@ def test_a_single_group_is_trained_on_itself():
 
 
 def test_cross_fitting():
-    """Each fold's probabilities come from a training on all other runs, and on nothing else."""
     examples = drawn(5, runs=16, groups=8)
     found = cross_fit(examples, 7)
     assert Counter(place for fold in found for place in fold.own) == Counter(range(16))

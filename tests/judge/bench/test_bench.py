@@ -5,6 +5,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from invented_records import failure_logs
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
 from rich.console import Console
@@ -53,7 +54,6 @@ def test_random_is_scored_as_an_expectation():
 
 
 def test_a_constant_position_is_chosen_on_other_questions():
-    """Runs of the same question are left out when the most frequent step is chosen."""
     runs = [_labelled(3, group="q1"), _labelled(3, group="q1"), _labelled(7, group="q2")]
     assert [given[0].steps[0] for given in best_fixed_step(runs)] == [7, 7, 3]
     assert fixed_step(runs, 99)[0][0].steps == (13,)
@@ -61,34 +61,10 @@ def test_a_constant_position_is_chosen_on_other_questions():
 
 @pytest.fixture
 def data(tmp_path):
-    """A data folder with twelve invented failure logs."""
-    folder = tmp_path / "who-and-when" / "algorithm-generated"
-    folder.mkdir(parents=True)
-    for number in range(12):
-        guilty = 1 + number % 3
-        history = [{"name": "Lead_Expert", "role": "user", "content": f"Task {number}"}]
-        history += [
-            {
-                "name": f"Worker{place}_Expert",
-                "role": "assistant",
-                "content": "Sorry, an error." if place == guilty else f"Part {place} is done.",
-            }
-            for place in range(1, 5)
-        ]
-        record = {
-            "question": f"Question {number}?",
-            "question_ID": f"q{number // 2}",
-            "ground_truth": "4",
-            "history": history,
-            "mistake_agent": f"Worker{guilty}_Expert",
-            "mistake_step": str(guilty),
-        }
-        (folder / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
-    return tmp_path
+    return failure_logs(tmp_path, 12)
 
 
 def test_a_benchmark_scores_baselines_and_local_methods(data):
-    """Every method is a row; the trained one learns what the invented labels share."""
     report = run_bench(data, ["local"], repeats=1)
     rows = {found.method: found for found in report.scores}
     assert "random step" in rows
@@ -169,12 +145,10 @@ def test_all_published_runs_here_are_in_sample(read):
 
 @pytest.mark.parametrize("read", [read_mast_v0, read_ag2_coding, read_mathchat, read_tau_retail])
 def test_no_run_of_other_sets_is_in_sample(read):
-    """Runs of other sets are out of sample, also those of a framework that has a profile."""
     assert places_seen(read(labelled_runs())) == frozenset()
 
 
 def test_an_unknown_layer_and_an_empty_folder_are_refused(data, tmp_path_factory):
-    """An unknown layer and an empty folder raise errors that say so."""
     with pytest.raises(ConfigurationError, match="unknown layers"):
         run_bench(data, ["psychic"])
     with pytest.raises(ConfigurationError, match="no labelled runs"):
@@ -182,7 +156,6 @@ def test_an_unknown_layer_and_an_empty_folder_are_refused(data, tmp_path_factory
 
 
 def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
-    """The same figures in all three; the plots are well-formed SVG that the text shows."""
     report = run_bench(data, ["local"], repeats=1)
     console = Console(width=200, record=True, file=io.StringIO())
     for table in tables(report):
@@ -192,10 +165,7 @@ def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
     path = write_markdown(report, tmp_path / "report")
     text = path.read_text(encoding="utf-8")
     drawn = sorted(file.name for file in path.parent.glob("*.svg"))
-    assert drawn == [
-        "algorithm-generated-reliability.svg",
-        "algorithm-generated-step-errors.svg",
-    ]
+    assert drawn == ["algorithm-generated-reliability.svg", "algorithm-generated-step-errors.svg"]
     for name in drawn:
         assert f"({name})" in text
         assert ET.parse(path.parent / name).getroot().tag.endswith("svg")

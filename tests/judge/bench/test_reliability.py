@@ -52,7 +52,6 @@ def test_the_calibration_error(given_ones):
 
 
 def test_the_error_by_chance_falls_with_the_number_of_runs():
-    """At p = 0.5 a share of n runs is off by sqrt(p (1 - p) 2 / (pi n)) on average."""
     for runs in (25, 400):
         same = [Confidence(run, 0.5, right=False, weight=1.0) for run in range(runs)]
         found = error_by_chance(same)

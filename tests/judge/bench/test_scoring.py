@@ -41,7 +41,6 @@ CASES = [
 
 @pytest.mark.parametrize(("steps", "agent", "right"), CASES)
 def test_by_which_measures_a_prediction_is_right(steps, agent, right):
-    """The label is step 5 of Coder's; 5 and 9 are marked."""
     shares = score("judge", "made-up", [RUN], [[Prediction(steps, agent)]]).shares
     assert shares.keys() == set(MEASURES)
     assert {measure for measure, share in shares.items() if share.value == 1} == right
@@ -49,7 +48,6 @@ def test_by_which_measures_a_prediction_is_right(steps, agent, right):
 
 
 def test_a_measure_that_needs_a_label_which_no_run_has_is_missing():
-    """Rather than 0 %."""
     by_step = {measure for measure in MEASURES if "agent" not in measure} - MARKED
     for missing, measures in (
         ({"agent": ""}, {"agent", "official agent"}),
@@ -71,7 +69,6 @@ DRAWN = st.lists(
 @given(DRAWN)
 @settings(deadline=None)
 def test_shares_of_runs(drawn):
-    """A run's predictions share its weight; the interval is that of the nearest number of runs."""
     predictions = [
         [Prediction(steps, agent, weight=weight) for (steps, agent, _), weight in of_run]
         for of_run in drawn
@@ -92,13 +89,11 @@ def test_shares_of_runs(drawn):
 
 
 def test_predictions_of_other_runs_are_refused():
-    """One prediction too few or too many belongs to other runs."""
     for count in (1, 3):
         with pytest.raises(ValueError, match="argument"):
             score("judge", "made-up", [RUN] * 2, [[Prediction((5,), "Coder")]] * count)
 
 
 def test_of_no_runs_nothing_is_said():
-    """Scores of no runs have neither shares nor a calibration."""
     found = score("judge", "made-up", [], [])
     assert (found.shares, found.calibration_error, found.error_by_chance) == ({}, None, None)

@@ -18,7 +18,6 @@ from mast_trace_judge.study.datasets.who_and_when import from_history, read_who_
 
 
 def test_names_lose_what_magentic_one_appends():
-    """The same agent thinks, instructs and ends; letter case varies."""
     assert same_agent("Orchestrator (-> WebSurfer)", "orchestrator")
     assert same_agent("Orchestrator (thought)", "Orchestrator (termination condition)")
     assert same_agent("Websurfer", "WebSurfer")
@@ -26,7 +25,6 @@ def test_names_lose_what_magentic_one_appends():
 
 
 def test_a_history_becomes_numbered_steps():
-    """Names before roles, recipients out of brackets, executors as tools with their failures."""
     history = [
         {"role": "human", "content": "What is 1/0?"},
         {"role": "Orchestrator (-> Coder)", "content": "Compute it."},
@@ -42,15 +40,13 @@ def test_a_history_becomes_numbered_steps():
         "ComputerTerminal",
         "Coder",
     ]
-    assert run.steps[0].role == "user"
-    assert run.steps[1].recipients == ("Coder",)
+    assert (run.steps[0].role, run.steps[1].recipients) == ("user", ("Coder",))
     assert run.steps[3].kind is StepKind.TOOL
     assert run.steps[3].error is not None
     assert (run.steps[4].text, run.outcome) == ("", "failure")
 
 
 def test_a_missing_data_folder_is_named(monkeypatch, tmp_path):
-    """The text says which folder was looked for and which variable to set."""
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError, match=DATA_VARIABLE):
         data_folder()
@@ -61,7 +57,6 @@ def test_a_missing_data_folder_is_named(monkeypatch, tmp_path):
     "folder", ["who-and-when/hand-crafted", "Who&When/Hand-Crafted", "Hand-Crafted"]
 )
 def test_the_published_folder_is_read_as_it_is(folder, tmp_path):
-    """Names differ between the published data and copies of it."""
     record = {"history": [], "mistake_agent": "a", "mistake_step": "3", "question_ID": "q"}
     path = tmp_path / folder / "7.json"
     path.parent.mkdir(parents=True)
@@ -116,7 +111,6 @@ def test_masts_first_traces_have_steps_modes_and_raters():
 
 
 def test_mathchat_says_which_answers_were_right():
-    """398 conversations, about one in seven wrong; the reader keeps the outcome off the run."""
     runs = read_mathchat(labelled_runs())
     assert len(runs) == 398
     assert 0.1 < sum(not run.success for run in runs) / len(runs) < 0.2
@@ -148,7 +142,6 @@ def test_agent_loops_have_their_calls_whichever_way_they_are_written():
 
 
 def test_ag2_coding_has_todays_modes():
-    """All fourteen, of which ten runs show none."""
     runs = read_ag2_coding(labelled_runs())
     assert (len(runs), sum(not any(run.modes.values()) for run in runs)) == (24, 10)
     assert all(len(run.modes) == 14 for run in runs)

@@ -89,7 +89,6 @@ def test_the_second_contrast_waits_for_the_first() -> None:
 
 
 def test_variants_share_the_level() -> None:
-    """A panel: each variant against the first arm, at a threshold for all of them."""
     arms = ("team", "single agent", "without the reviewer", "other model")
     plan = Plan("panel", arms=arms)
     assert plan.threshold == 60
@@ -206,9 +205,7 @@ def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
     [((3360, 3040), 0), ((3361, 3039), 2), ((3040, 3360), 0), ((3039, 3361), 2), ((0, 0), 0)],
 )
 @pytest.mark.parametrize("design", ["hash", "pairs"])
-def test_an_arm_differs_by_at_most_four_standard_deviations(
-    design: str, tasks: tuple[int, int], objections: int
-) -> None:
+def test_arms_are_of_like_size(design: str, tasks: tuple[int, int], objections: int) -> None:
     """These are 160 of 6,400 tasks with one chance in two; pairs are no draw."""
     plan = Plan("e", arms=("a", "b"), design=design)
     found = {arm: dict.fromkeys(range(count)) for arm, count in zip("ab", tasks, strict=True)}
@@ -243,8 +240,7 @@ def test_runs_without_a_key_do_not_count() -> None:
     plan = Plan("e")
     runs = trials(plan, 180, helped)
     found = conclude(plan, [*runs, *(Trial("none", "", 5, False) for _ in range(500))])
-    assert found.without_task == 500
-    assert found.contrasts == conclude(plan, runs).contrasts
+    assert (found.without_task, found.contrasts) == (500, conclude(plan, runs).contrasts)
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,7 @@ EXPECTED = [None, 0.05, 0.65, 0.99]
 
 @pytest.mark.parametrize("expected", EXPECTED)
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.6, 0.97, 1.0])
-def test_one_task_gains_nothing_on_average_without_an_effect(
-    expected: float | None, rate: float
-) -> None:
+def test_one_task_gains_nothing_without_an_effect(expected: float | None, rate: float) -> None:
     """The exact expectation of the e-value after one task, over arm and outcome."""
     centres = centres_of(expected)
     mean = sum(
@@ -86,10 +84,8 @@ def test_the_interval_is_above_zero_exactly_when_it_is_decided(centres: object) 
     for number in range(40):
         count = 30 + 10 * number
         if centres == PAIRED:
-            signs, means = (
-                [1] * count,
-                list(random.choice([-1.0, 0.0, 1.0], count, p=[0.2, 0.4, 0.4])),
-            )
+            signs = [1] * count
+            means = list(random.choice([-1.0, 0.0, 1.0], count, p=[0.2, 0.4, 0.4]))
         else:
             signs = list(random.choice([1, -1], count))
             means = [float(random.random() < (0.7 if s > 0 else 0.5)) for s in signs]
@@ -121,9 +117,7 @@ def test_without_tasks_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("baseline", "effect", "single"), [(0.6, 0.1, 354), (0.6, 0.05, 1468), (0.2, 0.1, 291)]
 )
-def test_the_planned_size_is_larger_than_that_of_a_single_look(
-    baseline: float, effect: float, single: int
-) -> None:
+def test_a_single_look_needs_a_smaller_size(baseline: float, effect: float, single: int) -> None:
     size = planned_size(baseline, effect)
     assert size.single_look == single
     assert single < size.tasks < 2 * single
@@ -132,9 +126,7 @@ def test_the_planned_size_is_larger_than_that_of_a_single_look(
 
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize(("baseline", "effect"), [(0.6, 0.2), (0.8, -0.3)])
-def test_the_planned_size_has_the_planned_power(
-    pairs: bool, baseline: float, effect: float
-) -> None:
+def test_the_planned_size_has_its_power(pairs: bool, baseline: float, effect: float) -> None:
     """With 300 experiments of that size: between .72 and .92."""
     random = np.random.default_rng(5)
     tasks = planned_size(baseline, effect, pairs=pairs).tasks
@@ -197,7 +189,6 @@ def test_the_quantile_is_students(freedom: int, quantile: float) -> None:
 def test_the_interval_of_a_rate_by_hand(
     tasks: list[tuple[int, int]], effective: float, freedom: int
 ) -> None:
-    """Wilson's, between as many runs as are independent: the tasks at least, all runs at most."""
     found = clustered_rate(tasks)
     rate = sum(successes / runs for successes, runs in tasks if runs)
     rate /= sum(runs > 0 for _, runs in tasks)

@@ -65,9 +65,7 @@ def test_an_exact_finding_is_a_lesson() -> None:
         "2.6",
         "exact",
     )
-    assert lesson.quote == SAID
-    assert lesson.advice == ADVICE["2.6"]
-    assert lesson.run == "t"
+    assert (lesson.quote, lesson.advice, lesson.run) == (SAID, ADVICE["2.6"], "t")
     assert len(lesson.task) == 64
 
 
@@ -108,7 +106,6 @@ def test_a_run_that_succeeded_teaches_nothing() -> None:
 
 
 def test_a_quote_stands_in_its_step() -> None:
-    """A finding's quote from elsewhere is replaced by the step's own words."""
     (found,) = lessons(run(), finding(quotes=("never said", "costs less than")))
     assert found.quote == "costs less than"
     (found,) = lessons(run(), finding(quotes=("never said",)))

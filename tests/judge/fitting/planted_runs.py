@@ -13,12 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OPERATORS = (
-    "tool-error",
-    "tool-timeout",
-    "tool-empty",
-    "2.6-number",
-    "2.4-withhold",
-    "3.2-unchecked",
+    *("tool-error", "tool-timeout", "tool-empty", "2.6-number"),
+    *("2.4-withhold", "3.2-unchecked"),
 )
 HANDED, LISTED, TOLD, PASSED, CHECKED = 1, 2, 3, 4, 5
 """Steps of the runs: hand-over to the clerk, its list, its report, hand-over to the auditor, its check."""

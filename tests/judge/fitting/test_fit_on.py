@@ -127,8 +127,7 @@ def test_wrong_hand_overs_are_learned():
     runs = [*planted_set(OPERATORS[:4], 5), *(wrong_hand_over(n, 0) for n in range(1, 6))]
     found = fit_on(runs, repeats=1)
     row = next(row for row in found.operators if row.operator == "2.3-wrong-agent")
-    assert row.untrained == 0.0
-    assert row.by_scheme[SCENARIO] == 1.0
+    assert (row.untrained, row.by_scheme[SCENARIO]) == (0.0, 1.0)
 
 
 def test_peoples_labels_alone_are_fitted_as_ever():
@@ -138,8 +137,7 @@ def test_peoples_labels_alone_are_fitted_as_ever():
     assert not found.profile.injection_only
     assert found.profile.injected_weight is None
     assert [score.scheme for score in found.scores] == [UNTRAINED, PLAIN, SCENARIO]
-    assert found.gate == ()
-    assert found.people.runs == 14
+    assert (found.gate, found.people.runs) == ((), 14)
     assert found.decision.better
     assert found.decision.on == "people's labels"
 

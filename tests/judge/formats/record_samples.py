@@ -42,10 +42,7 @@ def own() -> None:
             mast_trace.record_outcome(False, "they are red")
         (trace_id,) = [each.trace_id for each in spans.trajectories()]
         request = encode_spans(spans.spans).SerializeToString()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Store.open(f"chdb://{folder}/store") as store,
-    ):
+    with tempfile.TemporaryDirectory() as folder, Store.open(f"chdb://{folder}/store") as store:
         migrate(store)
         SpanWriter(store).write([request], token="sample")
         save_labels(store, [HumanLabel(trace_id, "ann", "failure", ("3.2",), 2, "stock_keeper")])
@@ -54,18 +51,8 @@ def own() -> None:
 
 
 ALL = (
-    openai_chat,
-    responses,
-    anthropic,
-    langchain,
-    autogen,
-    magentic,
-    published,
-    opentelemetry,
-    langsmith,
-    langfuse,
-    phoenix,
-    own,
+    *(openai_chat, responses, anthropic, langchain, autogen, magentic, published),
+    *(opentelemetry, langsmith, langfuse, phoenix, own),
 )
 
 if __name__ == "__main__":

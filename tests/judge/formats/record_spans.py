@@ -9,16 +9,7 @@ import os
 import time
 from typing import Any
 
-from recording import (
-    ANSWER,
-    ARGUMENTS,
-    QUESTION,
-    RESULT,
-    SAMPLES,
-    count_stock,
-    write,
-    write_lines,
-)
+from recording import ANSWER, ARGUMENTS, QUESTION, RESULT, SAMPLES, count_stock, write, write_lines
 
 
 def _spans(tracer: Any) -> None:

@@ -92,9 +92,7 @@ def test_a_pipe_is_read(tmp_path: Path) -> None:
         ("\n".join(json.dumps(each, indent=1) for each in CHAT), 1),
     ],
 )
-def test_values_may_stand_on_lines_in_lists_or_one_after_the_other(
-    tmp_path: Path, text: str, runs: int
-) -> None:
+def test_values_may_stand_on_lines_or_in_lists(tmp_path: Path, text: str, runs: int) -> None:
     (tmp_path / "chat.json").write_text(text, encoding="utf-8")
     pieces, refused = read(tmp_path / "chat.json")
     assert (len(pieces), refused) == (runs, [])
@@ -148,9 +146,7 @@ def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
          '"start_time": "2026-01-01"}'), "a span has no trace id"),
     ],
 )  # fmt: skip
-def test_a_bad_line_is_named_and_the_others_are_read(
-    tmp_path: Path, bad: str, problem: str
-) -> None:
+def test_a_bad_line_is_named_and_others_are_read(tmp_path: Path, bad: str, problem: str) -> None:
     (tmp_path / "runs.jsonl").write_text(f"{LINE}\n{bad}\n{OTHER}\n", encoding="utf-8")
     pieces, refused = read(tmp_path / "runs.jsonl")
     assert len(pieces) == 2
@@ -223,9 +219,7 @@ def test_numbers_that_json_lacks_are_texts(tmp_path: Path) -> None:
         ("zip", b"PK\x03\x04" + b"\0" * 30, "neither JSON nor an OTLP trace request"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, name: str, data: bytes, problem: str
-) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path, name: str, data: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(data)
     pieces, refused = read(tmp_path / name)
     assert texts_of(pieces) in ([], [["Häufig?", "Yes."]] * 998)
@@ -257,9 +251,7 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
         ({"annotator": "ann", "modes": [{}]}, "a label cannot be read"),
     ],
 )
-def test_a_label_that_cannot_be_stored_is_named(
-    tmp_path: Path, label: dict[str, Any], problem: str
-) -> None:
+def test_an_impossible_label_is_named(tmp_path: Path, label: dict[str, Any], problem: str) -> None:
     line = json.loads((SAMPLES / "mast-trace.jsonl").read_text("utf-8"))
     line["labels"] = [{"trace_id": line["trace_id"], **label}]
     (tmp_path / "runs.jsonl").write_text(json.dumps(line), encoding="utf-8")
@@ -338,7 +330,6 @@ def test_to_recognise_a_value_never_fails(value: Any) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet='{}[]",:\\\n a1', max_size=60))
 def test_any_text_gives_values_or_says_why_not(text: str) -> None:
-    """Every line that is not empty belongs to a value or to a reported fault."""
     found = list(values_of(io.StringIO(text)))
     assert bool(found) == bool(text.strip())
 

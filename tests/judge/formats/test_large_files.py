@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from fixture_types import Patch
+
 
 def test_many_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
     """The memory does not grow with the file."""
@@ -57,9 +59,7 @@ def _padded(size: int, *, spread: bool = False) -> str:
 @pytest.mark.parametrize(
     "kind", ["line", "lines of a value", "lines of a run", "parts", "protobuf"]
 )
-def test_what_is_longer_than_may_be_held_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, more: int
-) -> None:
+def test_too_long_a_line_is_named(tmp_path: Path, monkeypatch: Patch, kind: str, more: int) -> None:
     """Lines before and after it are read."""
     for module in ("json_values", "reading", "formats.own_export"):
         monkeypatch.setattr(f"mast_trace_judge.transfer.{module}.LARGEST", 1000)
@@ -124,12 +124,8 @@ def test_a_ratio_counts_from_its_limit_on(unpacked: int, packed: int, fits: bool
 @pytest.mark.parametrize("compressed", [gzip.compress, zstandard.compress])
 @pytest.mark.parametrize("filler", ["x", "\n", "[", LINE.replace("Yes", "Yes" * 3000) + "\n"])
 def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
-    tmp_path: Path,
-    compressed: Callable[[bytes], bytes],
-    filler: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, compressed: Callable[[bytes], bytes], filler: str, monkeypatch: Patch
 ) -> None:
-    """The beginning is read, and the rest refused before it is unpacked."""
     unpacked: list[int] = []
 
     def counted(count: int, packed: int) -> None:
@@ -148,7 +144,6 @@ def test_a_file_that_unpacks_to_gigabytes_is_left_while_it_is_read(
 
 
 def test_a_file_in_proportion_is_read_whole(tmp_path: Path) -> None:
-    """A thousand times the same run, whose texts are like none of the others."""
     lines = [
         json.dumps({"messages": [{"role": "user", "content": os.urandom(9000).hex()}]}) + "\n"
         for _ in range(20)

@@ -182,7 +182,6 @@ ALSO = {
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith(".parquet")])
 def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
-    """The sample's own row precedes the more general ones in the table; no other claims it."""
     with (SAMPLES / name).open(encoding="utf-8") as text:
         values = [each.value for each in values_of(text) if isinstance(each, Value)]
     rows = [claims for value in values for claims in _claimed(value)]
@@ -198,7 +197,6 @@ def _claimed(value: Any) -> Iterator[list[str]]:
 
 
 def test_outcomes_and_labels_come_along() -> None:
-    """A reward, a flag and people's labels are read; a plain chat says nothing of its outcome."""
     failed, solved = [piece.read for piece in pieces_of(SAMPLES / "tau-bench.jsonl")]
     assert isinstance(failed, Transcript)
     assert isinstance(solved, Transcript)
@@ -222,8 +220,7 @@ def test_what_surrounds_the_messages_is_kept() -> None:
     }
     assert talk == "talk-1"
     (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
-    assert traced.service == "stock"
-    assert traced.input_tokens == 20
+    assert (traced.service, traced.input_tokens) == ("stock", 20)
 
 
 READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()

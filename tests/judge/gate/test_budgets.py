@@ -66,10 +66,7 @@ def test_each_limit_is_kept_at_the_measured_value_and_broken_below(asked: Captur
             assert_budget(asked, **limits)
 
 
-def test_cost_is_that_of_the_price_table(
-    asked: CapturedSpans, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Own prices of 1 and 2 dollars per million make the expected sum exact."""
+def test_cost_is_by_the_price_table(asked: CapturedSpans, monkeypatch: pytest.MonkeyPatch) -> None:
     prices = {"gpt-4o-mini": {"input": 1, "output": 2}, "scripted": {"input": 1, "output": 2}}
     monkeypatch.setenv("MAST_TRACE_OWN_PRICES", json.dumps(prices))
     run = asked.trajectory()

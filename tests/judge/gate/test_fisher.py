@@ -41,7 +41,6 @@ def test_impossible_counts_are_refused() -> None:
 
 
 def test_false_alarms_stay_below_the_level() -> None:
-    """Fifteen unchanged rates, many of them rare: at most one gate in twenty fails."""
     draw = random.Random(11)
     rates = [0.2, 0.5, *[0.02] * 6, *[0.1] * 5, 0.0, 0.9]
     rounds, alarms = 400, 0
@@ -64,8 +63,7 @@ def test_rates_that_cannot_decide_cost_the_others_nothing() -> None:
     alone = corrected({"a": one}, 0.05)["a"]
     idle = {str(number): Counts(0, 50, 0, 50) for number in range(20)}
     found = corrected({"a": one, **idle}, 0.05)
-    assert found["a"] == alone
-    assert found["3"] == 1.0
+    assert (found["a"], found["3"]) == (alone, 1.0)
     assert corrected({}, 0.05) == {}
 
 
@@ -78,9 +76,7 @@ def test_a_corrected_probability_never_falls_below_a_smaller_ones() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "level", "ratio"), [(0.2, 0.4, 0.05, 1.0), (0.05, 0.3, 0.01, 2.0)]
 )
-def test_the_needed_runs_have_the_promised_power(
-    old: float, new: float, level: float, ratio: float
-) -> None:
+def test_the_needed_runs_have_the_power(old: float, new: float, level: float, ratio: float) -> None:
     """Summed over all results of both sides."""
     runs = runs_needed(old, new, level, ratio=ratio)
     assert runs is not None
@@ -114,8 +110,7 @@ def test_a_side_with_ten_thousand_runs_is_quick_and_exact() -> None:
     old = Side(10_000, {"judged": 10_000}, 10_000, 1000)
     new = Side(10_000, {"judged": 10_000}, 10_000, 1100)
     (measure,) = compare(old, new, compared="failures").measures
-    assert measure.key == FAILURES
-    assert measure.corrected == pytest.approx(0.0111894, abs=1e-6)
+    assert (measure.key, measure.corrected) == (FAILURES, pytest.approx(0.0111894, abs=1e-6))
     assert measure.finding == "worse"
 
 

@@ -5,7 +5,7 @@ Each looks like a failure and is none, and is written the way a new user would w
 
 from __future__ import annotations
 
-from judge.healthy.healthy_programs import call, fails, program
+from judge.healthy.healthy_programs import call, fails, program, say
 
 import mast_trace
 
@@ -19,10 +19,8 @@ def one_agent_answers() -> None:
 
 @program
 def one_agent_with_a_tool() -> None:
-    with (
-        mast_trace.run("weather", input="Is it warm in Lisbon?"),
-        mast_trace.agent("guide") as agent,
-    ):
+    asked = "Is it warm in Lisbon?"
+    with mast_trace.run("weather", input=asked), mast_trace.agent("guide") as agent:
         call("get_weather", "24 degrees, sunny", city="Lisbon")
         agent.reply("Yes: it is 24 degrees and sunny in Lisbon.")
 
@@ -39,63 +37,45 @@ def workers_of_one_name() -> None:
 @program
 def a_debate() -> None:
     with mast_trace.run("debate", input="Is remote work better?"):
-        mast_trace.message(
-            "pro", "con", "Remote work saves an hour a day on the road, which people can use."
-        )
-        mast_trace.message(
-            "con", "pro", "That is not correct for everybody: many miss the talk in the hall."
-        )
-        mast_trace.message(
-            "pro", "con", "Some do, yet the hour on the road is lost for all who travel."
-        )
-        mast_trace.message(
-            "con", "pro", "I stay with it: talk in the hall is where the best ideas come from."
-        )
-        mast_trace.message(
-            "judge", ("pro", "con"), "Both have a point: two days at home, three in the office."
-        )
+        say("pro", "con", "Remote work saves an hour a day on the road, which people can use.")
+        say("con", "pro", "That is not correct for everybody: many miss the talk in the hall.")
+        say("pro", "con", "Some do, yet the hour on the road is lost for all who travel.")
+        say("con", "pro", "I stay with it: talk in the hall is where the best ideas come from.")
+        say("judge", ("pro", "con"), "Both have a point: two days at home, three in the office.")
 
 
 @program
 def two_who_hold_their_ground() -> None:
     claim = "The bridge was opened in 1883, as the city's own archive says on its first page."
     with mast_trace.run("dispute", input="When was the bridge opened?"):
-        mast_trace.message("historian", "sceptic", claim)
-        mast_trace.message(
-            "sceptic", "historian", "That is wrong, is it not? I have read 1873 somewhere."
-        )
-        mast_trace.message(
-            "historian", "sceptic", "I have looked again: 1883, in the archive's own words."
-        )
-        mast_trace.message("sceptic", "historian", "Then I was mistaken. 1883.")
+        say("historian", "sceptic", claim)
+        say("sceptic", "historian", "That is wrong, is it not? I have read 1873 somewhere.")
+        say("historian", "sceptic", "I have looked again: 1883, in the archive's own words.")
+        say("sceptic", "historian", "Then I was mistaken. 1883.")
 
 
 @program
 def a_clarification() -> None:
     with mast_trace.run("booking", input="Book a table."):
-        mast_trace.message("waiter", "user", "For how many people, and when?")
-        mast_trace.message("user", "waiter", "Four, at eight.")
+        say("waiter", "user", "For how many people, and when?")
+        say("user", "waiter", "Four, at eight.")
         with mast_trace.agent("waiter"):
             call("book_table", "table 12", people=4, at="20:00")
-        mast_trace.message("waiter", "user", "Table 12 is yours at eight.")
+        say("waiter", "user", "Table 12 is yours at eight.")
 
 
 @program
 def a_correct_not_found() -> None:
-    with (
-        mast_trace.run("lookup", input="Is there an invoice 4711?"),
-        mast_trace.agent("clerk") as agent,
-    ):
+    asked = "Is there an invoice 4711?"
+    with mast_trace.run("lookup", input=asked), mast_trace.agent("clerk") as agent:
         call("find_invoice", "no such invoice", number=4711)
         agent.reply("I could not find an invoice 4711: there is none.")
 
 
 @program
 def a_question_without_an_answer() -> None:
-    with (
-        mast_trace.run("zebra", input="Who painted the zebra?"),
-        mast_trace.agent("curator") as agent,
-    ):
+    asked = "Who painted the zebra?"
+    with mast_trace.run("zebra", input=asked), mast_trace.agent("curator") as agent:
         call("search", "no results", query="zebra painting")
         call("search", "no results", query="painter of zebra")
         agent.reply("It could not be determined who painted it; further research is needed.")
@@ -131,10 +111,8 @@ def a_report_that_only_writes() -> None:
 
 @program
 def code_in_an_answer() -> None:
-    with (
-        mast_trace.run("snippet", input="How do I add two numbers?"),
-        mast_trace.agent("coder") as agent,
-    ):
+    asked = "How do I add two numbers?"
+    with mast_trace.run("snippet", input=asked), mast_trace.agent("coder") as agent:
         agent.reply(
             "```python\ndef add(a, b):\n    total = a + b\n    return total\n```\nNo tests needed."
         )
@@ -142,10 +120,8 @@ def code_in_an_answer() -> None:
 
 @program
 def structured_output() -> None:
-    with (
-        mast_trace.run("extract", input="Extract name and age."),
-        mast_trace.agent("extractor") as agent,
-    ):
+    asked = "Extract name and age."
+    with mast_trace.run("extract", input=asked), mast_trace.agent("extractor") as agent:
         agent.reply('{"name": "Ada", "age": 36}')
 
 
@@ -161,8 +137,8 @@ def a_review_that_passes_good_work() -> None:
     with mast_trace.run("review", input="Build it."):
         with mast_trace.agent("coder"):
             call("run_tests", "12 passed", path="tests")
-        mast_trace.message("coder", "reviewer", "Done, 12 tests pass.")
-        mast_trace.message("reviewer", "coder", "Approved, it works as expected.")
+        say("coder", "reviewer", "Done, 12 tests pass.")
+        say("reviewer", "coder", "Approved, it works as expected.")
 
 
 @program
@@ -175,18 +151,16 @@ def planning_aloud() -> None:
 
 @program
 def an_assumption_that_is_said() -> None:
-    with (
-        mast_trace.run("guess", input="How long does it take?"),
-        mast_trace.agent("driver") as agent,
-    ):
+    asked = "How long does it take?"
+    with mast_trace.run("guess", input=asked), mast_trace.agent("driver") as agent:
         agent.reply("I assume that you go by car: then it takes two hours.")
 
 
 @program
 def ends_and_says_goodbye() -> None:
     with mast_trace.run("chat", input="Thank you."):
-        mast_trace.message("helper", "user", "The task is complete. TERMINATE")
-        mast_trace.message("user", "helper", "Goodbye.")
+        say("helper", "user", "The task is complete. TERMINATE")
+        say("user", "helper", "Goodbye.")
 
 
 @program

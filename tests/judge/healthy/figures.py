@@ -43,10 +43,8 @@ def fan_out_with_a_total() -> None:
 
 @program
 def money_in_german() -> None:
-    with (
-        mast_trace.run("rechnung", input="Was kostet das zusammen?"),
-        mast_trace.agent("kassierer") as agent,
-    ):
+    asked = "Was kostet das zusammen?"
+    with mast_trace.run("rechnung", input=asked), mast_trace.agent("kassierer") as agent:
         call("preis", "47.9", artikel="Lampe")
         agent.reply("Die Lampe kostet 47,90 Euro.")
 
@@ -67,10 +65,8 @@ def a_refund_with_another_sign() -> None:
 
 @program
 def miles_and_kilometres() -> None:
-    with (
-        mast_trace.run("route", input="How far is it, in kilometres?"),
-        mast_trace.agent("driver") as agent,
-    ):
+    asked = "How far is it, in kilometres?"
+    with mast_trace.run("route", input=asked), mast_trace.agent("driver") as agent:
         call("distance", "26.2 miles", to="the coast")
         agent.reply("According to the tool it is 42.2 km.")
 
@@ -92,10 +88,8 @@ def a_share_in_percent() -> None:
 
 @program
 def sums_of_many() -> None:
-    with (
-        mast_trace.run("trip", input="What does the trip cost?"),
-        mast_trace.agent("agent") as agent,
-    ):
+    asked = "What does the trip cost?"
+    with mast_trace.run("trip", input=asked), mast_trace.agent("agent") as agent:
         call("flight", "$502", to="Prague")
         call("flight", "$361", to="Osaka")
         call("hotel", "$165/night", city="Prague")

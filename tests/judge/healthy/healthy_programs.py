@@ -9,6 +9,8 @@ import mast_trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+say = mast_trace.message
+
 PROGRAMS: dict[str, Callable[[], None]] = {}
 """Every program, by its name."""
 

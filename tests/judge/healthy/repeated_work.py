@@ -5,17 +5,15 @@ Each looks like a failure and is none, and is written the way a new user would w
 
 from __future__ import annotations
 
-from judge.healthy.healthy_programs import call, fails, program
+from judge.healthy.healthy_programs import call, fails, program, say
 
 import mast_trace
 
 
 @program
 def polling_a_job() -> None:
-    with (
-        mast_trace.run("export", input="Export the report."),
-        mast_trace.agent("exporter") as agent,
-    ):
+    asked = "Export the report."
+    with mast_trace.run("export", input=asked), mast_trace.agent("exporter") as agent:
         call("start_export", "job 7", report="q3")
         for _ in range(6):
             call("job", "state: exporting", id=7)
@@ -34,10 +32,8 @@ def polling_that_ends_without_news() -> None:
 
 @program
 def retries_after_an_error() -> None:
-    with (
-        mast_trace.run("rates", input="What is a dollar in euros?"),
-        mast_trace.agent("banker") as agent,
-    ):
+    asked = "What is a dollar in euros?"
+    with mast_trace.run("rates", input=asked), mast_trace.agent("banker") as agent:
         for _ in range(3):
             fails("fetch_rate", TimeoutError("no answer in 5 s"), pair="USDEUR")
         call("fetch_rate", "0.92", pair="USDEUR")
@@ -46,10 +42,8 @@ def retries_after_an_error() -> None:
 
 @program
 def gives_way_after_rate_limits() -> None:
-    with (
-        mast_trace.run("papers", input="Find a paper on echo states."),
-        mast_trace.agent("reader") as agent,
-    ):
+    asked = "Find a paper on echo states."
+    with mast_trace.run("papers", input=asked), mast_trace.agent("reader") as agent:
         for _ in range(4):
             fails("arxiv", RuntimeError("HTTP 429: too many requests"), query="echo state")
         call("semantic_scholar", "Jaeger 2001, The echo state approach", query="echo state")
@@ -65,8 +59,8 @@ def tests_fail_then_pass() -> None:
             call("run_tests", "1 failed, 2 passed", path="tests")
             call("edit_file", "edited again", path="sum.py")
             call("run_tests", "3 passed", path="tests")
-        mast_trace.message("coder", "lead", "The sum is fixed, all 3 tests pass.")
-        mast_trace.message("lead", "coder", "Thank you, approved.")
+        say("coder", "lead", "The sum is fixed, all 3 tests pass.")
+        say("lead", "coder", "Thank you, approved.")
 
 
 @program
@@ -81,22 +75,20 @@ def a_crawl_of_forty_pages() -> None:
 def a_revision_loop() -> None:
     text = "Our town has a new library. It opens at nine, and it is free for all who live here. "
     with mast_trace.run("article", input="Write about the library."):
-        mast_trace.message("writer", "editor", text * 2)
-        mast_trace.message(
-            "editor", "writer", "Please say in the last line when it closes, readers ask that."
-        )
-        mast_trace.message("writer", "editor", text * 2 + "It closes at six.")
-        mast_trace.message("editor", "writer", "Good, thank you.")
+        say("writer", "editor", text * 2)
+        say("editor", "writer", "Please say in the last line when it closes, readers ask that.")
+        say("writer", "editor", text * 2 + "It closes at six.")
+        say("editor", "writer", "Good, thank you.")
 
 
 @program
 def looks_the_same_up_for_two_people() -> None:
     with mast_trace.run("desk", input="Hello."):
         for person in ("Ada", "Ben"):
-            mast_trace.message("user", "desk", f"{person} here: when do you open?")
+            say("user", "desk", f"{person} here: when do you open?")
             with mast_trace.agent("desk"):
                 call("opening_hours", "9 to 17", day="Monday")
-            mast_trace.message("desk", "user", f"At nine, {person}.")
+            say("desk", "user", f"At nine, {person}.")
 
 
 @program
@@ -111,23 +103,17 @@ def an_optional_source_is_missing() -> None:
 def a_status_line_again_and_again() -> None:
     with mast_trace.run("deploy", input="Deploy."):
         for _ in range(5):
-            mast_trace.message(
-                "deployer", "lead", "Still deploying; the next line follows in a minute."
-            )
-        mast_trace.message("deployer", "lead", "Deployed version 1.4.")
+            say("deployer", "lead", "Still deploying; the next line follows in a minute.")
+        say("deployer", "lead", "Deployed version 1.4.")
 
 
 @program
 def starts_again_because_told() -> None:
     with mast_trace.run("game", input="Play."):
-        mast_trace.message(
-            "player", "host", "My first word is apple, and I have six letters left to guess."
-        )
-        mast_trace.message("user", "host", "Please start over.")
-        mast_trace.message(
-            "host", "player", "We start over from the beginning, as the user wishes."
-        )
-        mast_trace.message("player", "host", "My first word is pear.")
+        say("player", "host", "My first word is apple, and I have six letters left to guess.")
+        say("user", "host", "Please start over.")
+        say("host", "player", "We start over from the beginning, as the user wishes.")
+        say("player", "host", "My first word is pear.")
 
 
 @program
@@ -135,10 +121,10 @@ def tests_that_grow() -> None:
     tests = "```python\ndef test_empty():\n    assert total([]) == 0\n\ndef test_one():\n    assert total([7]) == 7\n"
     more = "\ndef test_two():\n    assert total([7, 8]) == 15\n"
     with mast_trace.run("tests", input="Write tests for the sum."):
-        mast_trace.message("tester", "reviewer", tests + "```")
-        mast_trace.message("reviewer", "tester", "And two?")
-        mast_trace.message("tester", "reviewer", tests + more + "```")
-        mast_trace.message("reviewer", "user", "The tests are there.")
+        say("tester", "reviewer", tests + "```")
+        say("reviewer", "tester", "And two?")
+        say("tester", "reviewer", tests + more + "```")
+        say("reviewer", "user", "The tests are there.")
 
 
 @program
@@ -154,5 +140,5 @@ def tests_that_a_person_ran() -> None:
     with mast_trace.run("fix", input="Fix it."):
         with mast_trace.agent("coder"):
             call("write_file", "saved", path="a.py", text="x = 1")
-        mast_trace.message("user", "coder", "I ran them: 12 passed.")
-        mast_trace.message("coder", "user", "Good: all 12 tests pass.")
+        say("user", "coder", "I ran them: 12 passed.")
+        say("coder", "user", "Good: all 12 tests pass.")

@@ -89,9 +89,7 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("seconds", "calls", "verdict"), [(59.9, 10, "censored"), (60.0, 10, "kept")]
     )
-    def test_a_team_that_does_its_work_again_has_more_time(
-        self, seconds: float, calls: int, verdict: str
-    ) -> None:
+    def test_a_team_has_time_for_its_work(self, seconds: float, calls: int, verdict: str) -> None:
         """It may succeed at last: twice the calls of any replay without the fault, twice the time."""
         slow = result(FAULT.change.arm, None, "x", seconds=seconds, live_calls=calls)
         assert self.decided(lambda _: slow).verdict == verdict

@@ -46,10 +46,8 @@ class TestRecovery:
 
     def test_one_failure_after_each_later_step_locates_no_point_of_no_return(self) -> None:
         """The fault is the origin alone, at V .2; the stored failure is replayed to the end."""
-        fails, trial = (
-            [False] * 4 + [True] + [False] * 4 + [True],
-            Trial(FAULT, later=lambda: self.STEPS),
-        )
+        fails = [False] * 4 + [True] + [False] * 4 + [True]
+        trial = Trial(FAULT, later=lambda: self.STEPS)
         while arm := trial.ask():
             ended = arm == trial.restore or (trial.recovery is None and fails[len(trial.faulty)])
             trial.tell(result(arm, ended, str(len(trial.faulty))))
@@ -84,9 +82,7 @@ class TestRecovery:
         assert (three.ask(), three.is_repaired, three.is_unknown) == (None, False, True)
 
     @pytest.mark.parametrize(("answers", "asked"), [(13, 8), (17, 12), (18, 12), (200, 12)])
-    def test_a_repair_right_after_the_fault_of_a_long_run_is_seen(
-        self, answers: int, asked: int
-    ) -> None:
+    def test_a_repair_right_after_the_fault_is_seen(self, answers: int, asked: int) -> None:
         """Each of the first answers is looked at; the others that are lie apart, up to the end."""
         spans = [f"{place:016x}" for place in range(answers)]
         steps = [
@@ -121,9 +117,7 @@ class TestRecovery:
 
     @pytest.mark.parametrize("of_repairs", [False, True])
     @pytest.mark.parametrize("blocked", [0.3, 1.0])
-    def test_blocked_replays_do_not_keep_a_fault_that_was_made_good(
-        self, blocked: float, of_repairs: bool
-    ) -> None:
+    def test_blocked_replays_keep_no_repaired_fault(self, blocked: float, of_repairs: bool) -> None:
         """The fault is always repaired at step 6; a repair needs a result that the record does not hold."""
         rates = {5: 0.3, 6: 0.9, 8: 0.9, 10: 0.05, 12: 0.05}
         rng, kept, known = Random(2), 0, 0

@@ -34,6 +34,8 @@ from mast_trace_judge.transfer.labelled_sets import take_set
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stores import Tables
+
     from mast_trace_collector.storage import Store
 
 pytestmark = pytest.mark.end_to_end
@@ -97,13 +99,24 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         yield Team(recorded, server)
 
 
-def test_labels_the_planted_step(team: Team, store: Store) -> None:
-    """A misread number decides the run, in a program that is deterministic."""
-    done = team.inject(store, only=["2.6-number", "2.6-computed"])
-    kept = [each for each in done.injections if each.verdict == "kept"]
-    assert kept
+@pytest.fixture(scope="module")
+def planted(team: Team, tables: tuple[Store, Tables]) -> tuple[Injection, ...]:
+    """Decided faults: a number that an agent has computed, and the result of a tool."""
+    store, made = tables
+    made.renew()
+    done = team.inject(store, only=["2.6-computed", "tool-wrong"], count=3)
     assert done.refused == done.limit == ""
-    for each in kept:
+    stored = {each.fault_id: each for each in injections(store)}
+    assert [stored[each.fault_id] for each in done.injections] == list(done.injections)
+    assert {each.mode for each in done.injections if each.verdict == "kept"} == {"2.6", ""}
+    return done.injections
+
+
+def test_labels_the_planted_step(team: Team, planted: tuple[Injection, ...]) -> None:
+    """A misread number decides the run, in a program that is deterministic."""
+    for each in planted:
+        team.replays_later(each)
+    for each in (each for each in planted if each.verdict == "kept"):
         assert each.deterministic
         assert each.decisive
         assert each.point_of_no_return == each.step
@@ -111,22 +124,19 @@ def test_labels_the_planted_step(team: Team, store: Store) -> None:
         assert (each.restored, each.restored_successes) == (2, 2)
         assert each.run
         assert each.run.outcome == "failure"
-        step = each.run.steps[each.step]
-        assert step.agent == each.agent
-        assert step.text != team.recorded.steps[each.step].text
-        assert [s.text for s in each.run.steps[: each.step]] == [
-            s.text for s in team.recorded.steps[: each.step]
-        ]
-    team.replays_later(kept[0])
-    stored = {each.fault_id: each for each in injections(store)}
-    assert [stored[each.fault_id] for each in done.injections] == list(done.injections)
+        texts = [[step.text for step in run.steps] for run in (each.run, team.recorded)]
+        assert each.run.steps[each.step].agent == each.agent
+        assert texts[0][each.step] != texts[1][each.step]
+        assert texts[0][: each.step] == texts[1][: each.step]
 
 
-def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Path) -> None:
+def test_builds_a_set_that_is_read_again(
+    planted: tuple[Injection, ...], store: Store, tmp_path: Path
+) -> None:
     """The set holds the kept and the surviving runs, and names no agent for the environment."""
-    done = team.inject(store, only=["2.6-computed", "tool-wrong"], count=3)
+    take_over(store, [(each, datetime.now(timezone.utc)) for each in planted])
     written = build(store, tmp_path / "set", licence="CC0-1.0")
-    labelled = [each for each in done.injections if each.verdict in {"kept", "survived"}]
+    labelled = [each for each in planted if each.verdict in {"kept", "survived"}]
     assert {each.id for each in written} == {each.fault_id for each in labelled}
     read = {each.name: each for each in read_injected(tmp_path / "set")}
     assert read.keys() == {each.fault_id for each in labelled if each.verdict == "kept"}
@@ -134,12 +144,11 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
         if each.verdict == "kept":
             run = read[each.fault_id]
             assert run.trajectory == each.run
-            assert (run.step, run.group) == (each.step, team.recorded.trace_id)
+            assert (run.step, run.group) == (each.step, each.original)
             assert run.agent == (each.agent if each.mode else "")
     card = (tmp_path / "set" / "card.md").read_text()
-    assert "CC0-1.0" in card
-    assert "2.6-computed" in card
-    assert "share kept" in card
+    for text in ("CC0-1.0", "2.6-computed", "share kept"):
+        assert text in card
     points = {row["id"]: row["point_of_no_return"] for _, row in shapes_of(tmp_path / "set")}
     assert points == {each.fault_id: each.point_of_no_return for each in labelled}
     known = sum(point is not None for point in points.values())
@@ -203,17 +212,12 @@ def test_a_set_of_before_has_no_point_of_no_return(store: Store, tmp_path: Path)
         take_set(store, tmp_path)
 
 
-def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
+def test_blames_nobody_for_the_environment(planted: tuple[Injection, ...]) -> None:
     """A wrong result of a tool makes the run fail; the label names its step, and no failure mode."""
-    done = team.inject(store, only=["tool-wrong", "tool-error", "tool-empty"], count=3)
-    assert {each.mode for each in done.injections} == {""}
-    assert {each.step for each in done.injections} == {COUNTED}
-    kept = [each for each in done.injections if each.verdict == "kept"]
-    assert kept
-    for each in done.injections:
-        team.replays_later(each)
-    for each in kept:
-        # Those who acted after it in the faulty run, not those of the recorded one: a crash is missed by nobody.
+    of_tools = [each for each in planted if each.operator == "tool-wrong"]
+    assert {(each.mode, each.step, each.verdict) for each in of_tools} == {("", COUNTED, "kept")}
+    for each in of_tools:
+        # Those who acted after it in the faulty run, not those of the recorded one.
         assert each.run
         later = [step.agent for step in each.run.steps[each.step + 1 :]]
         assert each.missed_by == tuple(dict.fromkeys(later))
@@ -221,23 +225,22 @@ def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
 
 def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store) -> None:
     """The budget ends it; with a larger one it goes on, and nothing is replayed or stored twice."""
-    first = team.inject(store, Budget(max_calls=12), only=["2.6-computed", "1.1-constraint"])
+    given: dict[str, Any] = {"only": ["2.6-computed"], "count": 1}
+    first = team.inject(store, Budget(max_calls=12), **given)
     assert "live calls are used" in first.limit
     assert first.live_calls <= 12
     before = len(team.server.requests)
-    whole = team.inject(store, only=["2.6-computed", "1.1-constraint"])
+    whole = team.inject(store, **given)
     assert whole.limit == ""
-    assert len(team.server.requests) - before == whole.live_calls - first.live_calls
-    again = team.inject(store, only=["2.6-computed", "1.1-constraint"])
+    again = team.inject(store, **given)
     assert len(team.server.requests) - before == whole.live_calls - first.live_calls
     assert [each.fault_id for each in again.injections] == [
         each.fault_id for each in whole.injections
     ]
-    assert len(list(injections(store))) == len(whole.injections)
+    assert len(list(injections(store))) == len(whole.injections) == 1
 
 
 def test_a_message_is_changed_on_its_way(team: Team, store: Store) -> None:
-    """The receiver goes on from another text than the sender's recorded one; the sender is not blamed."""
     given: dict[str, Any] = {"only": ["message-number"], "count": 1}
     team.inject(store, Budget(max_runs=6), **given)
     (made,) = injections(store)
@@ -308,9 +311,7 @@ def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: S
     assert (other.skipped, other.replays) == (0, 1)
 
 
-def test_a_stored_run_of_another_oracle_is_not_taken_for_this_one_s(
-    team: Team, store: Store
-) -> None:
+def test_a_stored_run_of_another_oracle_is_not_taken_over(team: Team, store: Store) -> None:
     """The outcome of a run is that of its setup: a fault that survives has a run that succeeds."""
     given: dict[str, Any] = {"only": ["2.6-computed"], "count": 1}
     (strict,) = team.inject(store, **given).injections

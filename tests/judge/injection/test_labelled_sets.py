@@ -112,7 +112,6 @@ def test_hashes_of_names_decide_what_is_held_out() -> None:
 
 @pytest.mark.parametrize("file", [RUNS, PARQUET])
 def test_a_proved_failure_comes_with_its_proof(store: Store, made_set: Path, file: str) -> None:
-    """It is a run like others, its label is one of replays, and the set that is built from it is the same."""
     if file == PARQUET:
         pytest.importorskip("pyarrow")
         rows = rows_of(made_set)
@@ -133,7 +132,6 @@ def test_a_proved_failure_comes_with_its_proof(store: Store, made_set: Path, fil
 
 
 def test_a_set_is_told_by_what_it_holds(made_set: Path, tmp_path: Path) -> None:
-    """A folder or a file of it; other runs may have the same name."""
     assert set_at(made_set) == set_at(made_set / RUNS) == made_set
     (made_set / CARD).unlink()
     assert set_at(made_set) == set_at(made_set / RUNS) == made_set

@@ -131,17 +131,14 @@ def test_there_is_an_operator_for_each_failure_mode_and_for_the_environment() ->
     )
 
 
-def test_labels_of_uncertain_operators_are_left_out_and_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_labels_of_uncertain_operators_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name for name, each in OPERATORS.items() if each.uncertain} == UNCERTAIN
     unsure, sure = "tool-error", "2.6-number"
     monkeypatch.setattr("mast_trace_judge.injection.operators.UNCERTAIN", {unsure})
     assert not is_uncertain("an operator of another version")
     given = [(1, unsure), (2, sure), (3, ""), (4, unsure)]
     left, counts = certain(given, lambda each: each[1])
-    assert left == [(2, sure), (3, "")]
-    assert counts == {unsure: 2}
+    assert (left, counts) == ([(2, sure), (3, "")], {unsure: 2})
     assert left_out_words(counts).startswith(
         f"2 labels of uncertain operators were left out ({unsure} 2)"
     )
@@ -205,10 +202,7 @@ def test_a_word_or_the_task_is_no_message() -> None:
         ("result", "tool-wrong", ("buyer", "checker", "reader")),
     ],
 )
-def test_whoever_acts_after_a_fault_might_have_noticed_it(
-    level: Any, operator: str, missed: tuple[str, ...]
-) -> None:
-    """The agent to blame is none of them; a message may be noticed in the step that it reaches."""
+def test_who_might_have_noticed_a_fault(level: Any, operator: str, missed: tuple[str, ...]) -> None:
     run = Run("Go.")
     for agent in ("checker", "reader", "buyer", "checker", "reader"):
         run.answer(agent, "Fine.")
@@ -258,12 +252,9 @@ def test_a_withheld_sentence_is_the_only_difference() -> None:
 
 
 def test_the_result_of_the_tool_that_ends_a_run_is_no_site() -> None:
-    """Such a tool is executed, because it steers the program: a change of its result would never be made."""
     run = Run("How many pieces are there?")
-    look, end = (
-        ToolCall("count_stock", {}, "c1"),
-        ToolCall("finish", {"answer": "There are 12."}, "c2"),
-    )
+    look = ToolCall("count_stock", {}, "c1")
+    end = ToolCall("finish", {"answer": "There are 12."}, "c2")
     run.answer("reader", "", look)
     run.tool("reader", look, "There are 12 pieces.")
     run.answer("reader", "", end)

@@ -145,7 +145,6 @@ def test_a_model_writes_the_sentences_of_faults() -> None:
 
 
 def test_answers_decide_with_the_seed() -> None:
-    """Equal answers give equal faults; several seeds use several sentences; other operators stay as they are."""
     phrasings, _ = asked(writes(lambda name: GOOD[name]), list(GOOD))
     first, again = (most_faults_of(RUN, 1, 60, phrasings=phrasings) for _ in range(2))
     assert first == again

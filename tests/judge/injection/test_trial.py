@@ -35,9 +35,8 @@ def test_a_program_that_answers_at_random_is_not_deterministic_near_its_end(diff
     for starts in (clean, ()):
         trials = [decided(0.3, 0.9, seed, hashes=1, clean=starts) for seed in range(100)]
         assert not any(trial.is_deterministic for trial in trials)
-        assert (
-            sum(trial.is_decisive for trial in trials) <= 20
-        )  # ten replays show at most one success in 15 %
+        # Ten replays show at most one success in 15 %.
+        assert sum(trial.is_decisive for trial in trials) <= 20
 
 
 def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
@@ -66,7 +65,6 @@ def test_a_run_that_succeeds_all_the_same_is_a_negative() -> None:
 
 @pytest.mark.parametrize("rate", [0.5, 0.6, 0.9])
 def test_a_harmless_fault_is_hardly_ever_kept(rate: float) -> None:
-    """Among 200 harmless faults at most 5 % are kept."""
     kept = sum(decided(rate, rate, seed).verdict == "kept" for seed in range(200))
     assert kept <= 0.05 * 200
 
@@ -113,13 +111,8 @@ def test_a_replay_without_an_outcome_counts_against_the_fault(status: str) -> No
     def evidence(faulty: ArmResult, restored: ArmResult) -> float:
         return told([*outcomes(FAULTY, 0, 2), faulty], [*outcomes(KEPT, 2, 2), restored]).e_value
 
-    (fails, succeeds), (lost, found) = (
-        (outcomes(FAULTY, 0, 1)[0], result(FAULTY, True)),
-        (
-            result(KEPT, False),
-            result(KEPT, True),
-        ),
-    )
+    fails, succeeds = outcomes(FAULTY, 0, 1)[0], result(FAULTY, True)
+    lost, found = result(KEPT, False), result(KEPT, True)
     ended = ArmResult(FAULTY, status)  # type: ignore[arg-type]
     best = evidence(fails, found)
     assert evidence(succeeds, found) < best > evidence(fails, lost)
@@ -162,9 +155,7 @@ def test_a_fault_is_decided_after_enough_replays(
 
 @pytest.mark.parametrize("of_restored", [0, 1, 2])
 @pytest.mark.parametrize("unknown", [3, 4])
-def test_more_than_three_replays_without_an_outcome_decide_nothing(
-    unknown: int, of_restored: int
-) -> None:
+def test_four_replays_without_an_outcome_decide_nothing(unknown: int, of_restored: int) -> None:
     faulty = [ArmResult(FAULTY, "blocked")] * (unknown - of_restored)
     trial = told([*faulty, *outcomes(FAULTY, 0, 1)], [ArmResult(KEPT, "blocked")] * of_restored)
     assert trial.verdict == ("censored" if unknown > 3 else "open")
@@ -183,9 +174,7 @@ def test_more_than_three_replays_without_an_outcome_decide_nothing(
         (20, 3, False),
     ],
 )
-def test_a_step_is_decisive_where_at_most_a_tenth_of_ten_replays_succeed(
-    count: int, successes: int, decisive: bool
-) -> None:
+def test_a_decisive_step_is_repaired_in_a_tenth(count: int, successes: int, decisive: bool) -> None:
     """More replays are asked for while one success more could still be too many."""
     recovery = Recovery((4,), results=[result(Arm("keep", 4), False)])
     trial = told(outcomes(FAULTY, successes, count), outcomes(KEPT, 20, 20), recovery=recovery)
@@ -206,9 +195,7 @@ def test_a_step_is_decisive_where_at_most_a_tenth_of_ten_replays_succeed(
         ],
     ],
 )
-def test_a_deterministic_program_shows_it_by_equal_replays(
-    faulty: int, restored: int, odd: str, alike: bool
-) -> None:
+def test_equal_replays_are_deterministic(faulty: int, restored: int, odd: str, alike: bool) -> None:
     """Replays of the whole program, the fault and the restored step are equal; one that differs takes it back."""
     fails = [result(FAULTY, False, "x")] * faulty
     helps = [result(KEPT, True, "y")] * restored
@@ -249,7 +236,6 @@ class TestExperiment:
         assert (experiment.waiting() == ()) == (successes < 2)
 
     def test_tries_one_fault_after_the_other_and_resumes(self) -> None:
-        """The stored results, told again, lead to the same place."""
         experiment, told = self.ran([True] * STARTS), []
         rng = Random(5)
         while waiting := experiment.waiting():

@@ -18,7 +18,6 @@ PRICES = {"scripted": {"input": 1.0, "output": 4.0, "cached": 0.1}}
 
 
 async def test_a_run_over_its_budget_has_the_local_verdict():
-    """If the first call would exceed the budget, none is made, and the verdict has the reason."""
     result = await judged(JudgeScript(), trip(outcome="failure"), judge_max_tokens_per_run=500)
     assert result.requests == []
     assert (result.verdict.method, result.verdict.outcome) == ("local", "failure")
@@ -40,7 +39,6 @@ async def test_a_budget_that_ends_on_the_way_keeps_what_was_found():
 
 
 async def test_costs_follow_the_price_table():
-    """A verdict's cost is the sum of its calls at the model's prices."""
     result = await judged(JudgeScript(), judge_prices=PRICES)
     verdict = result.verdict
     expected = (verdict.input_tokens * 1.0 + verdict.output_tokens * 4.0) / 1e6
@@ -66,7 +64,6 @@ def test_cached_tokens_have_their_own_price(tokens, cost):
 
 
 async def test_the_daily_cap_stops_calls_and_not_verdicts():
-    """Once the day's dollars are spent, runs get their local verdicts without a call."""
     ledger = MemoryLedger()
     with ScriptedLLM(JudgeScript()) as server:
         config = config_for(server, judge_prices=PRICES, judge_max_usd_per_day=0.001)
@@ -110,7 +107,6 @@ def test_the_cap_is_a_days_and_begins_anew_at_midnight(before, first):
 
 
 def test_a_cap_needs_prices(monkeypatch):
-    """A cap in dollars on a model whose price nobody knows is refused, not ignored."""
     monkeypatch.setenv("MAST_TRACE_JUDGE_MODEL", "big-1,small-1")
     monkeypatch.setenv("MAST_TRACE_JUDGE_MAX_USD_PER_DAY", "5")
     monkeypatch.setenv("MAST_TRACE_JUDGE_PRICES", json.dumps({"big-1": {"input": 1, "output": 2}}))
@@ -130,7 +126,6 @@ def test_calls_at_the_same_time_share_the_budget():
 
 
 async def test_judging_again_asks_nothing_again():
-    """Answers in the ledger are used again: the second judging of a run makes no call."""
     ledger = MemoryLedger()
     with ScriptedLLM(JudgeScript()) as server:
         verdicts = []
@@ -140,17 +135,11 @@ async def test_judging_again_asks_nothing_again():
             await judge.aclose()
             asked = len(server.requests)
         assert asked == verdicts[0].calls > 0
-    first, second = verdicts
-    assert second.calls == 0
-    assert (second.modes, second.decisive, second.outcome) == (
-        first.modes,
-        first.decisive,
-        first.outcome,
-    )
+    first, second = ((each.modes, each.decisive, each.outcome) for each in verdicts)
+    assert (second, verdicts[1].calls) == (first, 0)
 
 
 async def test_another_content_is_asked_about_again():
-    """The same run with other texts is another question."""
     ledger = MemoryLedger()
     with ScriptedLLM(JudgeScript()) as server:
         judge = Judge(config_for(server), ledger=ledger)

@@ -19,20 +19,17 @@ LIE = "the moon is made of green cheese and of nothing else"
 
 
 async def test_a_point_with_invented_quotes_names_no_step():
-    """The step of an invented point is not tried, gains nothing, and the verdict lists the drop."""
     script = with_answers(
         read=reading(point(5, LIE, severity="decisive")), counterfactual=what_if(0.9)
     )
     verdict = (await judged(script, trip(outcome="failure"))).verdict
     alone = (await judged(with_answers(read="no JSON"), trip(outcome="failure"))).verdict
     assert "counterfactual" not in script.asked
-    assert verdict.decisive == alone.decisive
-    assert verdict.candidates == alone.candidates
+    assert (verdict.decisive, verdict.candidates) == (alone.decisive, alone.candidates)
     assert "dropped, for no quote of theirs is in the run: steps 5" in verdict.status_reason
 
 
 async def test_a_true_point_beside_an_invented_one_stands():
-    """The grounded point counts, and the step of the other is not asked about."""
     script = with_answers(
         read=reading(point(5, LIE, severity="decisive"), point(3, "costs 181 EUR a night")),
         counterfactual=what_if(0.9),

@@ -26,7 +26,6 @@ CUT = json.dumps(GOOD["read"])[:90]
 
 
 async def test_cut_json_is_asked_for_again():
-    """An answer that breaks off is sent back once with what is wrong with it."""
     script = JudgeScript(first=[CUT])
     result = await judged(script)
     assert script.asked[:2] == ["read", "read"]
@@ -41,7 +40,6 @@ async def test_cut_json_is_asked_for_again():
     ids=["cut", "prose", "empty", "wrong", "list", "null", "nested"],
 )
 async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
-    """A run whose end is otherwise unknown stays unscored with the reason."""
     verdict = (await judged(JudgeScript({**GOOD, "read": answer}))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("unscored", "unknown", "local")
     assert "cannot be read" in verdict.status_reason
@@ -49,11 +47,19 @@ async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
     assert verdict.candidates
 
 
-async def test_an_unreadable_answer_leaves_what_is_known():
-    """If the run itself shows how it ended, the local verdict stands, with the reason."""
-    verdict = (await judged(JudgeScript({**GOOD, "read": CUT}), trip(outcome="failure"))).verdict
-    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "local")
-    assert "without the model: read: the model's answer cannot be read" in verdict.status_reason
+@pytest.mark.parametrize(
+    ("answers", "recorded", "method", "said"),
+    [
+        ({"read": CUT}, "failure", "local", "without the model: read: the model's answer cannot"),
+        ({"map": CUT}, "", "fused", "failure modes were not mapped"),
+        ({"counterfactual": CUT}, "", "fused", "was not tried"),
+    ],
+)
+async def test_an_unreadable_answer_leaves_what_is_known(answers, recorded, method, said):
+    script = JudgeScript({**GOOD, **answers})
+    verdict = (await judged(script, trip(outcome=recorded))).verdict
+    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", method)
+    assert said in verdict.status_reason
     assert verdict.candidates
 
 
@@ -81,7 +87,6 @@ def verified(*points):
     ],
 )
 def test_a_point_stands_at_a_step_that_has_a_quote_of_it(told, step, quotes, dropped):
-    """Numbers of steps that the run does not have, and invented quotes, reach no verdict and are counted."""
     found, verifier = verified(told)
     assert [(each.step, each.quotes) for each in found] == (
         [] if step is None else [(step, quotes)]
@@ -145,7 +150,6 @@ def test_late_and_secondary_steps_are_doubted(answer, weight, is_kept):
     ],
 )
 def test_a_mode_needs_a_quote_and_is_told_once(answers, found, ungrounded):
-    """The likelier of two answers counts, and one that is hardly likely is not told."""
     verifier = verified()[1]
     modes = verifier.modes(MappedMode(**each) for each in answers)
     assert {each.code: (each.probability, each.steps) for each in modes} == found
@@ -169,11 +173,9 @@ READINGS = [
     ],
 )
 def test_the_likeliest_step_of_a_reading(flips, grounded, likeliest):
-    """The earliest among equals."""
     tried = {step: Flip(weight, "", "") for step, weight in flips.items()}
-    assert (
-        ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded)).likeliest == likeliest
-    )
+    told = ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded))
+    assert told.likeliest == likeliest
 
 
 def test_a_step_is_shared_by_half_of_the_readings():
@@ -190,23 +192,13 @@ def test_a_step_is_shared_by_half_of_the_readings():
         ("length", {"content": CUT}, "limit of output tokens"),
     ],
 )
-async def test_an_answer_that_is_none_is_no_verdict_and_is_not_asked_for_again(
-    finish, message, told
-):
+async def test_an_answer_that_is_none_is_no_verdict_and_not_asked_again(finish, message, told):
     """The words of the model or of its server are the reason."""
     script = JudgeScript({**GOOD, "read": completion(message, finish)})
     verdict = (await judged(script)).verdict
     assert script.asked == ["read"]
     assert (verdict.status, verdict.outcome) == ("unscored", "unknown")
     assert told in verdict.status_reason
-
-
-async def test_a_failed_later_question_leaves_the_earlier_answers():
-    """If only the mapping or one step cannot be read, the rest of the reading counts."""
-    verdict = (await judged(JudgeScript({**GOOD, "map": CUT, "counterfactual": CUT}))).verdict
-    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "fused")
-    assert "failure modes were not mapped" in verdict.status_reason
-    assert "was not tried" in verdict.status_reason
 
 
 @pytest.mark.parametrize(
@@ -221,7 +213,6 @@ async def test_a_failed_later_question_leaves_the_earlier_answers():
     ids=["plain", "fenced", "thinking", "after a repetition", "second object"],
 )
 def test_finds_the_answer_in_what_surrounds_it(text):
-    """Prose, fences, thoughts and repeated passages do not hide the answer; the last one counts."""
     assert parse_answer(text, Mapping) == Mapping(modes=[])
 
 
@@ -255,7 +246,6 @@ async def test_half_a_character_of_a_model_is_stored_and_shown(answer):
     ],
 )
 def test_refuses_values_out_of_bounds(shape, field, value):
-    """Probabilities beyond 0 to 1, unknown words, codes and fields are no answer."""
     answer = {Reading: reading(), MappedMode: mode("1.1", [1], "x")}[shape]
     with pytest.raises(VerdictUnreadable, match=field):
         parse_answer(json.dumps({**answer, field: value}), shape)

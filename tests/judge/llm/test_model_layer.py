@@ -43,8 +43,7 @@ async def test_reads_then_tries_then_maps():
     script = JudgeScript()
     result = await judged(script)
     verdict = result.verdict
-    assert script.asked[0] == "read"
-    assert script.asked[-1] == "map"
+    assert (script.asked[0], script.asked[-1]) == ("read", "map")
     assert 1 <= script.asked.count("counterfactual") <= 4
     assert (verdict.status, verdict.method, verdict.outcome) == ("ok", "fused", "failure")
     assert verdict.failure_probability == pytest.approx(0.9)
@@ -112,7 +111,6 @@ async def test_questions_after_the_reading_have_a_shorter_record():
 
 
 async def test_the_taxonomy_is_not_shown_before_the_reading():
-    """The first reading is not led by the names of failure modes; only the mapping knows them."""
     result = await judged(JudgeScript())
     shown = ["Premature termination" in str(request) for request in result.requests]
     assert len(shown) >= 3
@@ -120,7 +118,6 @@ async def test_the_taxonomy_is_not_shown_before_the_reading():
 
 
 async def test_the_agent_follows_from_the_step():
-    """The decisive agent is the speaker of the decisive step, whatever a model's text says."""
     script = with_answers(
         counterfactual=lambda step: what_if(0.95 if step == "4" else 0.0),
         read=reading(point(4, "543 EUR", severity="decisive", what="it was the auditor's fault")),
@@ -134,7 +131,6 @@ async def test_the_agent_follows_from_the_step():
 
 
 async def test_a_recorded_outcome_stands():
-    """The outcome recorded by the program overrides a model's reading."""
     claims_failure = with_answers(read=reading(point(3, "181 EUR"), outcome="failure", p=0.99))
     verdict = (await judged(claims_failure, trip(outcome="success"))).verdict
     assert (verdict.outcome, verdict.failure_probability) == ("success", 0.0)
@@ -145,7 +141,6 @@ async def test_a_recorded_outcome_stands():
 
 
 async def test_a_run_in_which_nothing_went_wrong_takes_one_call():
-    """No failure point: nothing is tried and nothing mapped."""
     script = with_answers(read=reading(outcome="success", p=0.05))
     verdict = (await judged(script)).verdict
     assert script.asked == ["read"]
@@ -202,7 +197,6 @@ def test_an_outcome_at_odds_with_its_probability_is_none(recorded, told, probabi
     ],
 )
 def test_only_the_likeliest_steps_are_tried(points, most, tried):
-    """By severity and step; the local layers keep a slot, and a step with invented quotes is none of theirs."""
     asked = session(trip(outcome="failure"), judge_candidates=most)
     noted = [
         Point(step, "", "decisive" if kind == "repaired" else kind, None, 5 if kind == "repaired" else None, ())
@@ -234,14 +228,12 @@ async def test_without_a_model_nothing_is_asked():
     ],
 )
 def test_the_environment_decides_whether_a_model_is_asked(monkeypatch, environment, asks):
-    """A model is asked when it is named and a key or an address is there."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert JudgeConfig().uses_model is asks
 
 
 def test_says_where_the_endpoint_comes_from(monkeypatch):
-    """A setting taken from the OpenAI clients' environment names that variable."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     origins = {setting.name: setting.origin for setting in JudgeConfig().effective()}
     assert origins["judge_base_url"] == "OPENAI_BASE_URL"
@@ -249,7 +241,6 @@ def test_says_where_the_endpoint_comes_from(monkeypatch):
 
 
 def test_the_key_is_not_shown():
-    """A printed configuration holds no key."""
     config = JudgeConfig(judge_api_key="sk-secret")
     assert "sk-secret" not in f"{config!r} {config.effective()}"
 
@@ -272,7 +263,6 @@ def test_a_key_that_no_header_can_carry_is_refused_where_a_model_is_asked(key, m
     ],
 )
 def test_a_sample_keeps_runs_that_failed_or_are_suspect(settings, asked):
-    """They are read at any share of the others; without a model nothing is asked."""
     base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
     judge = Judge(JudgeConfig(**{**base, **settings}))
     kinds = [("success", False), ("failure", False), ("unknown", False), ("unknown", True)]
@@ -284,7 +274,6 @@ def test_a_sample_keeps_runs_that_failed_or_are_suspect(settings, asked):
 
 
 def test_the_sample_follows_from_the_run():
-    """About the wished share of runs is read, and the same ones by every judge."""
     config = JudgeConfig(
         judge_model="m", judge_base_url="http://127.0.0.1:9/v1", judge_sample_rate=0.3
     )
@@ -297,7 +286,6 @@ def test_the_sample_follows_from_the_run():
 
 
 async def test_the_version_says_what_a_verdict_depends_on():
-    """Another model or another way of asking is another version; a key, a price or a cap is not."""
     base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
     version = Judge(JudgeConfig(**base)).version
     assert Judge(JudgeConfig(**base)).version == version
@@ -323,7 +311,6 @@ async def test_modes_of_both_layers_are_merged():
 
 
 def test_own_profiles_are_part_of_the_judge(tmp_path):
-    """A profile in the user's folder changes the version and speaks before the shipped ones."""
     weights = {"first_actor": 5.0}
     profile = Profile(name="ours", weights=weights, frameworks=("ours",), trained_on="ours")
     (tmp_path / "ours.json").write_text(profile.to_json(), encoding="utf-8")

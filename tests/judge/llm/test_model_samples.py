@@ -18,7 +18,6 @@ from judge.llm.scripted_judge import (
 from scripted_llm import Reply, messages_of
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
 from mast_trace_judge.store.verdicts import save
@@ -66,7 +65,6 @@ def blames(step):
 
 
 async def test_one_model_is_asked_as_often_as_set():
-    """Each reading asks all questions of its own, and the ledger tells them apart."""
     script = JudgeScript()
     result = await judged(script, trip(outcome="failure"), **THREE)
     verdict = result.verdict
@@ -78,22 +76,14 @@ async def test_one_model_is_asked_as_often_as_set():
     assert {request["temperature"] for request in result.requests} == {1.0}
 
 
-async def test_one_reading_is_the_default():
-    verdict = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
-    assert (verdict.readings, verdict.agreeing) == (1, 1)
-
-
 async def test_readings_vote_and_the_agreement_is_told():
-    """Two of three readings point at the wrong price, one at the sum: the price stays decisive."""
     model = Wavering(read=[blames(3), blames(4), blames(3)])
     verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
     assert verdict.decisive is not None
-    assert verdict.decisive.step == 3
-    assert (verdict.agreeing, verdict.readings) == (2, 3)
+    assert (verdict.decisive.step, verdict.agreeing, verdict.readings) == (3, 2, 3)
 
 
 async def test_a_step_of_one_reading_in_three_is_not_decisive():
-    """Three readings that blame three steps leave no decisive error that the model named alone."""
     model = Wavering(read=[blames(1), blames(4), blames(5)], saving={1, 4, 5})
     one = Wavering(read=[blames(5)], saving={5})
     alone = (await judged(one, trip(outcome="failure"))).verdict
@@ -120,7 +110,6 @@ async def test_a_mode_needs_half_of_the_readings():
 
 
 async def test_a_failing_reading_leaves_the_others():
-    """The verdict has the reason, and counts the readings that there are."""
     withheld = Reply(status=451, text="not to be had")
     model = Wavering(read=[blames(3), withheld, blames(3)])
     verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
@@ -136,14 +125,11 @@ async def test_where_no_reading_succeeds_the_local_verdict_stands():
 
 
 async def test_there_are_as_many_readings_as_the_tokens_allow():
-    """One reading of this run takes some 10,000 tokens: the limit holds, and the verdict says so."""
     one = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
+    assert (one.readings, one.agreeing) == (1, 1)
     limit = round(2.5 * (one.input_tokens + one.output_tokens))
-    verdict = (
-        await judged(
-            JudgeScript(), trip(outcome="failure"), judge_max_tokens_per_run=limit, **THREE
-        )
-    ).verdict
+    settings = {"judge_max_tokens_per_run": limit, **THREE}
+    verdict = (await judged(JudgeScript(), trip(outcome="failure"), **settings)).verdict
     assert verdict.readings == 2
     assert f"read the run 2 instead of 3 times: more would exceed the run's {limit} tokens" in (
         verdict.status_reason
@@ -164,13 +150,10 @@ async def test_every_model_of_a_panel_has_one_voice():
         return scripts[request["model"]](request)
 
     verdict = (await judged(panel, trip(), judge_model="a,b,c", **THREE)).verdict
-    assert verdict.outcome == "failure"
-    assert verdict.model == "a, b, c"
-    assert verdict.readings == 7
+    assert (verdict.outcome, verdict.model, verdict.readings) == ("failure", "a, b, c", 7)
 
 
 async def test_paid_readings_are_not_asked_again():
-    """After a kill each reading finds its own answers, and only those."""
     ledger = MemoryLedger()
     model = Wavering(read=[blames(3), blames(4), blames(3)])
     first = await judged(model, trip(outcome="failure"), ledger=ledger, **THREE)
@@ -180,33 +163,25 @@ async def test_paid_readings_are_not_asked_again():
     assert second.verdict.decisive == first.verdict.decisive
 
 
-async def test_a_models_agreement_with_itself_is_measured(tmp_path):
-    """From the ledger and the verdicts of a store."""
-    with Store.open(f"chdb://{tmp_path}/data") as store:
-        migrate(store)
-        other = {"modes": [mode("3.2", [5], "I agree")]}
-        model = Wavering(read=[GOOD["read"], GOOD["read"], CALM], map=[GOOD["map"], other])
-        result = await judged(model, trip(outcome="failure"), ledger=StoreLedger(store), **THREE)
-        save(store, [result.verdict])
-        version = result.verdict.judge_version
-        (votes,) = reading_votes(store, version)["scripted"].values()
-        assert sorted(votes[n].outcome for n in (1, 2, 3)) == ["failure", "failure", "success"]
-        assert sorted(map(sorted, (votes[n].modes for n in (1, 2, 3)))) == [[], ["2.6"], ["3.2"]]
-        (fused,) = panel_votes(store, version)["scripted"].values()
-        assert not any(fused.values())
-        (found,) = self_consistency(store, version)
-        assert (found.model, found.runs, found.readings) == ("scripted", 1, 3)
-        assert found.outcome == pytest.approx(1 / 3)
-        assert found.modes is not None
-        assert found.modes < 0.1
-        assert found.step == pytest.approx(result.verdict.agreeing / 3)
-
-
-async def test_runs_that_were_read_once_have_no_agreement(tmp_path):
-    with Store.open(f"chdb://{tmp_path}/data") as store:
-        migrate(store)
-        result = await judged(JudgeScript(), ledger=StoreLedger(store))
-        assert self_consistency(store, result.verdict.judge_version) == []
+async def test_a_models_agreement_with_itself_is_measured(store):
+    other = {"modes": [mode("3.2", [5], "I agree")]}
+    model = Wavering(read=[GOOD["read"], GOOD["read"], CALM], map=[GOOD["map"], other])
+    result = await judged(model, trip(outcome="failure"), ledger=StoreLedger(store), **THREE)
+    save(store, [result.verdict])
+    version = result.verdict.judge_version
+    (votes,) = reading_votes(store, version)["scripted"].values()
+    assert sorted(votes[n].outcome for n in (1, 2, 3)) == ["failure", "failure", "success"]
+    assert sorted(map(sorted, (votes[n].modes for n in (1, 2, 3)))) == [[], ["2.6"], ["3.2"]]
+    (fused,) = panel_votes(store, version)["scripted"].values()
+    assert not any(fused.values())
+    (found,) = self_consistency(store, version)
+    assert (found.model, found.runs, found.readings) == ("scripted", 1, 3)
+    assert found.outcome == pytest.approx(1 / 3)
+    assert found.modes is not None
+    assert found.modes < 0.1
+    assert found.step == pytest.approx(result.verdict.agreeing / 3)
+    once = await judged(JudgeScript(), ledger=StoreLedger(store))
+    assert self_consistency(store, once.verdict.judge_version) == []
 
 
 def test_samples_at_temperature_zero_are_refused():

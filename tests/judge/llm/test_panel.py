@@ -4,7 +4,6 @@ import pytest
 from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, trip
 from scripted_llm import Reply
 
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.store.ledger import StoreLedger
@@ -32,18 +31,15 @@ def reports(code, probability):
 
 
 async def test_the_majority_decides():
-    """Two of three models see a failure; the verdict names all three."""
     blind = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
     panel = Panel(a=JudgeScript(), b=JudgeScript(), c=blind)
     verdict = (await judged(panel, judge_model="a, b,c")).verdict
-    assert verdict.outcome == "failure"
-    assert verdict.model == "a, b, c"
+    assert (verdict.outcome, verdict.model) == ("failure", "a, b, c")
     assert verdict.failure_probability == pytest.approx(1.9 / 3, abs=1e-3)
     assert "2.6" in {found.code for found in verdict.modes}
 
 
 async def test_a_model_that_fails_does_not_silence_the_others():
-    """One model's errors are noted in the verdict; the others decide."""
     broken = JudgeScript(dict.fromkeys(GOOD, Reply(status=401, text="no such key")))
     verdict = (await judged(Panel(a=JudgeScript(), b=broken), judge_model="a,b")).verdict
     assert (verdict.method, verdict.model) == ("fused", "a")
@@ -51,21 +47,16 @@ async def test_a_model_that_fails_does_not_silence_the_others():
 
 
 async def test_where_all_fail_the_local_verdict_stands():
-    """Without any reading the local verdict stands."""
     broken = JudgeScript(dict.fromkeys(GOOD, "no JSON"))
-    verdict = (
-        await judged(Panel(a=broken, b=broken), trip(outcome="failure"), judge_model="a,b")
-    ).verdict
+    panel = Panel(a=broken, b=broken)
+    verdict = (await judged(panel, trip(outcome="failure"), judge_model="a,b")).verdict
     assert (verdict.method, verdict.outcome) == ("local", "failure")
 
 
 def test_no_majority_is_no_outcome():
-    """A tie decides nothing."""
     assert vote([says("success", 0.1), says("failure", 0.9)]).outcome == "unknown"
-    assert (
-        vote([says("unknown", 0.5), says("failure", 0.9), says("failure", 0.8)]).outcome
-        == "failure"
-    )
+    two = [says("failure", 0.9), says("failure", 0.8)]
+    assert vote([says("unknown", 0.5), *two]).outcome == "failure"
 
 
 def test_half_of_the_models_carry_a_mode():
@@ -76,12 +67,10 @@ def test_half_of_the_models_carry_a_mode():
         says("failure", 0.9),
     ]
     (carried,) = vote(readings).modes
-    assert carried.code == "1.3"
-    assert carried.probability == pytest.approx(1.4 / 3, abs=1e-3)
+    assert (carried.code, carried.probability) == ("1.3", pytest.approx(1.4 / 3, abs=1e-3))
 
 
 def test_flips_are_averaged_over_those_who_tried():
-    """A step's weight is the mean of the models that tried it, with the best one's words."""
     one = says("failure", 0.9, flips={3: Flip(0.9, "sum right", "say 118"), 4: Flip(0.2, "", "")})
     other = says("failure", 0.9, flips={3: Flip(0.5, "perhaps", "ask")})
     flips = vote([one, other]).flips
@@ -89,24 +78,17 @@ def test_flips_are_averaged_over_those_who_tried():
     assert flips[4].weight == pytest.approx(0.2)
 
 
-async def test_the_ledger_tells_how_far_the_models_agree(tmp_path):
-    """Each model's answers are compared over the runs that it read, silence included."""
-    with Store.open(f"chdb://{tmp_path}/data") as store:
-        migrate(store)
-        alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})
-        calm = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
-        panel = Panel(a=JudgeScript(), b=alone, c=calm)
-        result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))
-        votes = panel_votes(store, result.verdict.judge_version)
-        named = {
-            model: [c for c, yes in next(iter(runs.values())).items() if yes]
-            for model, runs in votes.items()
-        }
-        assert named == {"a": ["2.6"], "b": ["3.2"], "c": []}
-        overall = [
-            one
-            for one in panel_agreement(store, result.verdict.judge_version)
-            if one.subject == ALL_MODES
-        ]
-        assert [one.annotators for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
-        assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]
+async def test_the_ledger_tells_how_far_the_models_agree(store):
+    alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})
+    calm = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
+    panel = Panel(a=JudgeScript(), b=alone, c=calm)
+    result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))
+    version = result.verdict.judge_version
+    named = {
+        model: [c for c, yes in next(iter(runs.values())).items() if yes]
+        for model, runs in panel_votes(store, version).items()
+    }
+    assert named == {"a": ["2.6"], "b": ["3.2"], "c": []}
+    overall = [one for one in panel_agreement(store, version) if one.subject == ALL_MODES]
+    assert [one.annotators for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]

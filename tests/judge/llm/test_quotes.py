@@ -43,7 +43,6 @@ def check(run, quote, *steps):
     ],
 )
 def test_finds_what_is_there(run, quote, step, passage):
-    """Case, space, punctuation and the width of characters do not matter; the original is shown."""
     assert check(run, quote, step) == [(step, passage)]
     assert passage in STEPS[step]
 
@@ -64,12 +63,10 @@ def test_finds_what_is_there(run, quote, step, passage):
     ],
 )
 def test_does_not_find_what_is_not_there(run, quote, step):
-    """Numbers are not cut, signs are not dropped, and words are not cut out of words."""
     assert check(run, quote, step) == []
 
 
 def test_parts_around_an_ellipsis_follow_each_other(run):
-    """Each part is looked up after the one before, and shown by itself."""
     assert check(run, "The meeting ... 3.5 hours […] 12:30", 0) == [
         (0, "The meeting"),
         (0, "3.5 hours"),
@@ -79,7 +76,6 @@ def test_parts_around_an_ellipsis_follow_each_other(run):
 
 
 def test_a_quote_is_moved_to_the_only_step_that_has_it(run):
-    """Found in exactly one other step it is moved; in several it is dropped; short ones never move."""
     verifier = QuoteCheck(run)
     assert verifier.verify(["The meeting takes 3.5 hours"], [5]) == [
         (0, "The meeting takes 3.5 hours")
@@ -90,17 +86,14 @@ def test_a_quote_is_moved_to_the_only_step_that_has_it(run):
 
 
 def test_arguments_and_errors_may_be_quoted():
-    """The arguments and the error of a tool call can prove a finding."""
-    run = (
-        RunBuilder("x").calls("clerk", "book", {"room": "Blue Hall"}, error="room is taken").build()
-    )
+    asked = {"room": "Blue Hall"}
+    run = RunBuilder("x").calls("clerk", "book", asked, error="room is taken").build()
     assert check(run, '"room": "Blue Hall"', 0) == [(0, 'room": "Blue Hall')]
     assert check(run, "room is taken", 0) == [(0, "room is taken")]
 
 
 @given(st.text(max_size=200), st.integers(0, 200), st.integers(1, 60))
 def test_every_whole_word_passage_is_found_as_it_stands(text, start, length):
-    """A passage returned for a quote from a text is in that text, word for word."""
     quote = text[start : start + length]
     run = RunBuilder("x").says("clerk", text).build()
     for step, passage in QuoteCheck(run).verify([quote], [0]):
@@ -111,7 +104,6 @@ def test_every_whole_word_passage_is_found_as_it_stands(text, start, length):
 
 @given(st.text(max_size=300))
 def test_folding_keeps_the_places(text):
-    """Every folded character knows a place in the original, in order."""
     folded = FoldedText.of(text)
     assert len(folded.folded) == len(folded.places)
     assert list(folded.places) == sorted(folded.places)

@@ -35,7 +35,6 @@ def plan(trajectory, *, window=8000, budget=1_000_000, clip=500):
 
 
 def test_a_short_run_is_read_at_once():
-    """A run that fits into the window is one record."""
     _, chosen = plan(long_run(20))
     assert chosen.at_once
     assert chosen.options.clip == 500
@@ -49,7 +48,6 @@ def test_a_run_that_nearly_fits_is_clipped_more():
 
 
 def test_parts_hold_every_step_once_and_fit_the_window():
-    """No step is lost or doubled, whatever the window."""
     for window in (2000, 5000, 8000):
         trajectory = long_run(700)
         renderer, chosen = plan(trajectory, window=window)
@@ -59,7 +57,6 @@ def test_parts_hold_every_step_once_and_fit_the_window():
 
 
 def test_parts_end_where_control_changes_hands():
-    """A part ends at its last hand-over where that is late enough in it."""
     _, chosen = plan(long_run(700, every=10), window=6000)
     ends = [part[-1] for part in chosen.segments[:-1]]
     assert len(ends) > 3
@@ -67,7 +64,6 @@ def test_parts_end_where_control_changes_hands():
 
 
 def test_a_small_budget_shortens_the_texts():
-    """If the texts are too expensive they are clipped further before anything is given up."""
     _, rich = plan(long_run(2000))
     _, poor = plan(long_run(2000), budget=180_000)
     assert poor.options.clip < rich.options.clip
@@ -97,7 +93,6 @@ class SegmentReader:
 
 
 async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
-    """Every part is read once, and the whole is judged from the notes and the steps that stood out."""
     trajectory = long_run(1500, words=6, outcome="failure")
     text = RunBuilder("Reconcile the ledger.", outcome="failure")
     for step in trajectory.steps:
@@ -121,7 +116,6 @@ async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
 
 
 async def test_a_part_that_cannot_be_read_does_not_spoil_the_rest():
-    """The notes on an unreadable part say so, and the verdict does too."""
     trajectory = long_run(400, outcome="failure")
     model = SegmentReader(wrong=200)
     refused = []
@@ -140,7 +134,6 @@ async def test_a_part_that_cannot_be_read_does_not_spoil_the_rest():
 
 
 async def test_a_run_beyond_its_budget_is_left_to_the_local_layers():
-    """Far too long a run costs no call, and has a verdict."""
     trajectory = long_run(3000, outcome="failure")
     result = await judged(JudgeScript(), trajectory, judge_max_tokens_per_run=30_000)
     assert result.requests == []

@@ -8,8 +8,6 @@ from mast_trace_judge.llm.concurrency import together
 
 
 async def test_results_come_in_order():
-    """The results are in order, whichever coroutine ends first."""
-
     async def after(seconds):
         await asyncio.sleep(seconds)
         return seconds
@@ -19,7 +17,6 @@ async def test_results_come_in_order():
 
 
 async def test_nothing_is_left_behind_when_one_fails():
-    """The others are cancelled and awaited before the exception goes on."""
     ended = []
 
     async def waits():
@@ -38,7 +35,6 @@ async def test_nothing_is_left_behind_when_one_fails():
 
 
 async def test_cancelling_it_cancels_all():
-    """A cancelled caller leaves no task running."""
     sleeping = (asyncio.sleep(60) for _ in range(3))
     task = asyncio.create_task(together(sleeping))
     await asyncio.sleep(0)

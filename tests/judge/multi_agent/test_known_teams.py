@@ -193,9 +193,7 @@ def test_a_side_counts_known_outcomes_and_counted_tokens() -> None:
 
 
 @pytest.mark.parametrize(("acted", "idle", "told"), [(5, 5, True), (4, 9, False), (9, 4, False)])
-def test_presence_compares_runs_with_and_without_an_agent(
-    acted: int, idle: int, told: bool
-) -> None:
+def test_presence_compares_runs_with_and_without_it(acted: int, idle: int, told: bool) -> None:
     """From five known outcomes of each kind on; agents of all runs are left out."""
     (other,) = played(teams.vote, 1)
     only = set(other.agents) - set(played(teams.relay, 1)[0].agents)

@@ -21,6 +21,8 @@ from mast_trace_judge.store.verdicts import load_latest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fixture_types import Logs, Patch
+
     from mast_trace_collector.storage import Store
 
 ROWS = """SELECT TraceId, toString(Project) AS P, Hits.Code AS Codes, Hits.Agent AS Agents, Hits.Peer AS Peers,
@@ -80,9 +82,7 @@ def test_a_second_pass_finds_nothing(store: Store) -> None:
     assert PatternIndexer(store).index(at_all=True) == 0
 
 
-def test_a_pass_that_is_killed_anywhere_doubles_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pass_that_is_killed_anywhere_doubles_nothing(store: Store, monkeypatch: Patch) -> None:
     """Also where the rows were written, and the process was killed before it knew."""
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search", text=f"timed out after {number} s")
@@ -182,7 +182,7 @@ def test_an_erased_run_is_gone_and_so_is_a_sentence_that_quotes_it(store: Store)
 class Poison:
     """Lets each statement fail that concerns one run, or the making of its row."""
 
-    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def __init__(self, store: Store, monkeypatch: Patch, error: Exception) -> None:
         self.trace = f"{3:032x}"
         query, insert, row = store.query, store.insert, indexing._row
 
@@ -225,11 +225,7 @@ def refusal(code: int) -> StorageError:
 @pytest.mark.parametrize("place", ["reading", "making", "storing"])
 @pytest.mark.parametrize("error", [refusal(407), ValueError("a row that nobody thought of")])
 def test_a_run_that_breaks_patterns_is_left_out_alone_with_its_reason(
-    store: Store,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    place: str,
-    error: Exception,
+    store: Store, monkeypatch: Patch, caplog: Logs, place: str, error: Exception
 ) -> None:
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search")
@@ -250,9 +246,7 @@ def test_a_run_that_breaks_patterns_is_left_out_alone_with_its_reason(
     assert index(store) == 1, "a new verdict is tried again"
 
 
-def test_a_run_that_is_too_large_now_stays_due_and_stops_no_other(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_too_large_now_stays_due_and_stops_no_other(store: Store, monkeypatch: Patch) -> None:
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search")
     poison = Poison(store, monkeypatch, refusal(241))
@@ -266,9 +260,7 @@ def test_a_run_that_is_too_large_now_stays_due_and_stops_no_other(
 
 
 @pytest.mark.parametrize("error", [refusal(159), refusal(60), OSError("too many open files")])
-def test_no_run_is_left_out_for_the_database(
-    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_the_database_costs_no_run(store: Store, monkeypatch: Patch, error: Exception) -> None:
     """A time-out, and an error about all runs such as a missing table."""
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search")

@@ -143,9 +143,7 @@ def test_a_record_that_tells_the_reader_a_name_does_not_give_it(store: Store, or
         assert row["Quotes"] == ["and it is not there"]
 
 
-def test_a_dead_endpoint_leaves_patterns_without_names_and_the_reason_in_the_ledger(
-    found: Store,
-) -> None:
+def test_a_dead_endpoint_leaves_no_names_and_its_reason_in_the_ledger(found: Store) -> None:
     assert one_pass(found, lambda _: "", judge_base_url="http://127.0.0.1:9/v1") == []
     assert found.query(NAMES) == []
     (call,) = found.query("SELECT toString(Status) AS S, Error FROM mast_judge_calls")
@@ -183,9 +181,7 @@ def test_what_servers_and_models_say_of_a_call_is_not_kept_with_one_run(found: S
     assert told() == "the model refused"
 
 
-def test_a_pattern_that_is_too_large_makes_room_for_others(
-    found: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_pattern_too_large_makes_room(found: Store, caplog: pytest.LogCaptureFixture) -> None:
     """It comes first, as the most frequent, and is refused by the budget of one name."""
     for n in range(4):
         text = f"no answer within {n} s"
@@ -342,10 +338,7 @@ def test_patterns_without_names_are_those_that_are_counted(store: Store) -> None
 
 @pytest.mark.parametrize(("seconds", "begins"), [(0, [0, 10, 30, 70, 150, 310]), (20, [0, 420])])
 def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
-    found: Store,
-    monkeypatch: pytest.MonkeyPatch,
-    seconds: float,
-    begins: list[float],
+    found: Store, monkeypatch: pytest.MonkeyPatch, seconds: float, begins: list[float]
 ) -> None:
     now, begun = [0.0], []
 
@@ -375,9 +368,7 @@ def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
     assert begun == begins
 
 
-def test_passes_are_apart_and_longer_so_while_the_model_is_away(
-    found: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_passes_wait_for_an_absent_model(found: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now, begun = [0.0], []
 
     async def scenario() -> None:

@@ -49,7 +49,6 @@ async def ask(name: str, *replies: Reply | str) -> None:
 
 @twins
 async def test_a_repeated_call(captured_spans, faulty):
-    """The clerk looks the same thing up three times; the first repetition decides."""
     again = (LOOK_UP, LOOK_UP) if faulty else ()
     await ask("clerk", LOOK_UP, *again, "There are 4711 pieces.")
     trajectory = captured_spans.trajectory()
@@ -60,7 +59,6 @@ async def test_a_repeated_call(captured_spans, faulty):
 
 @twins
 async def test_a_misstated_result(captured_spans, faulty):
-    """The tool returns 4711, the clerk reports 4171."""
     await ask("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -69,7 +67,6 @@ async def test_a_misstated_result(captured_spans, faulty):
 
 @twins
 async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
-    """The reviewer's own run of the tests fails, and it approves."""
     reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     await ask("reviewer", RUN_TESTS, reply)
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")
@@ -77,7 +74,6 @@ async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
 
 @twins
 async def test_an_error_that_ends_the_run(captured_spans, faulty):
-    """The model's server is down."""
     if faulty:
         with pytest.raises(Exception, match="down"):
             await ask("clerk", LOOK_UP, Reply("down", status=500))
@@ -107,7 +103,6 @@ async def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty
 
 @twins
 async def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
-    """The lead asks a clerk within its own turn, who looks the stock up and tells nothing of it."""
     answer = "I have done what was asked." if faulty else "There are 4711 pieces."
     script = by_speaker(
         {
@@ -135,7 +130,6 @@ class Deaf(Middleware):
 
 @twins
 async def test_a_message_that_never_arrives(captured_spans, faulty):
-    """Bob's model is shown Alice's first and third remark, not the second one."""
     remarks = ("Here is my first remark.", "Here is my second remark.", "Here is my third remark.")
 
     def script(request):
@@ -157,7 +151,6 @@ async def test_a_message_that_never_arrives(captured_spans, faulty):
 
 @twins
 async def test_a_talk_that_only_its_limit_ends(captured_spans, faulty):
-    """Whenever Bob has answered, it is Alice's turn again, until the workflow's limit."""
     with ScriptedLLM(lambda request: f"Word {len(messages_of(request))}.") as server:
         alice = Agent("alice", "You are alice.", config=model(server.url))
         bob = Agent("bob", "You are bob.", config=model(server.url))
@@ -179,7 +172,6 @@ async def test_a_talk_that_only_its_limit_ends(captured_spans, faulty):
 
 @twins
 async def test_a_call_that_was_never_made(captured_spans, faulty):
-    """The clerk says that it has run the tests, before it does."""
     reply = "I ran run_tests already." if faulty else "Somebody has to run the tests."
     with ScriptedLLM(in_turn(reply, RUN_TESTS, "The tests fail.")) as server:
         clerk = Agent("clerk", "Help.", config=model(server.url), tools=[run_tests])
@@ -191,7 +183,6 @@ async def test_a_call_that_was_never_made(captured_spans, faulty):
 
 @twins
 async def test_code_that_nobody_checks(captured_spans, faulty):
-    """The run ends on what the coder has written, or on what the tests say of it."""
     with ScriptedLLM(in_turn(CODE, RUN_TESTS, "The tests fail.")) as server:
         coder = Agent("coder", "Help.", config=model(server.url), tools=[run_tests])
         with mast_trace.run("code"):
@@ -210,7 +201,6 @@ class Forgetful(Middleware):
 
 @twins
 async def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
-    """In its third turn the writer is shown nothing but the task."""
     with ScriptedLLM(in_turn("Part one.", "Part two.", "First of all, part one.")) as server:
         writer = Agent("writer", "Write.", config=model(server.url))
         with mast_trace.run("book"):

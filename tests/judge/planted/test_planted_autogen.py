@@ -69,7 +69,6 @@ def chat(name: str, *replies: Reply | str, signal: str = "DONE", prepare=None) -
 
 @twins
 def test_a_repeated_call(captured_spans, faulty):
-    """The clerk looks the same thing up three times; the first repetition decides."""
     again = (LOOK_UP, LOOK_UP) if faulty else ()
     chat("clerk", LOOK_UP, *again, "There are 4711 pieces. DONE")
     trajectory = captured_spans.trajectory()
@@ -102,7 +101,6 @@ def test_a_chat_that_ignores_the_signal_to_end(captured_spans, faulty):
 
 @twins
 def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
-    """In its third turn the writer's model is shown nothing but the task."""
     turns = itertools.count()
 
     def forgetful(writer):
@@ -133,7 +131,6 @@ def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
 
 @twins
 def test_a_message_that_never_arrives(captured_spans, faulty):
-    """Bob's model is shown Alice's first and third remark, not the second one."""
     remarks = [f"Here is my {number} remark." for number in ("first", "second", "third")]
     script = by_speaker({"alice": remarks, "bob": ("What else?", "Is that so?", "Done.")})
     with ScriptedLLM(script) as server:
@@ -149,7 +146,6 @@ def test_a_message_that_never_arrives(captured_spans, faulty):
 
 @twins
 def test_a_misstated_result(captured_spans, faulty):
-    """The tool returns 4711, the clerk reports 4171."""
     chat("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces. DONE")
     check(captured_spans.trajectory(), "2.6", faulty, quoted="4171")
 
@@ -164,7 +160,6 @@ def test_a_call_that_was_never_made(captured_spans, faulty):
 
 @twins
 def test_an_error_that_ends_the_run(captured_spans, faulty):
-    """The model's server refuses the second call."""
     if faulty:
         with pytest.raises(Exception, match="no such model"):
             chat("clerk", LOOK_UP, Reply("no such model", status=400))
@@ -175,7 +170,6 @@ def test_an_error_that_ends_the_run(captured_spans, faulty):
 
 @twins
 def test_code_that_nobody_checks(captured_spans, faulty):
-    """The chat ends on what the coder has written, or on what the tests say of it."""
     done = (f"{CODE} DONE",) if faulty else (CODE, RUN_TESTS, "The tests fail. DONE")
     chat("coder", *done)
     check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
@@ -183,7 +177,6 @@ def test_code_that_nobody_checks(captured_spans, faulty):
 
 @twins
 def test_a_review_that_passes_failed_tests(captured_spans, faulty):
-    """The reviewer's run of the tests fails, and it approves."""
     reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     chat("reviewer", RUN_TESTS, f"{reply} DONE")
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")

@@ -136,7 +136,6 @@ def test_work_that_only_its_limit_ends(captured_spans, faulty):
 
 @twins
 def test_an_agent_that_forgets_the_conversation(captured_spans, faulty, before_call):
-    """In its third call the clerk's model is shown nothing but the task."""
     calls = itertools.count()
 
     def forget(context):
@@ -150,7 +149,6 @@ def test_an_agent_that_forgets_the_conversation(captured_spans, faulty, before_c
 
 @twins
 def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
-    """The clerk looks the stock up and tells the writer nothing of it."""
     reply = "I have done what was asked." if faulty else "There are 4711 pieces."
     kick_off(LOOK_UP, reply, "That is all we know.", roles=["Clerk", "Writer"])
     check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
@@ -182,7 +180,6 @@ def test_a_message_that_never_arrives(captured_spans, faulty, before_call):
 
 @twins
 def test_a_misstated_result(captured_spans, faulty):
-    """The tool returns 4711, the clerk reports 4171."""
     kick_off(LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -199,7 +196,6 @@ def test_a_call_that_was_never_made(captured_spans, faulty):
 
 @twins
 def test_an_error_that_ends_the_run(captured_spans, faulty):
-    """The model's server fails for good."""
     if faulty:
         with pytest.raises(Exception, match=r"."):
             kick_off(LOOK_UP)
@@ -210,7 +206,6 @@ def test_an_error_that_ends_the_run(captured_spans, faulty):
 
 @twins
 def test_code_that_nobody_checks(captured_spans, faulty):
-    """The run ends on what the coder has written, or on a review."""
     checked = () if faulty else ("Reviewer",)
     kick_off(CODE, "The code adds two numbers.", roles=["Coder", *checked])
     check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
@@ -218,7 +213,6 @@ def test_code_that_nobody_checks(captured_spans, faulty):
 
 @twins
 def test_a_review_that_passes_failed_tests(captured_spans, faulty):
-    """The reviewer's own run of the tests fails, and it approves."""
     reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     kick_off(RUN_TESTS, reply, roles=["Reviewer"])
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed", follows=RETRIED)

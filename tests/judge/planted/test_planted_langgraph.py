@@ -22,10 +22,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph_supervisor import create_supervisor
 
 create_agent = agents.create_agent
-pytestmark = [
-    pytest.mark.framework("langgraph"),
-    pytest.mark.mast_trace(frameworks=["langgraph"]),
-]
+pytestmark = [pytest.mark.framework("langgraph"), pytest.mark.mast_trace(frameworks=["langgraph"])]
 TASK = {"messages": [("user", "How many pieces of item 7 are in stock?")]}
 LOOK_UP = Reply(calls=(Call("stock_level", {"item": 7}),))
 RUN_TESTS = Reply(calls=(Call("run_tests", {"path": "tests"}),))
@@ -59,7 +56,6 @@ def ask_clerk(*replies: Reply | str, recursion_limit: int = 25) -> str:
 
 @twins
 def test_a_repeated_call(captured_spans, faulty):
-    """The clerk looks the same thing up three times; the first repetition decides."""
     again = (LOOK_UP, LOOK_UP) if faulty else ()
     ask_clerk(LOOK_UP, *again, "There are 4711 pieces.")
     trajectory = captured_spans.trajectory()
@@ -70,7 +66,6 @@ def test_a_repeated_call(captured_spans, faulty):
 
 @twins
 def test_a_misstated_result(captured_spans, faulty):
-    """The tool returns 4711, the clerk reports 4171."""
     ask_clerk(LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -90,7 +85,6 @@ def test_a_loop_into_the_recursion_limit(captured_spans, faulty):
 
 @twins
 def test_an_error_that_ends_the_run(captured_spans, faulty):
-    """The model's server refuses the second call."""
     if faulty:
         with pytest.raises(Exception, match="no such model"):
             ask_clerk(LOOK_UP, Reply("no such model", status=400))
@@ -101,7 +95,6 @@ def test_an_error_that_ends_the_run(captured_spans, faulty):
 
 @twins
 def test_a_review_that_passes_failed_tests(captured_spans, faulty):
-    """The reviewer's own run of the tests fails, and it approves."""
     reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     script = by_speaker(
         {
@@ -111,10 +104,7 @@ def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     )
     with ScriptedLLM(script) as server:
         reviewer = create_agent(
-            model(server),
-            [run_tests],
-            name="reviewer",
-            system_prompt="You are the reviewer.",
+            model(server), [run_tests], name="reviewer", system_prompt="You are the reviewer."
         )
         team = create_supervisor([reviewer], model=model(server), prompt="You are the boss.")
         team.compile().invoke(TASK)
@@ -123,7 +113,6 @@ def test_a_review_that_passes_failed_tests(captured_spans, faulty):
 
 @twins
 def test_a_node_that_forgets_the_conversation(captured_spans, faulty):
-    """In its third turn the writer's model is shown nothing but the task."""
     seen = iter((slice(None), slice(None), slice(1) if faulty else slice(None)))
 
     def writer(state: MessagesState) -> dict[str, object]:
@@ -198,10 +187,7 @@ def supervised(server: ScriptedLLM, worker: str, tools: list) -> None:
 def team_of(worker: str, answer: str, end: str) -> None:
     """A boss hands over to a worker, who looks the stock up."""
     script = by_speaker(
-        {
-            "boss": (Reply(calls=(Call(f"transfer_to_{worker}"),)), end),
-            worker: (LOOK_UP, answer),
-        }
+        {"boss": (Reply(calls=(Call(f"transfer_to_{worker}"),)), end), worker: (LOOK_UP, answer)}
     )
     with ScriptedLLM(script) as server:
         supervised(server, worker, [stock_level])
@@ -209,7 +195,6 @@ def team_of(worker: str, answer: str, end: str) -> None:
 
 @twins
 def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
-    """The clerk looks the stock up and tells the boss nothing of it."""
     reply = "I have done what was asked." if faulty else "There are 4711 pieces."
     team_of("clerk", reply, "That is all we know.")
     check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
@@ -232,7 +217,6 @@ def test_a_call_that_was_never_made(captured_spans, faulty):
 
 @twins
 def test_code_that_nobody_checks(captured_spans, faulty):
-    """The run ends on what the coder has written, or on a look at the stock."""
     ask_clerk(CODE) if faulty else ask_clerk(Reply(CODE, calls=LOOK_UP.calls), "There it is.")
     check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
 

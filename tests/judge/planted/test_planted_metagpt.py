@@ -84,7 +84,6 @@ async def work(*roles: Role, says=("ok",), rounds: int = 5, idea: str = TASK) ->
 
 
 async def test_a_sound_run_shows_nothing(captured_spans):
-    """Code, review, end."""
     await work(says=programs.script)
     assert exact(captured_spans.trajectory()) == {}
 
@@ -119,7 +118,6 @@ async def test_code_that_the_rounds_left_unreviewed(captured_spans, faulty):
 
 @twins
 async def test_a_role_that_forgets_the_conversation(captured_spans, faulty):
-    """In its last call the writer's model is shown nothing but the task."""
     reply = ("Part one.", "Part two.", "Part three.", "First of all, part one.")
     await work(Clerk(moves=[ALL, ALL, ALL, slice(1) if faulty else ALL]), says=reply)
     check(captured_spans.trajectory(), "2.1", faulty, quoted=reply[-1])
@@ -127,7 +125,6 @@ async def test_a_role_that_forgets_the_conversation(captured_spans, faulty):
 
 @twins
 async def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
-    """The clerk looks the stock up and tells the writer nothing of it."""
     reply = "I have done what was asked." if faulty else "There are 4711 pieces."
     await work(Clerk(moves=[LOOK_UP, ALL]), Writer(), says=(reply, "That is all we know."))
     check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
@@ -145,7 +142,6 @@ async def test_a_message_that_never_arrives(captured_spans, faulty):
 
 @twins
 async def test_a_misstated_result(captured_spans, faulty):
-    """The code prints 4711, the clerk says that it printed 4171."""
     reply = f"The tool returned {4171 if faulty else 4711} pieces."
     await work(Clerk(moves=[LOOK_UP, ALL]), says=(reply,))
     check(captured_spans.trajectory(), "2.6", faulty, quoted="4171")
@@ -168,7 +164,6 @@ async def test_an_error_that_the_team_swallows(captured_spans, faulty):
 
 @twins
 async def test_code_that_nobody_checks(captured_spans, faulty):
-    """The run ends on what the coder has written, or on a review."""
     reviewer = () if faulty else (programs.Reviewer(),)
     await work(programs.Coder(), *reviewer, says=(CODE, "The code adds two numbers."))
     check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
@@ -176,7 +171,6 @@ async def test_code_that_nobody_checks(captured_spans, faulty):
 
 @twins
 async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
-    """The reviewer's own run of the tests fails, and it approves."""
     reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     await work(Clerk(profile="Reviewer", moves=[RUN_TESTS, ALL]), says=(reply,))
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")

@@ -76,7 +76,6 @@ def test_own_prices_precede_the_table() -> None:
 
 
 def test_prices_are_those_of_the_day() -> None:
-    """The price of a model that became cheaper is the earlier one for earlier calls."""
     bands = bands_of("o3", "openai", {})
     early, late = (
         cost_of(

@@ -90,7 +90,6 @@ def team(failed: Team) -> Iterator[Team]:
 
 
 def test_decision_points_are_the_answers_of_models(team: Team) -> None:
-    """Each model answer is a decision point, with its agent and its text; the tool's call is none."""
     points = decision_points(team.recorded)
     assert [(each.step, each.agent) for each in points] == [
         (CHOICE, "chooser"),
@@ -102,45 +101,57 @@ def test_decision_points_are_the_answers_of_models(team: Team) -> None:
 
 
 def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
-    """The start arm asks the model four times; the tool's recorded result is served."""
     done = team.run(Arm("start", START))
     assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
     assert (done.served_calls, done.live_calls) == (0, 4)
-    assert (done.served_tools, done.live_tools) == (1, 0)
-    assert done.models == ("small",)
+    assert (done.served_tools, done.live_tools, done.models) == (1, 0, ("small",))
     assert done.input_tokens == sum(prompt_tokens(each) for each in team.server.requests[-4:])
     assert done.reason == "compared with the true need"
 
 
+PRICES = {"small": Price(input=1.0, output=10.0)}
+
+
+@pytest.fixture(scope="module")
+def kept(failed: Team) -> dict[int, ArmResult]:
+    """Replays that keep the run up to each step, priced."""
+    steps = (CHOICE, REPORT, PLAN, ORDER)
+    return {step: failed.run(Arm("keep", step), prices=PRICES) for step in steps}
+
+
+def test_keep_serves_all_up_to_the_step(kept: dict[int, ArmResult]) -> None:
+    """Served calls cost nothing."""
+    for served, (step, done) in enumerate(kept.items(), 1):
+        assert (done.status, done.success) == ("ok", step == CHOICE)
+        assert (done.served_calls, done.live_calls) == (served, 4 - served)
+        cost = (done.input_tokens + 10 * done.output_tokens) / 1e6
+        assert done.cost_usd == pytest.approx(cost if done.live_calls else 0.0)
+        assert bool(done.cost_usd) == bool(done.live_calls)
+
+
+RIGHT = Fix("person", "There are 130 pieces of kettle.")
+
+
 @pytest.mark.parametrize(
-    ("step", "served", "success"),
-    [(CHOICE, 1, True), (REPORT, 2, False), (PLAN, 3, False), (ORDER, 4, False)],
+    ("arm", "order", "served", "live"),
+    [
+        (Arm("fix", REPORT, RIGHT), 210, 2, 2),
+        (Arm("resample", REPORT), 210, 1, 3),
+        (Arm("result", COUNTED, Fix("reference", "140")), 200, 1, 3),
+        # With ``hold`` a kept run is served whole; a fix asks the agents downstream of it.
+        (Arm("keep", CHOICE, hold=True), 30, 4, 0),
+        (Arm("fix", REPORT, RIGHT, hold=True), 210, 2, 2),
+    ],
+    ids=["fix", "resample", "result", "held", "held fix"],
 )
-def test_keep_serves_everything_up_to_the_step(
-    team: Team, step: int, served: int, success: bool
-) -> None:
-    """The keep arm fails from the planted step on, and asks the model once for each later answer."""
-    done = team.run(Arm("keep", step))
-    assert (done.status, done.success) == ("ok", success)
-    assert (done.served_calls, done.live_calls) == (served, 4 - served)
-
-
-def test_a_fix_propagates(team: Team) -> None:
-    """The answer is replaced, and the later agents build on the new one."""
-    done = team.run(Arm("fix", REPORT, Fix("person", "There are 130 pieces of kettle.")))
-    assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
-    assert (done.served_calls, done.live_calls) == (2, 2)
-
-
-def test_resampling_asks_the_model_at_the_step(team: Team) -> None:
-    """The request of the step is sent to the model, which errs no more."""
-    done = team.run(Arm("resample", REPORT))
-    assert (done.status, done.success) == ("ok", True)
-    assert (done.served_calls, done.live_calls) == (1, 3)
+def test_a_change_propagates(team: Team, arm: Arm, order: int, served: int, live: int) -> None:
+    done = team.run(arm)
+    assert (done.status, done.success) == ("ok", order == 210)
+    assert (done.answer, done.served_tools) == (f"Order {order} pieces.", 1)
+    assert (done.served_calls, done.live_calls) == (served, live)
 
 
 def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
-    """The other model's name is in the body of one request."""
     before = len(team.server.requests)
     done = team.run(Arm("model", REPORT, Fix("stronger model", model="large")))
     assert done.success
@@ -149,39 +160,12 @@ def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
     assert set(done.models) == {"large", "small"}
 
 
-def test_a_tool_result_is_replaced(team: Team) -> None:
-    """The program goes on with the new result, which the tool's annotation converts."""
-    done = team.run(Arm("result", COUNTED, Fix("reference", "140")))
-    assert (done.status, done.success, done.answer) == ("ok", False, "Order 200 pieces.")
-    assert (done.served_calls, done.live_calls, done.served_tools) == (1, 3, 1)
-
-
-def test_holding_serves_what_the_change_does_not_touch(team: Team) -> None:
-    """With ``hold`` a kept run is served whole; a fix asks the model for the agents downstream of it."""
-    kept = team.run(Arm("keep", CHOICE, hold=True))
-    assert (kept.success, kept.served_calls, kept.live_calls) == (False, 4, 0)
-    fixed = team.run(
-        Arm("fix", REPORT, Fix("person", "There are 130 pieces of kettle."), hold=True)
-    )
-    assert (fixed.success, fixed.live_calls) == (True, 2)
-
-
-def test_equal_replays_have_an_equal_hash_of_calls(team: Team) -> None:
-    """The hash of the live requests tells replays that did the same from others."""
-    one, two = team.run(Arm("keep", PLAN)), team.run(Arm("keep", PLAN))
-    other = team.run(Arm("keep", REPORT))
-    assert one.calls_hash == two.calls_hash != ""
-    assert one.calls_hash != other.calls_hash
-    assert team.run(Arm("keep", ORDER)).calls_hash == ""
-
-
-def test_the_cost_is_that_of_live_calls(team: Team) -> None:
-    """Served calls cost nothing; without a price the cost is unknown."""
-    prices = {"small": Price(input=1.0, output=10.0)}
-    done = team.run(Arm("keep", PLAN), prices=prices)
-    assert done.cost_usd == pytest.approx((done.input_tokens + 10 * done.output_tokens) / 1e6)
-    assert team.run(Arm("keep", ORDER), prices=prices).cost_usd == 0.0
-    assert team.run(Arm("keep", PLAN)).cost_usd is None
+def test_equal_replays_have_an_equal_hash_of_calls(team: Team, kept: dict[int, ArmResult]) -> None:
+    """Without a price the cost is unknown."""
+    again = team.run(Arm("keep", PLAN))
+    assert again.calls_hash == kept[PLAN].calls_hash != ""
+    assert again.calls_hash != kept[REPORT].calls_hash
+    assert (kept[ORDER].calls_hash, again.cost_usd) == ("", None)
 
 
 def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
@@ -193,7 +177,6 @@ def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
 
 
 def test_verifying_and_scoring(team: Team) -> None:
-    """``verify`` serves everything; ``score`` starts nothing and asks the oracle again."""
     done = team.run(Arm("verify"))
     assert (done.status, done.success, done.served_calls) == ("ok", False, 4)
     scored = team.run(Arm("score"), oracle=lambda answer: "30" in answer)
@@ -221,24 +204,20 @@ class TestCensored:
     """Replays without an outcome are censored with the reason."""
 
     def test_over_budget(self, team: Team) -> None:
-        """The call above the limit is refused before it is sent, and is not retried."""
         done = team.run(Arm("keep", CHOICE), limits={"max_calls": 1})
         assert (done.status, done.success, done.live_calls) == ("over budget", None, 1)
 
     def test_a_joint_fix_that_is_not_made_in_full(self, team: Team) -> None:
-        """A success with fewer fixes than the arm names would prove another arm."""
         done = team.run(fixed(REPORT, ORDER), way="no-buyer")
         assert (done.status, done.success) == ("diverged", None)
         assert "last step of a joint fix" in done.reason
 
     def test_no_live_call_at_all(self, team: Team) -> None:
-        """A limit of zero sends nothing."""
         done = team.run(Arm("keep", PLAN), limits={"max_calls": 0})
         assert (done.status, done.live_calls) == ("over budget", 0)
 
     def test_timeout(self, team: Team) -> None:
-        """A program that does not end is killed; its live calls are counted."""
-        done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 20})
+        done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 12})
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
     @pytest.mark.parametrize(("step", "status"), [(REPORT, "blocked"), (ORDER, "diverged")])
@@ -250,12 +229,10 @@ class TestCensored:
         assert "127.0.0.1" in done.reason
 
     def test_crash(self, team: Team) -> None:
-        """A program that ends with an error of its own and without an outcome has crashed."""
         done = team.run(Arm("keep", PLAN), "crashes")
         assert (done.status, done.success) == ("crashed", None)
 
     def test_a_model_that_is_down(self, team: Team) -> None:
-        """A server's error after the client's last attempt is no failure of the agents."""
         policy, team.server.script = team.server.script, lambda _: Reply(status=503)
         try:
             done = team.run(Arm("keep", PLAN))
@@ -265,7 +242,6 @@ class TestCensored:
         assert "503" in done.reason
 
     def test_an_unrecorded_tool_call(self, team: Team) -> None:
-        """A changed choice needs another tool call, which is blocked; with a live tool it is executed."""
         fix = Arm("fix", CHOICE, Fix("person", "pot"))
         done = team.run(fix)
         assert (done.status, done.success) == ("blocked", None)

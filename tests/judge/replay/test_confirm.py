@@ -27,13 +27,7 @@ from mast_trace_judge.replay.preparation import stored_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Limits
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.replays import (
-    plan_of,
-    record_result,
-    reserve,
-    results_of,
-    spent,
-)
+from mast_trace_judge.store.replays import plan_of, record_result, reserve, results_of, spent
 from mast_trace_judge.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -129,9 +123,7 @@ def test_replays_are_limited_and_a_larger_budget_goes_on(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("dollars", "jobs"), [(False, 3), (True, 1)])
-def test_the_budget_of_the_day_holds_over_runs_and_restarts(
-    store: Store, tmp_path: Path, jobs: int, *, dollars: bool
-) -> None:
+def test_the_days_budget_holds(store: Store, tmp_path: Path, jobs: int, *, dollars: bool) -> None:
     day = [date(2026, 3, 1)]
 
     def budget() -> DailyBudget:
@@ -252,9 +244,7 @@ def test_a_replay_of_a_process_that_runs_is_not_taken_over(store: Store) -> None
     assert [each.reason for each in results_of(store, plan)] == [INTERRUPTED]
 
 
-def test_a_replay_of_another_machine_is_left_alone_until_it_has_certainly_ended(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_elsewhere_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its limits are those of this machine; after them it counts as interrupted."""
     plan = plan_of(store, run(), "")
     asked = Arm("verify")
@@ -296,9 +286,7 @@ def test_another_plan_that_came_first_ends_the_experiment(store: Store) -> None:
         work.resume()
 
 
-def test_two_machines_at_the_same_moment_double_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_machines_at_once_double_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each replay that was started has a number of its own, whoever goes on."""
     own = threading.local()
     name = "mast_trace_judge.store.replays.holder_of_this_process"
@@ -377,9 +365,7 @@ def test_experiments_that_try_fixes_in_another_order_are_not_continued(store: St
         assert (found is not None) == (version != 1)
 
 
-def test_a_program_that_fails_from_the_start_may_have_failed_before_it_was_interrupted(
-    store: Store,
-) -> None:
+def test_a_program_that_fails_from_the_start_may_have_failed_earlier(store: Store) -> None:
     work = confirming(store, Program(0.0), setup=Setup(("program",), earlier=(RECORDED,)))
     work.resume()
     found = work.run().confirmation

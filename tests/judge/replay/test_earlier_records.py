@@ -33,7 +33,6 @@ BRANCHES = Path(__file__).parents[2] / "instrumentations" / "langgraph" / "paral
 def test_an_earlier_record_is_replayed(
     name: str, module: str, command: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The replay is identical; branches are told apart by the order in which they began."""
     pytest.importorskip(module)
     monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -52,6 +51,5 @@ def test_an_earlier_record_is_replayed(
 def test_an_earlier_record_is_replayed_in_process(
     name: str, module: str, program: Path, arguments: list[str], tmp_path: Path
 ) -> None:
-    """Without a child, too; and so is its replay, which is a run of this version."""
     pytest.importorskip(module)
     check_earlier(name, program, *arguments, folder=tmp_path)

@@ -31,9 +31,7 @@ def test_a_client_that_waits_for_its_model_is_not_hanging(status: int, over_budg
 
 
 @pytest.mark.parametrize("calls", [(), (call(200),), (call(429), call(200)), (call(400),)])
-def test_a_program_whose_calls_were_answered_has_reached_its_limit(
-    calls: tuple[LiveCall, ...],
-) -> None:
+def test_a_program_whose_calls_were_answered_met_its_limit(calls: tuple[LiveCall, ...]) -> None:
     assert status_of(*calls) == "timeout"
     assert status_of(*calls, over_budget=True) == "over budget"
 

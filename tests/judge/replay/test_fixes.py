@@ -117,7 +117,6 @@ def test_a_text_that_is_no_answer_is_a_mistake(text: str, said: str) -> None:
 
 
 def test_the_result_of_a_tool_can_be_corrected() -> None:
-    """The same result again is no correction."""
     fixes, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "181 EUR"}))
     assert fixes[2] == (Fix("reference", "181 EUR", result=True),)
     assert refused == ()

@@ -81,8 +81,7 @@ def test_a_forked_program_is_as_one_of_its_own(
             found = read(out)
             drawn.add((found["drawn"], found["pid"]))
             assert found["argv"] == [str(program), "well", str(out)]
-            assert found["path"] == str(program.parent)
-            assert found["name"] == "__main__"
+            assert (found["path"], found["name"]) == (str(program.parent), "__main__")
             assert found["leads"]
             assert found["variable"] == "yes"
             assert not found["inherited"]
@@ -103,9 +102,7 @@ def test_exit_statuses(
         assert parent.run(environment, "discarded", 30) == status
 
 
-def test_a_program_that_hangs_is_killed_with_its_children(
-    program: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_hanging_program_ends(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     """The parent goes on to serve afterwards."""
     out = tmp_path / "out"
     with parent_of(program, "child", out) as parent:
@@ -150,9 +147,7 @@ def test_an_unsafe_parent_is_refused(program: Path, tmp_path: Path, module: str,
         parent_of(program, "well", tmp_path / "out", module)
 
 
-def test_a_parent_that_was_killed_is_told(
-    program: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_dead_parent_is_told(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     with parent_of(program, "well", tmp_path / "out") as parent:
         os.kill(parent._process.pid, signal.SIGKILL)
         with pytest.raises(NotForkable, match="has ended"):
@@ -167,9 +162,7 @@ def test_only_python_programs_can_be_forked() -> None:
             program_of(command)
 
 
-def test_two_parents_fork_two_replays_at_the_same_time(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_two_parents_fork_two_replays_at_once(tmp_path: Path, environment: dict[str, str]) -> None:
     """Each of the programs ends well only if the other one runs beside it; a third waits for its turn."""
     program = tmp_path / "meets.py"
     program.write_text(

@@ -187,10 +187,7 @@ def test_a_result_before_any_answer_of_a_model_can_be_changed(failed: Shop) -> N
     ("arm", "live"),
     [
         (Arm("result", COUNTED, result("130"), also=((PRICED, result("79 EUR")),)), 3),
-        (
-            Arm("result", COUNTED, result("130"), also=((OFFERED, Fix("person", "It costs 79")),)),
-            2,
-        ),
+        (Arm("result", COUNTED, result("130"), also=((OFFERED, Fix("person", "It costs 79")),)), 2),
         (
             Arm(
                 "fix", REPORTED, Fix("person", "130 are left."), also=((PRICED, result("79 EUR")),)
@@ -232,9 +229,7 @@ def test_parts_may_be_named_in_any_order_and_each_once(failed: Shop) -> None:
         failed.replay(Arm("result", PRICED, result("1"), also=((PRICED, result("2")),)))
 
 
-def test_two_wrong_results_are_proved_together_and_a_needless_third_is_not_named(
-    failed: Shop,
-) -> None:
+def test_two_wrong_results_are_proved_together_without_a_needless_third(failed: Shop) -> None:
     """No single result helps; of the three that were tried, two do, each named with its own agent."""
     results = {COUNTED: "130", PRICED: "79 EUR", RATED: "5 stars"}
     found = failed.confirm(Sources({}, resample=False, results=results))
@@ -259,7 +254,6 @@ def test_one_wrong_result_before_any_answer_is_proved(failed: Shop) -> None:
 
 
 def test_results_of_one_answer_are_tried_together(failed: Shop) -> None:
-    """Both tools are called after the same answer of a model."""
     with failed.needing("Order 30 kettles at 79 EUR. 1 star."):
         found = failed.confirm(
             Sources({}, resample=False, results={PRICED: "79 EUR", RATED: "1 star"})

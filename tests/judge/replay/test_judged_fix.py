@@ -130,9 +130,7 @@ def _refused(run: Trajectory, verdict: Any, live_tools: tuple[str, ...] = ()) ->
     "name", ["rm_rf", "b o ok", "functions.book", "book\u200b", "\uff42\uff4f\uff4f\uff4b"]
 )
 @pytest.mark.parametrize("text", ["", "Rome it is."])
-def test_no_tool_is_called_that_the_run_has_not(
-    text: str, name: str, live: tuple[str, ...]
-) -> None:
+def test_no_tool_is_called_that_the_run_lacks(text: str, name: str, live: tuple[str, ...]) -> None:
     """Neither in an answer of calls, nor beside a text, nor spelled in the text itself."""
     verdict = _judged(text, (name, '{"path": "/"}'))
     for answer in (Message("", tool_calls=(BOOK,)), Message("Lima.", tool_calls=(BOOK,))):

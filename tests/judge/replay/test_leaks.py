@@ -81,9 +81,7 @@ _ESCAPED = [
         lambda text: f"Answer: {json.dumps(json.dumps({'answer': text}))}",
     ],
 )
-def test_no_escape_hides_the_right_answer(
-    form: Callable[[str], str], text: str, found: str
-) -> None:
+def test_no_escape_hides_a_right_answer(form: Callable[[str], str], text: str, found: str) -> None:
     """It is found in every form of an answer, and known where the run held it in the same form."""
     answers = ["expected 4711", 'it is "Paris"']
     assert clean(leaked(form(text), answers, KNOWN)) == found

@@ -68,12 +68,8 @@ def again(recorded: Trajectory, monkeypatch: pytest.MonkeyPatch) -> tuple[str, s
 
 
 def test_a_replay_gives_the_recorded_lessons(
-    lessons: list[bytes],
-    model: ScriptedLLM,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    lessons: list[bytes], model: ScriptedLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lessons have changed since; the replay is identical, without a connection to the web view."""
     recorded = record(TAUGHT, "marked", folder=tmp_path, keep="OPENAI_")
     (prompt,) = [each["messages"][0]["content"] for each in model.requests]
     assert prompt == "You are the clerk. Lesson 1. ['Look twice, 1.'] v1"
@@ -106,9 +102,7 @@ def test_lessons_belong_to_their_run(lessons: list[bytes], model: ScriptedLLM, w
     assert (len(lessons), len(model.requests)) == (fetched, asked)
 
 
-def test_a_question_that_failed_fails_again(
-    model: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_question_fails_again(model: ScriptedLLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """The web view was away in the recorded run and is back; the replay does not ask it."""
     monkeypatch.setenv("MAST_TRACE_FEEDBACK_URL", "http://127.0.0.1:9")
     with capture_spans(["openai"]) as captured:

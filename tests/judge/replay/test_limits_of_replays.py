@@ -88,9 +88,7 @@ def test_a_replay_that_asks_no_model_needs_no_dollars() -> None:
 @pytest.mark.parametrize(
     ("calls", "longest", "most"), [(0, 0, 0), (0, 5, 0), (2, 0, 10), (2, 5, 16), (5, 2, 16)]
 )
-def test_a_replay_is_ended_after_twice_the_longer_way_and_six_calls(
-    calls: int, longest: int, most: int
-) -> None:
+def test_a_replay_ends_at_twice_the_way_and_six_calls(calls: int, longest: int, most: int) -> None:
     assert most_calls(Trial(Arm("start"), "start", calls=calls, longest=longest)) == most
 
 
@@ -217,9 +215,7 @@ def test_a_task_is_handed_over_where_a_variable_can_hold_it(task: str, told: boo
 
 
 @pytest.mark.parametrize("continued", [False, True])
-def test_a_replay_gets_the_setup_and_the_task_of_the_run_with_which_it_begins(
-    continued: bool,
-) -> None:
+def test_a_replay_gets_the_setup_and_the_task_of_the_run_it_begins(continued: bool) -> None:
     """A variable of one's own comes before that of the task."""
     first = replace(RECORDED, task="the first")
     setup = Setup(

@@ -36,9 +36,7 @@ READS = "import sys; answer = sys.stdin.read()\n"
         ("import os; os.kill(os.getpid(), 9)", "750", None, "the oracle ended with -9"),
     ],
 )
-def test_the_exit_status_is_the_opinion(
-    code: str, answer: str, success: bool | None, reason: str
-) -> None:
+def test_a_status_is_an_opinion(code: str, answer: str, success: bool | None, reason: str) -> None:
     opinion = Oracle(python(code)).ask(answer)
     assert (opinion.success, opinion.reason) == (success, reason)
 

@@ -55,7 +55,6 @@ def is_there(process: int) -> bool:
 
 
 def test_nothing_outlives_a_killed_starter(tmp_path: Path) -> None:
-    """Plan and folder can be read by their owner alone; SIGKILL of the starter ends everything."""
     ready = tmp_path / "ready"
     program = PROGRAM.format(ready=str(ready))
     starter = subprocess.Popen([sys.executable, "-c", STARTER, program], start_new_session=True)

@@ -81,7 +81,6 @@ def test_other_requests_are_let_through(path: str) -> None:
 
 
 def test_python_s_own_http_client_is_refused(player: Player) -> None:
-    """`urllib` and everything else on `http.client` is refused at the first model request."""
     url = "http://127.0.0.1:9/v1/chat/completions?x=1"
     with pytest.raises(Unanswerable, match=r"by http\.client \(/v1/chat/completions\)"):
         urllib.request.urlopen(urllib.request.Request(url, b"{}"))

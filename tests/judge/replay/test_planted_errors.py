@@ -119,8 +119,6 @@ def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
 
 
 def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
-    """A store changes nothing about it, and has the same conclusion afterwards."""
-
     def confirm(run: Trajectory, points: tuple[Point, ...], setup: Setup) -> Confirmation:
         stored = stored_run()
         prepared = new_experiment(store, stored, run, points, None, setup, limits=LIMITS)
@@ -134,12 +132,10 @@ def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
 
 
 def test_operators(stage: Stage) -> None:
-    """Each operator serves, changes and asks what it says."""
     check_operators(stage)
 
 
 def test_tools(stage: Stage) -> None:
-    """A tool call's result and arguments are changed, and the call is dropped."""
     check_tools(stage)
 
 
@@ -189,7 +185,6 @@ def test_nothing_is_live_before_the_change(
 def test_the_recorded_answer_is_no_fix(
     stage: Stage, failure: Failure, place: int, margin: str, *, hold: bool
 ) -> None:
-    """A fix that is the recorded answer is refused, in each form in which it can be given."""
     point = failure.points[place]
     fix = reference(failure.requests[place]) if place in {0, 2} else Fix("person", point.text)
     fix = Fix("person", f"{margin}{fix.text}{margin}")

@@ -55,13 +55,7 @@ def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("way", ["", "streamed"])
-def test_the_same_program_is_identical(
-    again, recorded: Trajectory, tmp_path: Path, way: str
-) -> None:
-    """The replay is identical, also if the program streams; its tool is not executed.
-
-    So are the replay in this process, and those of a replay.
-    """
+def test_one_program_is_identical(again, recorded: Trajectory, tmp_path: Path, way: str) -> None:
     done = again(way)
     assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
     assert done.run is not None
@@ -73,7 +67,6 @@ def test_the_same_program_is_identical(
 
 
 def test_another_question_diverges_even_if_the_program_swallows_the_error(again) -> None:
-    """The replay shows the difference of the request and its status is ``diverged``."""
     done = again("other-question")
     assert (done.status, done.exit_status) == ("diverged", 0)
     assert "seller asked the model otherwise" in done.text
@@ -81,7 +74,6 @@ def test_another_question_diverges_even_if_the_program_swallows_the_error(again)
 
 
 def test_another_call_of_a_tool_is_not_executed(again, tmp_path: Path) -> None:
-    """A tool call with other arguments raises an exception in the program; the tool is not executed."""
     done = again("other-tool-arguments")
     assert done.status == "diverged"
     assert 'look_up({"item": "pot"}); it was not executed' in done.text
@@ -90,7 +82,6 @@ def test_another_call_of_a_tool_is_not_executed(again, tmp_path: Path) -> None:
 
 
 def test_a_live_tool_is_executed(again, tmp_path: Path) -> None:
-    """A tool that is named as live is executed; here it fails, as it knows no such item."""
     done = again("other-tool-arguments", live_tools=["look_up"])
     assert (tmp_path / "executed").read_text() == "pot\n"
     assert done.report is not None
@@ -98,21 +89,18 @@ def test_a_live_tool_is_executed(again, tmp_path: Path) -> None:
 
 
 def test_other_words_of_its_own_are_a_difference(again) -> None:
-    """All calls are the same, but the text of a step differs."""
     done = again("other-words")
     assert done.status == "different"
     assert "'So: It costs 59.00 EUR.'" in done.text
 
 
 def test_a_program_that_leaves_early_is_unfinished(again) -> None:
-    """The recorded calls that the program did not make are counted."""
     done = again("leaves-early")
     assert done.status == "unfinished"
     assert "without 1 model calls and 0 tool calls" in done.text
 
 
 def test_a_program_that_never_ends_is_killed(again) -> None:
-    """A program is killed at the timeout, and the calls that it made until then are reported."""
     done = again("hangs", timeout=8)
     assert done.status == "timeout"
     assert done.report is not None
@@ -120,7 +108,6 @@ def test_a_program_that_never_ends_is_killed(again) -> None:
 
 
 def test_connections_of_its_own_are_refused(again) -> None:
-    """A connection of the program is refused unless its address is allowed."""
     done = again("connects")
     assert done.status == "diverged"
     assert "--allow-host 127.0.0.1" in done.text
@@ -129,14 +116,12 @@ def test_connections_of_its_own_are_refused(again) -> None:
 
 
 def test_a_program_that_is_not_recorded_is_told_of(again) -> None:
-    """A program that does not call `instrument` is reported as not recorded, without counts."""
     done = again("", "unrecorded")
     assert done.status == "not recorded"
     assert done.report is None
 
 
 def test_a_command_that_does_not_exist(recorded: Trajectory) -> None:
-    """A command that cannot be started raises the operating system's error."""
     with pytest.raises(OSError, match="no-such-program"):
         replay(recorded, ["/no-such-program"])
 
@@ -179,9 +164,7 @@ class TestNotReplayable:
         }.get(of, lambda: changed)()  # fmt: skip
         assert said in self.refused(replace(recorded, **run), tmp_path)
 
-    def test_cut_arguments_of_a_run_without_marks(
-        self, recorded: Trajectory, tmp_path: Path
-    ) -> None:
+    def test_cut_arguments_without_marks(self, recorded: Trajectory, tmp_path: Path) -> None:
         cut = json.dumps({"item": "kettle" * 900})
         steps = tuple(replace(step, arguments=truncate(cut, 900)) for step in recorded.steps)
         text = self.refused(replace(recorded, steps=steps), tmp_path)

@@ -19,6 +19,8 @@ from mast_trace_judge.store.replays import spent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fixture_types import Logs, Patch
+
     from mast_trace_collector.storage import Store
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
@@ -61,9 +63,7 @@ def test_a_run_that_another_worker_has_is_left_alone(failed: Failed) -> None:
             assert told == []
 
 
-def test_a_program_that_is_another_is_refused_once(
-    failed: Failed, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_program_that_is_another_is_refused_once(failed: Failed, caplog: Logs) -> None:
     """Its replay is not identical, so no model is asked; it is not tried again.
 
     Nor can it be forked: this is logged, and it runs in a process of its own.
@@ -89,9 +89,7 @@ def test_a_command_that_cannot_be_started_is_tried_later(failed: Failed) -> None
         assert work.run_once() == 0
 
 
-def test_the_day_ends_it_and_the_next_worker_goes_on(
-    failed: Failed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_day_ends_it_and_the_next_worker_goes_on(failed: Failed, monkeypatch: Patch) -> None:
     """The budget of the day is never exceeded; in the end the planted error is confirmed.
 
     The worker that goes on forks its replays from a process with their imports.

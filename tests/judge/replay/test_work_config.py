@@ -45,10 +45,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         """,
     )
     service = read_back.services["demo/x"]
-    assert service.command == ("python", "team.py")
-    assert service.oracle == ("python", "check.py")
-    assert service.reset == ("./reset.sh",)
-    assert (service.timeout, service.oracle_timeout) == (30, 60)
+    assert (service.command, service.oracle) == (("python", "team.py"), ("python", "check.py"))
+    assert (service.reset, service.timeout, service.oracle_timeout) == (("./reset.sh",), 30, 60)
     assert service.preload == ("openai", "team.tools")
     assert read_back.prices["gpt-5-mini"].output == 2
 

@@ -48,15 +48,12 @@ def test_a_checker_passes_what_is_wrong(fault):
     ids=["right", "no checker", "refused", "put off"],
 )
 def test_a_checker_that_passes_nothing_wrong(text, review, by):
-    """The right figure, somebody else's word, a refusal."""
     run = reviewed(("4711 rows",), text, review, by)
     assert approved_a_contradiction(run.build()) == []
 
 
 def test_an_approval_of_a_later_version():
-    """The author has said something new in between."""
-    run = (
-        RunBuilder().calls("clerk", "count", {}, "4711 rows").says("clerk", "There are 4171 rows.")
-    )
+    run = RunBuilder().calls("clerk", "count", {}, "4711 rows")
+    run.says("clerk", "There are 4171 rows.")
     run.says("reviewer", "Look again.").says("clerk", "4711 rows.").says("reviewer", "Approved.")
     assert approved_a_contradiction(run.build()) == []

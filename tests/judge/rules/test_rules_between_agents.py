@@ -21,34 +21,21 @@ def _looked_up() -> RunBuilder:
     return run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", 0, 1)
 
 
-def test_asking_for_a_lost_result_again_is_exact():
-    """The result was shown, is shown no more, and the call is made again."""
-    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
-    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
-    (found,) = asked_again(run.build())
-    assert (found.code, found.evidence, found.steps) == ("1.4", Evidence.EXACT, (1, 3))
-
-
-def test_asking_again_for_what_is_still_shown_is_another_mode():
-    """Nothing was lost: that is mere repetition."""
-    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 1, 2)
-    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
-    assert asked_again(run.build()) == []
-
-
-def test_a_result_that_is_back_after_the_second_call_was_lost():
-    """The result comes back under the same id, because the text is the same."""
-    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
-    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", 0, 2, 1)
-    (found,) = asked_again(run.build())
-    assert found.steps == (1, 3)
-
-
-def test_a_result_that_another_message_quotes_is_not_lost():
-    """A summary took its place and holds it."""
-    run = _looked_up().says("agent", f"So far: {ROOM}.").shown("agent", 0, 2)
-    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
-    assert asked_again(run.build()) == []
+@pytest.mark.parametrize(
+    ("said", "shown", "after", "lost"),
+    [
+        ("Noted.", (0, 2), (), True),
+        ("Noted.", (0, 2), (0, 2, 1), True),  # the same text comes back under the same id
+        ("Noted.", (0, 1, 2), (), False),
+        (f"So far: {ROOM}.", (0, 2), (), False),
+    ],
+    ids=["lost", "back afterwards", "still shown", "quoted by a summary"],
+)
+def test_a_call_is_made_again_for_a_lost_result(said, shown, after, lost):
+    run = _looked_up().says("agent", said).shown("agent", *shown)
+    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", *after)
+    found = [(each.code, each.evidence, each.steps) for each in asked_again(run.build())]
+    assert found == [("1.4", Evidence.EXACT, (1, 3))] * lost
 
 
 class _Searched(tuple[str, ...]):  # noqa: SLOT001  # it counts
@@ -78,38 +65,31 @@ def test_polling_is_not_searched_again_for_every_call(monkeypatch):
 
 def test_a_lost_message_that_nobody_misses_is_no_finding():
     """Histories are cut on purpose."""
-    run = (
-        _looked_up().says("agent", "Noted.").shown("agent", 2).says("agent", "The trip is planned.")
-    )
+    run = _looked_up().says("agent", "Noted.").shown("agent", 2)
+    run.says("agent", "The trip is planned.")
     assert asked_again(run.build()) == []
     assert asks_for_what_it_had(run.build()) == []
 
 
 def test_a_question_for_what_a_lost_message_said_is_heuristic():
-    """The words of the question are those of the message."""
     run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
     run.says("agent", "What is the price of a double room in Lisbon near the harbour?")
     (found,) = asks_for_what_it_had(run.build())
     assert (found.evidence, found.steps) == (Evidence.HEURISTIC, (3,))
 
 
-def test_assuming_instead_of_asking_is_heuristic():
-    """The agent makes something up where the task says nothing."""
-    run = RunBuilder().says("agent", "No date is given, so I will assume next Friday.")
-    (found,) = assumed_instead_of_asking(run.build())
-    assert (found.code, found.evidence) == ("2.2", Evidence.HEURISTIC)
-
-
-def test_asking_makes_up_for_an_assumption():
-    """One question in the run is enough."""
-    run = RunBuilder().says("agent", "I will assume next Friday.")
-    run.says("agent", "Could you please specify the date?")
-    assert assumed_instead_of_asking(run.build()) == []
-
-
-def test_a_run_that_assumes_nothing_is_fine():
-    """The word alone is not enough: insurers assume risks."""
-    run = RunBuilder().says("agent", "The insurer has assumed the risk since Friday.")
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["The insurer has assumed the risk since Friday."],
+        ["I will assume next Friday.", "Could you please specify the date?"],
+    ],
+    ids=["another sense", "one question is enough"],
+)
+def test_a_run_that_assumes_nothing_is_fine(texts):
+    run = RunBuilder()
+    for text in texts:
+        run.says("agent", text)
     assert assumed_instead_of_asking(run.build()) == []
 
 
@@ -179,28 +159,17 @@ def test_a_message_that_a_prompt_leaves_out_is_exact():
 
 def test_a_message_that_the_recipient_never_saw_is_exact():
     """Other messages to the same agent did arrive under their ids."""
-    run = (
-        RunBuilder()
-        .says("a", "The first part is ready.", to="b")
-        .shown("b", 0)
-        .says("b", "Good.", to="a")
-    )
-    run.says("a", "The second part has an error in line 3.", to="b").shown("b", 0, 1).says(
-        "b", "Shipped."
-    )
+    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
+    run.says("b", "Good.", to="a").says("a", "The second part has an error in line 3.", to="b")
+    run.shown("b", 0, 1).says("b", "Shipped.")
     (found,) = never_shown(run.build())
     assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.EXACT, (2,))
 
 
 def test_a_message_quoted_inside_another_was_seen():
     """Frameworks may wrap a message."""
-    run = (
-        RunBuilder()
-        .says("a", "The first part is ready.", to="b")
-        .shown("b", 0)
-        .says("b", "Good.", to="a")
-    )
-    run.says("a", "Line 3 is wrong.", to="b")
+    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
+    run.says("b", "Good.", to="a").says("a", "Line 3 is wrong.", to="b")
     run.says("boss", "a wrote: Line 3 is wrong.", to="b").shown("b", 0, 1, 3).says("b", "Fixed.")
     assert never_shown(run.build()) == []
 
@@ -212,7 +181,6 @@ def test_no_claim_is_made_where_inputs_are_recorded_otherwise():
 
 
 def test_the_same_reply_after_a_correction_is_heuristic():
-    """The correction had no effect."""
     run = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
     (found,) = unchanged_after_correction(run.says("coder", REPORT + " ").build())
     assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.HEURISTIC, (0, 1, 2))
@@ -231,7 +199,6 @@ def test_a_changed_reply_after_a_correction_is_fine():
     ("times", "probability"), [(0, None), (1, 0.43), (2, 0.51), (3, 0.59), (4, 0.6)]
 )
 def test_assuming_often_makes_it_more_probable(times, probability):
-    """Up to a bound; the sentence that assumes first is quoted."""
     run = RunBuilder().asks().says("agent", "I begin.")
     for number in range(times):
         run.says("agent", f"It is read. So we assume {number} guests. Fine.")

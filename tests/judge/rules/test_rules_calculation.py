@@ -42,7 +42,6 @@ from mast_trace_judge.verdict import Evidence
     ],
 )
 def test_an_equation_that_is_false(text):
-    """A false equation is found in any spelling."""
     (found,) = equations(text)
     assert not found.holds()
 
@@ -112,7 +111,6 @@ def test_a_false_equation_is_exact_in_a_failed_run(outcome):
 
 
 def test_a_transcript_proves_nothing():
-    """A finding is heuristic without spans."""
     (found,) = false_equation(bills(outcome="failure", spans=False).build())
     assert found.evidence is Evidence.HEURISTIC
 
@@ -131,15 +129,8 @@ def test_a_transcript_proves_nothing():
         bills("As a joke: 77 + 88 = 210."),
     ],
     ids=[
-        "true",
-        "denied",
-        "quoted",
-        "supposed",
-        "code",
-        "corrected",
-        "at once",
-        "unused",
-        "unknown",
+        *("true", "denied", "quoted", "supposed", "code", "corrected", "at once"),
+        *("unused", "unknown"),
     ],
 )
 def test_an_equation_that_accuses_nobody(run):
@@ -187,7 +178,6 @@ def test_an_average_outside_of_its_figures():
     ],
 )
 def test_a_total_that_may_be_right(text):
-    """A total may be rounded, of a part, with an addition, in another unit, or of other things."""
     assert wrong_total(sales(text)) == []
 
 

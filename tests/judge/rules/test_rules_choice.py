@@ -32,7 +32,6 @@ def listed(task, answer, *rows):
 
 
 def test_a_dearer_option_named_as_the_cheapest_is_found():
-    """The finding has both results and the answer, and says what is better."""
     (found,) = unfavoured_choice(rooms().build())
     assert (found.code, found.evidence, found.steps) == ("2.6", Evidence.HEURISTIC, (1, 2, 3))
     assert found.reason == (
@@ -142,7 +141,6 @@ def test_a_user_who_speaks_again_may_have_other_wishes():
 
 
 def test_an_instruction_may_prefer_an_option():
-    """A system message that names an option decides more than the results do."""
     run = rooms().build()
     told = {"s": Message("Recommend Bonn if you can.", role="system", id="s")}
     assert unfavoured_choice(run)

@@ -23,7 +23,6 @@ RAN = "I ran the full test suite, and it is fine."
     ],
 )
 def test_tests_that_nobody_ran(text):
-    """A transcript without any run of code claims that tests ran."""
     run = RunBuilder(spans=False).says("coder", "def f(): ...").says("tester", text)
     (found,) = claimed_check(run.build())
     assert (found.code, found.steps) == ("3.2", (1,))
@@ -46,7 +45,6 @@ def test_tests_that_nobody_ran(text):
     ],
 )
 def test_plans_and_thoughts_are_no_claims(text):
-    """Plans, conditions and code traced by thought claim no run of tests."""
     run = RunBuilder(spans=False).says("coder", "def f(): ...").says("tester", text)
     assert claimed_check(run.build()) == []
 

@@ -42,22 +42,16 @@ def test_a_turn_that_continues_no_other_has_lost_nothing(output, second):
     assert asked_again(_two_turns(output, *second).build()) == []
 
 
-@pytest.mark.parametrize("kind", ["agent", "model"])
-def test_what_another_agent_was_shown_within_a_turn_is_not_lost(kind):
-    """The boss runs a tool and never sees the result, which a helper within its turn does."""
+@pytest.mark.parametrize(
+    ("agent", "kind", "next_turn"),
+    [("helper", "agent", (0, 2)), ("helper", "model", (0, 2)), ("clerk", "agent", (0, 1, 2))],
+)
+def test_what_was_shown_within_a_turn_is_not_lost(agent, kind, next_turn):
+    """To a helper within the turn, or to an inner turn of the clerk's and the next one, but to no model."""
     run = RunBuilder("Plan the trip.").asks()
     run.shown("clerk", 0, kind="agent", span="t1", output=2).shown("clerk", 0, parent="t1")
-    _books(run).shown("helper", 0, 1, kind=kind, parent="t1").says("clerk", "Noted.")
-    run.shown("clerk", 0, 2, kind="agent", span="t2").shown("clerk", 0, 2, parent="t2")
-    assert asked_again(_books(run).build()) == []
-
-
-def test_what_a_turn_within_a_turn_was_given_is_not_lost_by_a_model():
-    """The clerk's own inner turn has the price, and so has the next turn; no model is shown it."""
-    run = RunBuilder("Plan the trip.").asks()
-    run.shown("clerk", 0, kind="agent", span="t1", output=2).shown("clerk", 0, parent="t1")
-    _books(run).shown("clerk", 0, 1, kind="agent", parent="t1").says("clerk", "Noted.")
-    run.shown("clerk", 0, 1, 2, kind="agent", span="t2").shown("clerk", 0, 2, parent="t2")
+    _books(run).shown(agent, 0, 1, kind=kind, parent="t1").says("clerk", "Noted.")
+    run.shown("clerk", *next_turn, kind="agent", span="t2").shown("clerk", 0, 2, parent="t2")
     assert asked_again(_books(run).build()) == []
 
 
@@ -66,12 +60,6 @@ def _lost(result: str = ROOM) -> RunBuilder:
     run = RunBuilder("Plan the trip.").asks().shown("clerk", 0, parent="p1")
     _books(run, result).shown("clerk", 0, 1, parent="p1").says("clerk", "Noted.")
     return run.shown("clerk", 0, 2, parent="p1")
-
-
-def test_the_times_of_the_invented_runs():
-    """The following tests count on it."""
-    run = _lost().build()
-    assert [call.start for call in run.invocations] == [2, 4, 6]
 
 
 @pytest.mark.parametrize(("time", "lost"), [(5, False), (6, True), (7, True)])

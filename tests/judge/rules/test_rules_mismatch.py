@@ -9,48 +9,6 @@ from mast_trace_judge.local.rules.mismatch import _is_new, claimed_call, misstat
 from mast_trace_judge.verdict import Evidence
 
 
-def test_exchanged_digits_of_a_result_are_found():
-    """The tool returned 118, the agent reports 181."""
-    run = RunBuilder("Three nights in Lisbon, please.")
-    run.calls("agent", "flight_price", {"to": "Lisbon"}, "Lisbon and back: 198 EUR per person")
-    run.calls(
-        "agent", "hotel_price", {"city": "Lisbon"}, "Double room in Lisbon: 118 EUR per night"
-    )
-    run.says("agent", "The flight is 198 EUR. A room costs 181 EUR a night.")
-    (found,) = misstated_result(run.build())
-    assert (found.code, found.steps) == ("2.6", (1, 2))
-    assert "118" in found.quotes[0]
-    assert "181" in found.quotes[1]
-
-
-def test_a_number_given_as_the_tools_answer_is_exact():
-    """The agent explicitly reports a number as the tool's result, and it is wrong."""
-    run = RunBuilder().calls("agent", "count_rows", {"table": "t"}, "4711")
-    run.says("agent", "The tool returned 5120.")
-    (found,) = misstated_result(run.build())
-    assert (found.evidence, found.quotes) == (Evidence.EXACT, ("4711", "The tool returned 5120."))
-
-
-@pytest.mark.parametrize(
-    ("result", "text"),
-    [
-        ("118 EUR", "Three nights cost 354 EUR."),
-        ("118 EUR", "With the fee of 12 EUR that is 130 EUR."),
-        ("3.14159", "The value is about 3.14."),
-        ("1250000", "It is 1.25 million."),
-        ("0.4", "That is 40 percent."),
-        ("118 EUR", "The room costs 118 EUR, and the budget of 1999 EUR is not used up."),
-        ("118 EUR", "A room is available."),
-        ("rooms: 118, 181, 99 and 240", "The second one costs 811 EUR."),
-        ("no rooms", "I found 27 rooms."),
-    ],
-)
-def test_what_follows_from_the_result_is_no_mismatch(result, text):
-    """Sums, products, rounding and other units are correct statements; listings cannot be checked."""
-    run = RunBuilder("Three nights, fee 12 EUR.").calls("agent", "room_price", {"n": 1}, result)
-    assert misstated_result(run.says("agent", text).build()) == []
-
-
 @pytest.mark.parametrize(
     ("task", "result", "text"),
     [
@@ -84,34 +42,37 @@ def test_a_number_is_in_no_other_unit_where_none_is_named(task, result, text):
         ("How warm is it?", "15 \u00b0C", "It is 59 \u00b0F."),
         ("How warm is it?", "15", "It is 59 degrees Fahrenheit."),
         ("How long does it take?", "120", "It takes 2 hours."),
+        ("How warm is it?", "72", "The tool returned 22.2 degrees Celsius."),
+        ("How far is it?", "26.2", "The tool returned 42.2 km."),
+        ("Three nights, please.", "118 EUR", "Three nights cost 354 EUR."),
+        ("The fee is 12 EUR.", "118 EUR", "With the fee of 12 EUR that is 130 EUR."),
+        ("What is it?", "3.14159", "The value is about 3.14."),
+        ("What is it?", "1250000", "It is 1.25 million."),
+        ("What is it?", "0.4", "That is 40 percent."),
+        ("What is it?", "118 EUR", "A room is 118 EUR, and the budget of 1999 EUR is not used up."),
+        ("What is it?", "118 EUR", "A room is available."),
+        ("What is it?", "rooms: 118, 181, 99 and 240", "The second one costs 811 EUR."),
+        ("What is it?", "no rooms", "I found 27 rooms."),
+        ("What is it?", "-16.63", "You get $16.63 back."),
+        ("What is it?", "16.63", "The difference is -$16.63."),
+        ("What is it?", "47.9", "Das macht 47,90 Euro."),
+        ("What is it?", "47,90", "That is 47.90 euros."),
+        ("What is it?", "1.0847", "Kurs: 1,0847."),
+        ("What is it?", "1234567.5", "Es sind 1.234.567,50 Euro."),
+        ("What is it?", "1,234,567.5", "C'est 1\u202f234\u202f567,50 euros."),
+        ("What is it?", "1234567", "It is 12,34,567 rupees."),
+        ("What is it?", "1000", "The tool returned 1,000, so the next one is 1,001."),
     ],
 )
-def test_a_number_in_another_unit_is_right(task, result, text):
-    """The unit is named in the message, the task or the result."""
+def test_the_same_number_and_what_follows_from_it_are_right(task, result, text):
+    """In a unit of message, task or result; as a sum, product or round number; written another way."""
     run = RunBuilder(task, outcome="failure").calls("agent", "look_up", {"of": "x"}, result)
     assert misstated_result(run.says("agent", text).build()) == []
 
 
 def test_another_agents_result_is_not_compared():
-    """An agent's message after another agent's tool run may be about something else."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").says("b", "We have 4171 members.")
     assert misstated_result(run.build()) == []
-
-
-def test_a_claimed_call_of_a_tool_that_runs_only_later_is_exact():
-    """The tool exists in the run, and no agent had called it before the claim."""
-    run = RunBuilder().says("agent", "I called `check_stock` and all is there.")
-    run.calls("other", "check_stock", {"item": 3}, "none left")
-    (found,) = claimed_call(run.build())
-    assert (found.evidence, found.steps) == (Evidence.EXACT, (0,))
-    assert "check_stock" in found.quotes[0]
-
-
-def test_a_claimed_call_of_an_unknown_tool_is_heuristic():
-    """The claimed name looks like a tool's, but no tool of the run has it."""
-    run = RunBuilder().calls("agent", "search", {"q": "x"}, "nothing")
-    (found,) = claimed_call(run.says("agent", "I ran verify_total() on it.").build())
-    assert found.evidence is Evidence.HEURISTIC
 
 
 @pytest.mark.parametrize(
@@ -119,14 +80,15 @@ def test_a_claimed_call_of_an_unknown_tool_is_heuristic():
     [
         "I called search and found nothing.",
         "I ran pytest through the shell tool.",
+        "I ran verify_total on it.",
         "I will call check_stock next.",
         "I used the results of my colleague.",
         "I ran a quick comparison.",
     ],
 )
 def test_true_claims_and_plain_words_are_no_mismatch(text):
-    """Called tools, programs in arguments, intentions and everyday verbs."""
     run = RunBuilder().calls("agent", "search", {"q": "x"}, "nothing")
+    run.calls("agent", "shell", {"command": "python verify_total.py"}, "fine")
     run.calls("agent", "shell", {"command": "pytest -q"}, "3 passed")
     run.says("agent", text).calls("agent", "check_stock", {}, "1")
     assert claimed_call(run.build()) == []
@@ -173,13 +135,6 @@ def test_what_is_taken_for_the_name_of_a_tool(text, quotes):
     found = claimed_call(run.says("agent", text).build())
     assert [each.quotes for each in found] == ([quotes] if quotes else [])
     assert all((each.probability, each.evidence) == (0.5, Evidence.HEURISTIC) for each in found)
-
-
-def test_a_program_run_through_a_tool_was_run():
-    """A program counts as run if an earlier call's arguments name it."""
-    run = RunBuilder().calls("agent", "shell", {"command": "python verify_total.py"}, "fine")
-    run.calls("agent", "shell", {"command": "ls"}, "a b").says("agent", "I ran verify_total on it.")
-    assert claimed_call(run.build()) == []
 
 
 CLAIM = "I called `check_stock` and all is there."
@@ -247,30 +202,7 @@ def test_another_number_without_a_word_of_the_tool_counts_in_failed_runs_only():
     assert found("The tool returned 5120.") == [0.9]
 
 
-@pytest.mark.parametrize(
-    ("result", "text"),
-    [
-        ("-16.63", "You get $16.63 back."),
-        ("16.63", "The difference is -$16.63."),
-        ("47.9", "Das macht 47,90 Euro."),
-        ("47,90", "That is 47.90 euros."),
-        ("1.0847", "Kurs: 1,0847."),
-        ("1234567.5", "Es sind 1.234.567,50 Euro."),
-        ("1,234,567.5", "C'est 1\u202f234\u202f567,50 euros."),
-        ("1234567", "It is 12,34,567 rupees."),
-        ("72", "The tool returned 22.2 degrees Celsius."),
-        ("26.2", "The tool returned 42.2 km."),
-        ("1000", "The tool returned 1,000, so the next one is 1,001."),
-    ],
-)
-def test_the_same_number_written_another_way_is_no_other_number(result, text):
-    """Other signs, decimal commas, grouped digits and units are the same number."""
-    run = RunBuilder(outcome="failure").asks().calls("agent", "look_up", {"q": "x"}, result)
-    assert misstated_result(run.says("agent", text).build()) == []
-
-
 def test_without_spans_no_mismatch_is_exact():
-    """A finding is heuristic without spans, because a transcript may leave out calls."""
     run = RunBuilder(spans=False, outcome="failure").calls("agent", "count_rows", {}, "4711")
     (found,) = misstated_result(run.says("agent", "The tool returned 5120.").build())
     assert found.evidence is Evidence.HEURISTIC
@@ -286,12 +218,6 @@ def test_each_agent_is_held_against_its_own_results():
     assert found[0].reason == "a states 4171 where count_rows returned 4711."
 
 
-def test_of_two_results_without_a_slip_none_is_misstated():
-    """A number that is no slip of either result may be unrelated to both."""
-    run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_pages", {}, "6833")
-    assert misstated_result(run.says("a", "There are 5120.").build()) == []
-
-
 def test_each_result_of_a_turn_is_looked_at():
     """The third result is misstated, though the first is repeated correctly and the second left out."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_words", {}, "59004")
@@ -304,11 +230,15 @@ def test_each_result_of_a_turn_is_looked_at():
     ("text", "slips"),
     [
         ("There are 6383.", 0),
+        ("There are 5120.", 0),
         ("There are 4711 and 6383.", 1),
         ("There are 4711, and 6933 with the letter of 100.", 0),
         ("There are 4711, and 6933.", 1),
     ],
-    ids=["repeats none", "repeats one", "larger by what is known", "larger by what is not"],
+    ids=[
+        *("repeats none", "no slip", "repeats one"),
+        *("larger by what is known", "larger by what is not"),
+    ],
 )
 def test_what_may_be_a_sum_is_no_slip(text, slips):
     """A message that repeats none of several results may give their sum."""

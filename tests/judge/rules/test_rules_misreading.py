@@ -64,7 +64,6 @@ def test_the_names_of_figures(result, named):
     ],
 )
 def test_swapped_values(result, text):
-    """Both figures under the other's name."""
     (found,) = swapped_values(said(result, text))
     assert (found.code, found.evidence, found.steps) == ("2.6", Evidence.HEURISTIC, (0, 1))
     assert found.probability >= 0.5
@@ -91,7 +90,6 @@ def test_values_that_may_be_where_they_belong(text, more):
 
 
 def test_a_peak_given_as_the_average():
-    """The result names both."""
     (found,) = mislabelled_value(said(LOAD, "The average load was 97 %."))
     assert (found.code, found.steps) == ("2.6", (0, 1))
     assert "largest" in found.reason
@@ -144,7 +142,6 @@ def test_at_a_limit_and_beyond_it(rule, found, beyond):
 
 
 def test_another_result_may_have_it_otherwise():
-    """The average of another thing is 97."""
     assert mislabelled_value(said(LOAD, "The average was 97.", '{"other": 97}')) == []
 
 

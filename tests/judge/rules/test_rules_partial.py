@@ -47,7 +47,6 @@ def counting(run):
     ],
 )
 def test_a_partly_read_run(monkeypatch, reach, probability, evidence, reason):
-    """By what a rule looks at; a run that was read as a whole is proof for each."""
     monkeypatch.setattr(module, "RULES", (counting,))
     monkeypatch.setattr(module, "reach_of", lambda _: reach)
     (found,) = find_modes(partly_read(talk(), 3, 5))
@@ -88,7 +87,6 @@ def inbox(*calls, run=RUN, name="b", **allowance):
 
 
 def test_what_an_agent_was_shown():
-    """All messages, as one text in lower case."""
     shown = inbox((0,), (0, 3))
     assert shown.ids == {"m0", "m3"}
     assert set(shown.text.split("\n")) == {LONG.lower(), f'it says "{LONG.lower()}"'}
@@ -179,7 +177,6 @@ def test_the_first_call_after_a_moment():
     ],
 )
 def test_an_earlier_call_that_was_shown_more(calls, more):
-    """All that the last one was shown, and something beside."""
     made = inbox(*calls)
     assert made.saw_more_before(made.calls[-1]) is more
 
@@ -194,7 +191,6 @@ def test_a_later_call_that_was_shown_more_is_no_earlier_one():
 
 
 def test_the_shortest_text_that_is_taken_for_a_quotation():
-    """Twenty characters."""
     for length, quoted in ((20, True), (19, False)):
         text = "x" * length
         made = inbox((1,), run=RunBuilder().says("a", text).says("c", f"Said: {text}."))
@@ -202,7 +198,6 @@ def test_the_shortest_text_that_is_taken_for_a_quotation():
 
 
 def test_inboxes_by_agent():
-    """Inputs of calls of its models, or of its turns where no call says what it was shown."""
     run = RunBuilder().says("a", "Hm.").says("b", "Ha.")
     run.shown("a", 0, kind="agent", span="t").shown("a", 0, 1, span="m", parent="t")
     run.shown("b", 0, kind="agent", span="u").shown("b", length=5, span="n", parent="u")

@@ -19,13 +19,6 @@ from mast_trace_judge.verdict import Evidence
 PAGE = '{"page": %d, "pages": 3, "bills": [1]}'
 
 
-def test_an_error_at_the_root_is_exact():
-    """The root span says what failed."""
-    (found,) = ended_with_error(RunBuilder(error="ValueError: no key").says("a", "Hm.").build())
-    assert (found.code, found.evidence) == ("3.1", Evidence.EXACT)
-    assert "ValueError" in found.reason
-
-
 def test_an_error_that_was_repaired_is_no_premature_end():
     """Only the very last step counts."""
     run = RunBuilder().calls("a", "search", {}, error="Timeout").says("a", "It is 4.")
@@ -43,13 +36,6 @@ def test_success_and_a_persons_stop_are_no_premature_end(attributes):
     assert not ended_with_error(trajectory)
     assert not left_items_open(trajectory)
     assert not ended_without_answer(trajectory)
-
-
-def test_open_items_of_the_plan_are_exact():
-    """The framework's own plan is the evidence."""
-    (found,) = left_items_open(RunBuilder(open_items=("write letter",)).says("a", "Ok.").build())
-    assert found.evidence is Evidence.EXACT
-    assert "write letter" in found.reason
 
 
 def test_ending_on_a_failed_call_is_exact_and_on_a_result_heuristic():
@@ -75,34 +61,14 @@ def test_giving_up_in_the_last_message_is_heuristic():
     assert gave_up(run.says("a", "Here it is: invoice 2.").build()) == []
 
 
-def test_announced_work_that_never_follows_is_heuristic():
-    """The researcher announces a look-up, and the run ends without it."""
-    run = RunBuilder().says(
-        "researcher", "The flight costs 198 EUR. I will look up the hotel next."
-    )
-    run.says("planner", "Then we are done.")
-    (found,) = unkept_promise(run.build())
-    assert found.steps == (0, 1)
-
-
 @pytest.mark.parametrize(
     "later",
     ["The hotel costs 118 EUR.", "Let me check the sum: 198 + 118 = 316. " + "It is right. " * 20],
 )
 def test_announced_work_that_follows_is_fine(later):
     """In a later message, or in the same one."""
-    run = (
-        RunBuilder().says("researcher", "I will look up the hotel next.").says("researcher", later)
-    )
-    assert unkept_promise(run.build()) == []
-
-
-def test_unread_pages_are_found_in_failed_runs():
-    """Page 2 of 3 was the last one read."""
-    run = RunBuilder(outcome="failure").calls("a", "bills", {"page": 1}, PAGE % 1)
-    run.calls("a", "bills", {"page": 2}, PAGE % 2).says("a", "That is all.")
-    (found,) = left_pages_unread(run.build())
-    assert found.steps == (1,)
+    run = RunBuilder().says("researcher", "I will look up the hotel next.")
+    assert unkept_promise(run.says("researcher", later).build()) == []
 
 
 def test_read_pages_and_large_listings_are_fine():
@@ -120,18 +86,17 @@ def test_read_pages_and_large_listings_are_fine():
     ids=["lines", "nothing", "long"],
 )
 def test_the_reason_tells_the_runs_own_error(error, told):
-    """The reason has one line of the run's error, not that of the last step."""
     run = RunBuilder(error=error).says("a", "Look.").calls("a", "search", {}, error="Timeout")
     (found,) = ended_with_error(run.build())
+    assert (found.code, found.evidence) == ("3.1", Evidence.EXACT)
     assert (found.steps, found.reason) == ((1,), f"The run ended with an error: {told}")
 
 
 def test_five_open_items_are_listed():
-    """All are counted, and the last step is named."""
     run = RunBuilder(open_items=tuple("abcdef")).says("a", "One.").says("a", "Two.")
     (found,) = left_items_open(run.build())
     assert found.reason == "6 planned items were open at the end: a; b; c; d; e."
-    assert found.steps == (1,)
+    assert (found.evidence, found.steps) == (Evidence.EXACT, (1,))
 
 
 ENDS = {
@@ -158,7 +123,6 @@ def test_a_run_without_steps_ends_on_nothing():
 
 
 def test_a_tool_without_a_name_is_a_tool():
-    """Some frameworks record none."""
     (found,) = ended_without_answer(RunBuilder().calls("a", "", {}, "7").build())
     assert found.reason == "The run ends on the result of a tool, and no agent concludes."
 

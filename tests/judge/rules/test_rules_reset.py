@@ -26,30 +26,17 @@ def test_an_input_that_is_the_first_one_again_is_an_exact_reset():
     assert found.quotes == ("One?",)
 
 
-def test_a_new_task_is_no_reset():
-    """An agent that is given other work is shown another message."""
-    run = _grown().asks("Something else, please.").shown("clerk", 4).says("clerk", "Fine.")
-    assert lost_input(run.build()) == []
-
-
-def test_a_history_that_is_cut_is_no_reset():
-    """A window over the last messages keeps what is new."""
-    assert lost_input(_grown().shown("clerk", 0, 2, 3).says("clerk", "Four.").build()) == []
-
-
-def test_the_same_question_put_several_times_is_no_reset():
-    """Sampling or retrying never had a longer input in between."""
-    run = RunBuilder().asks().shown("clerk", 0).shown("clerk", 0).shown("clerk", 0)
-    assert lost_input(run.says("clerk", "One.").build()) == []
-
-
-def test_only_lengths_make_it_heuristic():
-    """A length that falls back may also be another text of that length."""
-    run = RunBuilder().asks()
-    for length in (1000, 2500, 4000, 1010):
-        run.shown("clerk", length=length).says("clerk", "Next.")
-    (found,) = lost_input(run.build())
-    assert found.evidence is Evidence.HEURISTIC
+@pytest.mark.parametrize(
+    "run",
+    [
+        _grown().asks("Something else, please.").shown("clerk", 4),
+        _grown().shown("clerk", 0, 2, 3),
+        RunBuilder().asks().shown("clerk", 0).shown("clerk", 0).shown("clerk", 0),
+    ],
+    ids=["a new task", "a window over the last messages", "the same question several times"],
+)
+def test_what_is_no_reset(run):
+    assert lost_input(run.says("clerk", "Fine.").build()) == []
 
 
 @pytest.mark.parametrize(
@@ -74,14 +61,6 @@ def test_a_return_to_the_first_message_is_heuristic():
     assert found.steps == (7,)
 
 
-def test_starting_at_the_beginning_is_no_restart():
-    """In the first quarter there is no progress to lose."""
-    run = RunBuilder().says("clerk", "Hello.").says("clerk", "Let me start from scratch.")
-    for number in range(8):
-        run.says("clerk", f"Invoice {number} is read.")
-    assert restarted(run.build()) == []
-
-
 def _turn(run: RunBuilder, span: str, seen: tuple[int, ...], shown: tuple[int, ...]) -> RunBuilder:
     """Let the agent act once: what the turn saw, and what its model was shown of it."""
     run.shown("clerk", *seen, kind="agent", span=span)
@@ -101,9 +80,7 @@ def test_asking_an_agent_anew_is_no_reset():
     """The second turn sees no more than the first: the program began another conversation."""
     run = RunBuilder().asks()
     for number in range(2):
-        run.shown("clerk", 0, kind="agent", span=f"t{number}").shown(
-            "clerk", 0, parent=f"t{number}"
-        )
+        _turn(run, f"t{number}", (0,), (0,))
         run.calls("clerk", "bills", {"p": number}, "1").calls("clerk", "bills", {"q": number}, "2")
         run.shown("clerk", 0, 1, 2, parent=f"t{number}").says("clerk", "Three.")
     assert lost_input(run.build()) == []
@@ -113,9 +90,7 @@ def test_a_second_prompt_in_every_turn_is_no_reset():
     """A node may first plan and then write, each time with the plan in its input."""
     run = RunBuilder().asks()
     for number in range(3):
-        run.shown("clerk", 0, kind="agent", span=f"t{number}").shown(
-            "clerk", 0, parent=f"t{number}"
-        )
+        _turn(run, f"t{number}", (0,), (0,))
         run.says("clerk", f"Plan {number}.")
         run.shown("clerk", 0, 1, parent=f"t{number}").says("clerk", f"Text {number}.")
     assert lost_input(run.build()) == []
@@ -179,7 +154,6 @@ def test_lengths_and_ids_are_not_held_against_each_other():
 
 
 def test_what_the_agent_did_next_is_named():
-    """The agent's first step after the reset is named, not those of others; without one, the last step."""
     run = _grown().shown("clerk", 0).says("boss", "Well?").says("clerk", "One?")
     (found,) = lost_input(run.says("clerk", "Two?").build())
     assert (found.steps, found.quotes) == ((5,), ("One?",))

@@ -70,18 +70,14 @@ CALLS = {
         (
             is_said,
             {
-                "agent",
-                "a model alone",
-                "told of a failure",
-                "message that hands over",
-                "talk of transfer",
+                *("agent", "a model alone", "told of a failure"),
+                *("message that hands over", "talk of transfer"),
             },
         ),
         (failed, {"failed call", "failed without a word", "failed output"}),
     ],
 )
 def test_what_a_step_is(holds, names):
-    """Each kind of step, and all of which it holds."""
     assert {name for name, run in STEPS.items() if holds(run.build().steps[0])} == names
 
 
@@ -96,7 +92,6 @@ def test_ordinary_steps():
     [("Code_Reviewer", True), ("QA", True), ("qatar", False), ("auditor", True), ("coder", False)],
 )
 def test_who_checks(name, does):
-    """By the agent's name."""
     assert checks(name) is does
 
 
@@ -264,7 +259,6 @@ def test_what_was_shown_in_another_conversation_is_compared_with_nothing():
 
 
 def test_what_was_shown_as_one_text():
-    """In lower case with single spaces, a line for each message that is known."""
     run = RunBuilder().says("a", "One  and\nTWO.").says("b", "Three.").build()
     assert folded(run, ["m0", "m9", "m1"]) == "one and two.\nthree."
 

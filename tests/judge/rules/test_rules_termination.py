@@ -13,9 +13,11 @@ from mast_trace_judge.verdict import Evidence
 
 @pytest.mark.parametrize("reason", ["max_turns", "recursion_limit", "budget"])
 def test_a_limit_that_ends_the_run_is_exact(reason):
-    """The recorded termination reason is the evidence."""
-    (found,) = ended_by_limit(RunBuilder(termination_reason=reason).says("a", "More.").build())
-    assert (found.code, found.evidence, found.steps) == ("1.5", Evidence.EXACT, (0,))
+    """The recorded termination reason is the evidence, and the last step is named."""
+    run = RunBuilder(termination_reason=reason).says("a", "One.").says("a", "Two.")
+    (found,) = ended_by_limit(run.build())
+    assert (found.code, found.evidence) == ("1.5", Evidence.EXACT)
+    assert (found.steps, found.quotes) == ((1,), ("Two.",))
 
 
 def test_a_recursion_limit_weighs_more_than_a_limit_of_turns():
@@ -35,15 +37,6 @@ def test_a_successful_run_may_use_up_its_turns():
     assert ended_by_limit(run.build()) == []
 
 
-def test_an_answer_to_the_terminate_signal_is_exact():
-    """The one who got the signal answers its sender in the same conversation."""
-    run = RunBuilder().says("critic", "All good. TERMINATE", to="writer")
-    run.says("writer", "Thank you, here is one more version.", to="critic")
-    (found,) = went_on_after_signal(run.build())
-    assert (found.evidence, found.steps) == (Evidence.EXACT, (0, 1))
-    assert found.quotes == ("All good. TERMINATE",)
-
-
 def test_the_end_of_a_nested_conversation_is_no_end_of_the_outer_one():
     """The writer reports to the user after the inner chat ended."""
     run = RunBuilder().inside("inner").says("critic", "TERMINATE", to="writer")
@@ -60,31 +53,12 @@ def test_a_transcript_that_goes_on_after_the_signal_is_heuristic():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['Reply me only with "TERMINATE"', "We TERMINATE the lease in May.", "terminated", ""],
+    "text", ['Reply me only with "TERMINATE"', "We TERMINATE the lease in May.", "terminated", ""]
 )
 def test_speaking_of_the_signal_is_not_giving_it(text):
     """The word counts at the very end and outside quotation marks."""
     run = RunBuilder().says("a", text, to="b").says("b", "Go on.", to="a").says("a", "Yes.", to="b")
     assert went_on_after_signal(run.build()) == []
-
-
-def test_declaring_the_task_done_again_and_again_is_heuristic():
-    """Two declarations, long before the end."""
-    run = RunBuilder().says("a", "The task is complete.").says("b", "Yes, the task is completed.")
-    for number in range(8):
-        run.says("a", f"Another remark, number {number}.")
-    (found,) = went_on_after_done(run.build())
-    assert found.evidence is Evidence.HEURISTIC
-    assert found.quotes == ("task is complete", "task is completed")
-
-
-def test_declaring_the_task_done_once_at_the_end_is_fine():
-    """Runs are supposed to end in this way."""
-    run = RunBuilder()
-    for number in range(8):
-        run.says("a", f"Remark number {number}.")
-    assert went_on_after_done(run.says("a", "The task is complete.").build()) == []
 
 
 @pytest.mark.parametrize(
@@ -104,13 +78,6 @@ def test_only_those_in_the_exchange_that_was_to_end_answer_the_signal(to, answer
     (found,) = went_on_after_signal(run.build())
     assert found.evidence is (Evidence.EXACT if exact else Evidence.HEURISTIC)
     assert found.steps == ((0, 2) if exact else (0, 1, 2))
-
-
-def test_the_last_step_is_where_a_limit_ended_the_run():
-    """The last step alone is named."""
-    run = RunBuilder(termination_reason="budget").says("a", "One.").says("a", "Two.")
-    (found,) = ended_by_limit(run.build())
-    assert (found.steps, found.quotes) == ((1,), ("Two.",))
 
 
 @pytest.mark.parametrize(("length", "found"), [(60, True), (61, False)])
@@ -139,6 +106,7 @@ DONE = ("task is complete", "request is done", "problem is solved")
     [
         (8, (0, 5), (0, 5)),
         (8, (0, 6), ()),
+        (8, (7,), ()),
         (12, (6, 8), (6, 8)),
         (12, (7, 8), ()),
         (12, (0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4)),

@@ -17,13 +17,6 @@ from mast_trace_judge.verdict import Evidence
 CODE = "Here it is:\n```python\ndef double(x):\n    y = x + x\n    return y\n```\n"
 
 
-def test_code_that_nothing_runs_or_reviews_is_unchecked():
-    """Neither a tool nor a reviewer acts after the last code."""
-    run = RunBuilder(outcome="failure").says("coder", CODE).says("boss", "Thank you.")
-    (found,) = unchecked_artefact(run.build())
-    assert (found.code, found.evidence, found.steps) == ("3.2", Evidence.EXACT, (0,))
-
-
 @pytest.mark.parametrize(
     "run",
     [
@@ -40,29 +33,12 @@ def test_checked_work_is_fine(run):
 
 
 def test_a_reviewer_that_never_acts_is_found():
-    """The auditor was addressed, and the run ended before it spoke."""
     run = RunBuilder(outcome="failure").says(
         "planner", "396 EUR, we are done.", to=("a", "auditor")
     )
     (found,) = idle_checker(run.build())
     assert (found.evidence, found.steps) == (Evidence.EXACT, (0,))
     assert idle_checker(run.says("auditor", "I agree.").build()) == []
-
-
-def test_words_that_leave_the_check_out_are_heuristic():
-    """A skipped check counts unless a tool runs afterwards."""
-    run = RunBuilder().says("coder", "I skipped the tests to save time.")
-    (found,) = skipped_check(run.build())
-    assert found.evidence is Evidence.HEURISTIC
-    assert skipped_check(run.calls("coder", "run_tests", {}, "3 passed").build()) == []
-
-
-def test_a_figure_that_no_tool_returned_and_nobody_checked_is_heuristic():
-    """The analyst states a sum that no tool returned, and the boss repeats it."""
-    run = RunBuilder(outcome="failure").calls("analyst", "bills", {"p": 1}, "1240.00 and 860.50")
-    run.says("analyst", "Together 2,130.50 EUR.").says("boss", "They owe 2,130.50 EUR.")
-    (found,) = unsupported_answer(run.build())
-    assert found.steps == (1, 2)
 
 
 def test_a_figure_that_a_tool_confirms_is_fine():
@@ -78,25 +54,7 @@ def test_a_figure_that_a_tool_confirms_is_fine():
     assert unsupported_answer(reviewed.build()) == []
 
 
-def test_passing_what_the_last_run_failed_is_exact():
-    """The tool span has an error, the reviewer approves."""
-    run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
-    (found,) = passed_a_failure(run.says("reviewer", "All tests passed. Approved!").build())
-    assert (found.code, found.evidence, found.steps) == ("3.3", Evidence.EXACT, (0, 1))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["The tests do not pass, so this is not approved.", "Looks good, but test 2 must be fixed."],
-)
-def test_an_approval_with_reservations_is_none(text):
-    """A negation or reservation in the same sentence is no approval."""
-    run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
-    assert passed_a_failure(run.says("reviewer", text).build()) == []
-
-
 def test_passing_after_a_run_that_worked_is_fine():
-    """A failure that was repaired before the approval does not count."""
     run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
     run.calls("reviewer", "run_tests", {}, "5 passed").says("reviewer", "All tests passed.")
     assert passed_a_failure(run.build()) == []
@@ -112,7 +70,6 @@ def test_passing_after_a_run_that_worked_is_fine():
 @pytest.mark.parametrize("outcome", ["success", "failure", ""])
 @pytest.mark.parametrize("spans", [True, False])
 def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans):
-    """A missing check does not count in a successful run; it is exact if spans are recorded."""
     found = rule(run(RunBuilder(outcome=outcome, spans=spans)).build())
     worth = {"failure": (0.75, 0.7), "": (0.6, 0.5)}.get(outcome)
     wanted = [worth[rule is idle_checker]] if worth else []
@@ -137,9 +94,13 @@ SKIPPED = "It is written. I skipped the tests to save time. Bye."
         (RunBuilder().says("coder", SKIPPED).says("boss", "Fine."), (0,)),
         (RunBuilder().says("coder", SKIPPED).calls("coder", "save_file", {}, "saved"), (0,)),
         (RunBuilder().says("coder", SKIPPED).says("reviewer", "Fine."), (0,)),
+        (RunBuilder().says("coder", SKIPPED).calls("coder", "run_tests", {}, "3 passed"), ()),
         (RunBuilder().calls("coder", "save_file", {}, "saved without tests"), ()),
     ],
-    ids=["empty", "success", "a remark", "a tool that writes", "a reviewer", "a tool says so"],
+    ids=[
+        *("empty", "success", "a remark", "a tool that writes", "a reviewer"),
+        *("tests", "a tool says so"),
+    ],
 )
 def test_a_check_is_left_out_until_a_tool_runs(run, steps):
     """A tool that only writes checks nothing; the sentence is quoted."""
@@ -224,10 +185,12 @@ def test_who_may_pass_what_failed(agent, spans, error, worth):
     ("text", "passes"),
     [
         ("But wait, there was an issue. All tests passed.", True),
+        ("The tests do not pass, so this is not approved.", False),
+        ("Looks good, but test 2 must be fixed.", False),
         ("Approved".ljust(297) + "but", False),
         ("Approved".ljust(298) + "but", True),
     ],
-    ids=["in another sentence", "within 300 characters", "behind them"],
+    ids=["in another sentence", "denied", "reserved", "within 300 characters", "behind them"],
 )
 def test_a_reservation_counts_in_the_same_sentence(text, passes):
     """The sentence is read up to 300 characters."""

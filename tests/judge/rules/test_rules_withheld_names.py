@@ -55,12 +55,10 @@ def test_addresses_and_ids_are_names(result):
     ],
 )
 def test_names_that_are_not_withheld(run):
-    """Shared, known, translated, without a name, or with nobody to tell it to."""
     assert withheld_names(run.build()) == []
 
 
 def test_a_result_that_the_helper_was_shown():
-    """Its prompt holds it."""
     run = told().shown("helper", 0, 1)
     assert withheld_names(run.build()) == []
 

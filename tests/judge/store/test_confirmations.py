@@ -3,13 +3,14 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from invented_records import contrast
 from judge.store.invented_replays import result, run
 from judge.store.verdicts import verdict
 
 from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.retention import beyond_age, set_ttl
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
+from mast_trace_judge.confirmation import Confirmation, SuccessRate
 from mast_trace_judge.store.confirmations import (
     confirmation_of,
     confirmations_of,
@@ -24,6 +25,7 @@ TABLES = ("mast_replay_plans", "mast_replays", "mast_confirmations")
 
 
 def proof(**more):
+    counts = {"fix_successes": 6, "pairs": 7, "censored": 1, "e_value": 85.5, "effect": 0.857}
     given = {
         "status": "repairable",
         "text": "Correcting step 3 helps; \u2603 the last chance was step 4.",
@@ -35,21 +37,7 @@ def proof(**more):
             SuccessRate(step=-1, successes=7, runs=8, low=0.53, high=0.98),
             SuccessRate(step=3, successes=0, runs=8, low=0.0, high=0.32),
         ),
-        "contrasts": (
-            Contrast(
-                step=3,
-                agent="researcher",
-                source="person",
-                fix_text="say 118",
-                fix_successes=6,
-                keep_successes=0,
-                pairs=7,
-                censored=1,
-                e_value=85.5,
-                threshold=60.0,
-                effect=0.857,
-            ),
-        ),
+        "contrasts": (contrast(3, agent="researcher", **counts),),
         "likely": ((3, 0.8), (4, 0.12)),
         "refuted": (1, 2),
         "planned_contrasts": 3,
@@ -70,7 +58,6 @@ def stored(store, confirmation, *, of=None):
 
 
 def test_a_conclusion_comes_back_as_it_was(store):
-    """With its plan, and with the span of its step in that plan."""
     fix = Arm("fix", 3, Fix("person", "say 118"))
     bank = run(project="bank", fingerprint="f7")
     for of, name in ((run(), "by hand"), (bank, "confirm"), (run(2), "confirm")):
@@ -88,8 +75,7 @@ def test_a_conclusion_comes_back_as_it_was(store):
         ("shop", TRACE): "f1",
         ("bank", TRACE): "f7",
     }
-    assert found["shop", TRACE][0] == told
-    assert found["bank", TRACE][0].status == "refuted"
+    assert (found["shop", TRACE][0], found["bank", TRACE][0].status) == (told, "refuted")
 
 
 def test_a_conclusion_of_another_store_is_taken_where_there_is_none(store):
@@ -217,7 +203,6 @@ def left(store):
 
 @pytest.mark.parametrize("other", [{}, {"project": "bank"}])
 def test_erasing_a_run_erases_its_replays(store, other):
-    """Texts of fixes and answers quote the run; those of another run or project stay."""
     stored(store, proof())
     stored(store, proof(), of=run(2, **other))
     erase(store, *([of_project(store, "shop")] if other else of_runs(store, [TRACE])))

@@ -24,7 +24,6 @@ def marked(number, *, project="shop", at=0, span="a", **more):
 
 
 def test_the_runs_of_an_experiment(store):
-    """The earliest first; of several marks of a run the first."""
     told = {"mast.feedback.id": "f1", "gen_ai.conversation.id": "c1"}
     write_stock(
         store,

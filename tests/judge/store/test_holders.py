@@ -30,7 +30,6 @@ def other():
 
 
 def test_another_process_runs_until_it_is_killed(other):
-    """A killed one leaves no doubt."""
     process, holder = other
     assert is_running_elsewhere(holder)
     process.kill()
@@ -59,14 +58,8 @@ def test_a_number_that_is_used_again_is_another_process(other):
     ],
     # Not by their values: each process of the tests would name its own number.
     ids=[
-        "this",
-        "elsewhere",
-        "too large",
-        "far too large",
-        "negative",
-        "no number",
-        "empty",
-        "slash",
+        *("this", "elsewhere", "too large", "far too large", "negative", "no number"),
+        *("empty", "slash"),
     ],
 )
 def test_this_process_other_machines_and_nonsense_do_not_run_elsewhere(holder):

@@ -7,12 +7,7 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.store.ledger import (
-    JudgeCall,
-    LedgerWithoutAnswers,
-    MemoryLedger,
-    StoreLedger,
-)
+from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers, MemoryLedger, StoreLedger
 
 
 def call(trace="t1", status="ok", *, cost=0.01, at=None, **more):
@@ -40,7 +35,6 @@ def ledger(request, store):
 
 
 async def test_finds_the_answers_that_could_be_read(ledger):
-    """Answers of this run and judge version that were readable are found by their request."""
     await ledger.record(call(request_hash="a", answer='{"x": 1}'))
     await ledger.record(call(status="unreadable", request_hash="b", answer=""))
     await ledger.record(call(trace="t2", request_hash="c", answer="other run"))
@@ -49,7 +43,6 @@ async def test_finds_the_answers_that_could_be_read(ledger):
 
 
 async def test_counts_the_answers_that_could_not_be_read(ledger):
-    """Each call once, of this run and judge version; one without an answer is none of them."""
     for _ in range(2):
         await ledger.record(call(status="unreadable", request_hash="b"))
     await ledger.record(call(status="error", request_hash="b"))
@@ -60,7 +53,6 @@ async def test_counts_the_answers_that_could_not_be_read(ledger):
 
 
 async def test_adds_up_what_was_spent_today(ledger):
-    """Only calls of this UTC day count, readable or not, from its first moment on."""
     midnight = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
     assert ledger.spent_today() == 0.0
     await ledger.record(call(cost=0.5))
@@ -71,7 +63,6 @@ async def test_adds_up_what_was_spent_today(ledger):
 
 
 async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
-    """A call that cannot be written is written with the next one, once."""
     ledger = StoreLedger(store)
     insert = store.insert
 
@@ -90,7 +81,6 @@ async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
 
 
 async def test_every_call_is_a_row(store):
-    """The table holds what the call took; one that is written again after a lost answer counts once."""
     ledger, more = StoreLedger(store), {"retries": 2, "error": "e", "request_hash": "a"}
     one = call(status="unreadable", sample=3, **more)
     for written in (replace(one, duration_ms=1100), one):
@@ -159,9 +149,7 @@ def stored(store):
 
 
 @pytest.mark.parametrize("code", [69, 241, 159])
-async def test_a_call_that_is_refused_keeps_no_other_from_being_written(
-    store, monkeypatch, caplog, code
-):
+async def test_a_refused_call_keeps_no_other_from_being_written(store, monkeypatch, caplog, code):
     """One that the database never takes is left out with the reason; one that it may take later waits."""
     ledger = StoreLedger(store)
     picky = Picky(store, monkeypatch, refusal(code))

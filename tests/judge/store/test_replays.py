@@ -34,7 +34,6 @@ def test_the_first_plan_of_a_run_stays(store):
 
 
 def test_plans_of_other_runs_projects_and_names_are_others(store):
-    """Equal trace ids in two projects are two runs; replays that a person asks for are apart."""
     plans = [
         plan_of(store, run(), "a"),
         plan_of(store, run(project="bank"), "b"),
@@ -61,7 +60,6 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
     ],
 )
 def test_a_result_comes_back_as_it_was(store, stored):
-    """An experiment that is resumed is told exactly the results that it was told before."""
     plan = plan_of(store, run(), "")
     assert record_result(store, plan, 0, stored, span_id="s5", program_hash="h")
     assert results_of(store, plan) == (stored,)
@@ -80,7 +78,6 @@ def test_results_are_in_the_order_of_their_numbers(store):
 
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_number_has_one_result_the_first(store, merged):
-    """Neither a repetition nor a more welcome result replaces it, before and after merges."""
     plan = plan_of(store, run(), "")
     assert record_result(store, plan, 0, result(success=False), holder="a/1")
     assert not record_result(store, plan, 0, result(success=True), holder="a/1")

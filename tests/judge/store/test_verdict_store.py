@@ -8,14 +8,12 @@ from mast_trace_judge.store.verdicts import load, load_latest, load_version, sav
 
 
 def test_a_verdict_comes_back_as_it_was(store):
-    """Nothing of a verdict is lost or changed by storing it."""
     stored = verdict()
     save(store, [stored])
     assert load(store, stored.trace_id) == [stored]
 
 
 def test_descriptions_of_earlier_judges_come_back_without_a_corrected_step(store):
-    """A description does not become an answer, in whatever form it is."""
     for number, text in enumerate(
         ("say 118", "", '{"prompt": 3, "text": "118"}', "one\ntwo", "x\n{}")
     ):
@@ -25,7 +23,6 @@ def test_descriptions_of_earlier_judges_come_back_without_a_corrected_step(store
 
 
 def test_empty_parts_come_back_empty(store):
-    """An unscored verdict has no modes, candidates and decisive step, and still has none."""
     stored = verdict(
         status="unscored",
         status_reason="nobody can read it: \u2603",
@@ -40,7 +37,6 @@ def test_empty_parts_come_back_empty(store):
 
 
 def test_the_same_key_replaces(store):
-    """Judging the same content with the same judge again leaves one verdict: the newer."""
     save(store, [verdict(outcome="unknown")])
     save(store, [verdict(hours=1)])
     assert load(store, f"{1:032x}") == [verdict(hours=1)]
@@ -48,7 +44,6 @@ def test_the_same_key_replaces(store):
 
 
 def test_other_content_or_another_judge_is_another_verdict(store):
-    """All verdicts on a run are kept, the newest first."""
     save(store, [verdict(), verdict(version="v2", hours=1), verdict(fingerprint="f2", hours=2)])
     found = load(store, f"{1:032x}")
     assert [(v.judge_version, v.fingerprint) for v in found] == [
@@ -61,20 +56,17 @@ def test_other_content_or_another_judge_is_another_verdict(store):
 
 
 def test_projects_are_apart(store):
-    """The same trace id in two projects is two runs."""
     save(store, [verdict(), verdict(project="other", hours=1)])
     assert load_latest(store, f"{1:032x}", project="shop").project == "shop"
     assert load(store, f"{1:032x}", project="none") == []
 
 
 def test_storing_nothing_is_nothing(store):
-    """An empty batch is no statement."""
     save(store, [])
     assert load_latest(store, f"{1:032x}") is None
 
 
 def test_a_versions_verdicts_by_time(store):
-    """The newest verdict of one judge version on each run of each project, from a time on."""
     old = verdict(1, run_end=NOON - timedelta(days=3))
     newer = verdict(2, fingerprint="f2", hours=1)
     bank = verdict(2, project="bank", run_end=NOON - timedelta(days=1))

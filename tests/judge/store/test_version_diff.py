@@ -7,7 +7,6 @@ from mast_trace_judge.study.version_diff import diff_versions
 
 
 def test_tells_what_changed_run_by_run(store):
-    """Codes gained and lost, outcomes and decisive steps, on runs that both have judged."""
     save(store, [verdict(1), verdict(2), verdict(3), verdict(4)])
     save(
         store,
@@ -30,6 +29,5 @@ def test_tells_what_changed_run_by_run(store):
 
 
 def test_equal_verdicts_are_no_difference(store):
-    """Two versions that say the same differ in nothing."""
     save(store, [verdict(1), verdict(1, version="v2", hours=3)])
     assert diff_versions(store, "v1", "v2").changed == ()

@@ -32,7 +32,6 @@ def test_the_right_step_has_the_whole_reward() -> None:
 
 
 def test_a_step_beside_it_has_what_the_formula_says() -> None:
-    """A run of four steps has a sigma of 1; the third step is the tester's alone."""
     assert Reward(0.5).of_step(1, EXAMPLE) == pytest.approx(0.5 * math.exp(-0.5))
     assert Reward(0.5, 2.0).of_step(0, EXAMPLE) == pytest.approx(0.5 * math.exp(-4 / 8))
     assert Reward(0.0).of_step(1, EXAMPLE) == 0.0

@@ -81,7 +81,6 @@ def test_folders_of_others_are_left_alone(tmp_path: Path, data: Path) -> None:
 
 
 def test_a_checkpoint_that_was_not_finished_is_passed_over(tmp_path: Path) -> None:
-    """A process killed while it writes leaves one without its last file, or with a part of it."""
     assert last_checkpoint(tmp_path / "none") is None
     whole = checkpoint(tmp_path, 9)
     checkpoint(tmp_path, 10, whole=False)

@@ -94,26 +94,17 @@ def test_the_weights_change(whole: Trained, model: Path) -> None:
 
 
 def test_the_trained_model_is_loaded_and_answers(whole: Trained) -> None:
-    """The folder holds all that a server needs: weights, tokenizer, chat template."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     loaded = AutoModelForCausalLM.from_pretrained(whole.model)
     tokenizer = AutoTokenizer.from_pretrained(whole.model)
     said = answers(
-        loaded,
-        tokenizer,
-        EXAMPLES,
-        tokens=3,
-        at_once=5,
-        template={},
-        tick=lambda _: None,
+        loaded, tokenizer, EXAMPLES, tokens=3, at_once=5, template={}, tick=lambda _: None
     )
     assert [named_step(text, each) for text, each in zip(said, EXAMPLES, strict=True)] == [2] * 12
 
 
-def test_a_resumed_training_ends_with_the_same_weights(
-    whole: Trained, model: Path, tmp_path: Path
-) -> None:
+def test_a_resumed_training_ends_alike(whole: Trained, model: Path, tmp_path: Path) -> None:
     """Stopped in the third pass over the prompts, while it learns; a later checkpoint is unfinished."""
     train(DIVISION, settings(model, steps=5), tmp_path)
     torn = tmp_path / "checkpoints" / "checkpoint-6"
@@ -128,9 +119,7 @@ def test_a_resumed_training_ends_with_the_same_weights(
     assert equal(again.model, whole.model)
 
 
-def test_equal_settings_give_equal_weights_and_another_seed_others(
-    whole: Trained, model: Path, tmp_path: Path
-) -> None:
+def test_equal_settings_give_equal_weights(whole: Trained, model: Path, tmp_path: Path) -> None:
     """Looks at the held-out runs change nothing."""
     blind = train(DIVISION, settings(model, evaluate_every=100), tmp_path / "blind")
     assert equal(blind.model, whole.model)
@@ -155,8 +144,7 @@ def test_the_report_scores_before_and_after(whole: Trained) -> None:
     report = report_of(DIVISION, whole.curve)
     shares = {each.method: each.shares["step"].value for each in report.scores}
     assert shares["the model before"] == whole.curve[0].step
-    assert shares["the model after 30 steps"] == 1.0
-    assert shares["random step"] == 0.25
+    assert (shares["the model after 30 steps"], shares["random step"]) == (1.0, 0.25)
     assert shares["always step 0"] == 0.0
     assert any("3 got a right step" in note for note in report.notes)
 

@@ -60,9 +60,7 @@ def test_an_interrupted_export_leaves_the_earlier_file(tmp_path: Path) -> None:
         ({"agent": ...}, "KeyError: 'agent'"),
     ],
 )
-def test_a_line_that_is_no_example_is_named(
-    tmp_path: Path, edit: dict[str, Any], told: str
-) -> None:
+def test_a_line_without_example_is_named(tmp_path: Path, edit: dict[str, Any], told: str) -> None:
     path = tmp_path / "train.jsonl"
     write_examples(toy_training.examples(2), path)
     lines = path.read_text("utf-8").splitlines()

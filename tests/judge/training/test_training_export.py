@@ -16,12 +16,7 @@ from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN
 from mast_trace_judge.injection.set_files import shapes_of
 from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.training.division import divide
-from mast_trace_judge.training.export import (
-    Export,
-    set_failures,
-    stored_failures,
-    wanted_sources,
-)
+from mast_trace_judge.training.export import Export, set_failures, stored_failures, wanted_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +94,6 @@ def test_a_set_and_its_store_give_the_same(store: Store, tmp_path: Path) -> None
 def test_uncertain_labels_are_exported_only_if_asked(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The set holds them all, each with the mark of its operator."""
     names = ("2.6-number", "tool-wrong", *sorted(UNCERTAIN))
     for number, operator in enumerate(names):
         planted(store, number, operator=operator, mode=OPERATORS[operator].mode)

@@ -22,7 +22,6 @@ async def again(store, judge, selection=None):
 
 
 async def test_another_judge_judges_everything_once(store, worker):
-    """A new judge version goes over old runs; the same one finds nothing to do, and both compare."""
     write(store, *(invoice_run(number) for number in range(1, 6)))
     local = Judge(JudgeConfig(), ledger=StoreLedger(store))
     await worker(local).drain_once()
@@ -33,12 +32,10 @@ async def test_another_judge_judges_everything_once(store, worker):
         assert await again(store, Judge(config_for(server), ledger=StoreLedger(store))) == []
         assert len(server.requests) == asked
     diff = diff_versions(store, local.version, verdicts[0].judge_version)
-    assert diff.compared == 5
-    assert diff.gained == {"3.2": 5}
+    assert (diff.compared, diff.gained) == (5, {"3.2": 5})
 
 
 async def test_selects_by_time_version_and_project(store, worker):
-    """Only runs since a time, of a project, or judged by a version are judged again."""
     write(store, *(invoice_run(number) for number in range(1, 4)))
     old = Judge(JudgeConfig(), ledger=StoreLedger(store))
     await worker(old).drain_once()
@@ -57,7 +54,6 @@ async def test_selects_by_time_version_and_project(store, worker):
 
 
 async def test_tries_again_what_was_left_unscored(store, worker):
-    """Runs that an unreadable model left unscored can be judged again by the same version."""
     write(store, invoice_run(1, outcome=""))
     script = JudgeScript({**INVOICES, "read": Reply(text="no JSON")})
     with ScriptedLLM(script) as server:

@@ -20,6 +20,8 @@ from mast_trace_judge.store.ledger import StoreLedger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fixture_types import Capture, Patch
+
     from mast_trace_collector.storage import Store
     from mast_trace_judge.worker import Worker
 
@@ -99,7 +101,7 @@ async def test_a_job_that_is_broken_off_ends_the_thread_in_which_it_stores() -> 
 async def test_runs_are_judged_whatever_a_job_raises(
     store: Store,
     worker: Callable[..., Worker],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: Patch,
     place: type,
     method: str,
     name: str,
@@ -128,7 +130,7 @@ async def test_runs_are_judged_whatever_a_job_raises(
 
 
 async def test_runs_are_judged_while_a_job_hangs(
-    store: Store, worker: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+    store: Store, worker: Callable[..., Worker], monkeypatch: Patch
 ) -> None:
     hanging, go_on = threading.Event(), threading.Event()
 
@@ -150,10 +152,7 @@ async def test_runs_are_judged_while_a_job_hangs(
 
 
 def test_the_command_says_what_failed_and_ends_well(
-    store: Store,
-    worker: Callable[..., Worker],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    store: Store, worker: Callable[..., Worker], monkeypatch: Patch, capsys: Capture
 ) -> None:
     """`judge work --once` has judged what was due."""
 

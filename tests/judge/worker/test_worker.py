@@ -45,14 +45,12 @@ async def test_judges_every_finished_run_once(store, worker):
 
 
 async def test_leaves_runs_that_are_not_finished(store, worker):
-    """A run is not judged while spans may come: not before its root, nor before it is quiet."""
     write(store, invoice_run(1), StoredRun(2, root=False).says("clerk", "Working on it."))
     assert await worker(run_quiet_seconds=3600.0).drain_once() == 0
     assert await worker(run_idle_seconds=3600.0).drain_once() == 1
 
 
 async def test_judges_again_when_the_outcome_is_said_later(store, worker):
-    """An outcome that somebody records afterwards changes the verdict."""
     write(store, invoice_run(1, outcome=""))
     one = worker()
     await one.drain_once()
@@ -64,7 +62,6 @@ async def test_judges_again_when_the_outcome_is_said_later(store, worker):
 
 
 async def test_shards_divide_the_runs(store, worker):
-    """Workers with different shards judge different runs, and all of them together."""
     write(store, *(invoice_run(number) for number in range(1, 41)))
     shares, patterns = [], []
     for i in (1, 2, 0):
@@ -77,10 +74,7 @@ async def test_shards_divide_the_runs(store, worker):
     assert len(verdicts(store)) == 40
 
 
-async def test_all_runs_are_looked_at_again_when_one_may_have_become_due(
-    store, worker, monkeypatch
-):
-    """At the beginning, while a batch is full, after a pause has ended, and every five minutes; else the recent ones."""
+async def test_all_runs_are_looked_at_again_when_one_may_be_due(store, worker, monkeypatch):
     write(store, *(invoice_run(number) for number in range(1, 4)))
     looked, finished = [], worker_module.finished_runs
 
@@ -123,13 +117,11 @@ def test_runs_are_read_in_chunks(spans, sizes):
 
 @pytest.mark.parametrize("shard", ["3/3", "1", "a/b", "-1/2"])
 def test_refuses_shards_that_do_not_exist(shard):
-    """A shard is one of n, counted from 0."""
     with pytest.raises(ValueError, match="shard"):
         WorkerConfig(worker_shard=shard)
 
 
 async def test_one_bad_run_does_not_block_the_others(store, worker, monkeypatch):
-    """A run on which a rule fails is left unscored with the reason, and is not tried for ever."""
     write(store, *(invoice_run(number) for number in range(1, 4)))
 
     def failing(trajectory, *more):
@@ -150,7 +142,6 @@ async def test_one_bad_run_does_not_block_the_others(store, worker, monkeypatch)
 
 
 async def test_tries_again_what_may_go_better(store, worker, monkeypatch):
-    """A passing failure leaves the run due."""
     write(store, invoice_run(1))
     left = [OSError("too many open files")]
 
@@ -169,7 +160,6 @@ async def test_tries_again_what_may_go_better(store, worker, monkeypatch):
 
 
 async def test_a_run_without_steps_is_unscored(store, worker):
-    """A run of which nothing but its root was recorded is no success and no failure."""
     write(store, StoredRun(1))
     await worker().drain_once()
     verdict = verdict_store.load_latest(store, f"{1:032x}")

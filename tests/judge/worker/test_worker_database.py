@@ -45,8 +45,7 @@ async def test_goes_on_when_the_database_comes_back(store, worker, monkeypatch):
     one = worker(worker_retry_max_seconds=0.2)
     task = asyncio.create_task(one.run())
     await eventually(lambda: switch.failures >= 3)
-    assert one.status.problem == "the database is away"
-    assert one.status.judged == 0
+    assert (one.status.problem, one.status.judged) == ("the database is away", 0)
     switch.off = False
     await eventually(lambda: one.status.judged == 3)
     assert one.status.problem == ""
@@ -136,9 +135,7 @@ def statuses(store):
 
 @pytest.mark.parametrize("code", [407, 69, 27, 241, 159, 202, 210, 242, 999, None])
 @pytest.mark.parametrize("way", ["reading", "scores"])
-async def test_a_run_is_unscored_for_what_it_breaks_itself_alone(
-    store, worker, monkeypatch, way, code
-):
+async def test_a_run_is_unscored_for_what_it_breaks_alone(store, worker, monkeypatch, way, code):
     """The others are judged at once; after an error that may pass it waits, and is judged later."""
     write(store, *(invoice_run(number) for number in range(1, 6)))
     poison = Poison(monkeypatch, store, way, refusal(code))
@@ -183,9 +180,7 @@ async def test_a_run_whose_every_verdict_is_refused_stops_nobody(store, worker, 
 
 
 @pytest.mark.parametrize("way", ["scores", "storing"])
-async def test_a_run_that_comes_alone_and_fails_holds_up_no_later_one(
-    store, worker, monkeypatch, way
-):
+async def test_a_run_that_comes_alone_and_fails_holds_none_up(store, worker, monkeypatch, way):
     """An error that may pass tells nothing where no other verdict was stored; the next run is judged in its cycle."""
     write(store, invoice_run(3))
     Poison(monkeypatch, store, way, refusal(159))
@@ -233,9 +228,7 @@ async def test_an_error_that_is_not_the_databases_ends_no_worker(store, worker, 
     assert left == []
 
 
-async def test_a_verdict_that_the_database_does_not_find_is_not_given_in_each_cycle(
-    store, worker, monkeypatch
-):
+async def test_a_verdict_that_the_database_loses_is_not_given_each_time(store, worker, monkeypatch):
     """Such a run would take its place in the batch of each cycle, before the others."""
     write(store, *(invoice_run(number) for number in range(1, 4)))
     finished = worker_module.finished_runs
@@ -252,9 +245,7 @@ async def test_a_verdict_that_the_database_does_not_find_is_not_given_in_each_cy
 
 @pytest.mark.parametrize("code", [407, 159, 241])
 @pytest.mark.parametrize("way", ["reading", "scores"])
-async def test_judging_on_request_blames_a_run_for_what_it_breaks_itself_alone(
-    store, monkeypatch, way, code
-):
+async def test_judging_on_request_blames_a_run_for_its_fault_alone(store, monkeypatch, way, code):
     """`judge run --since` as well stores the others, and leaves a run out that may be judged later."""
     write(store, *(invoice_run(number) for number in range(1, 6)))
     Poison(monkeypatch, store, way, refusal(code))

@@ -82,9 +82,7 @@ def test_a_worker_judges_before_a_statement_of_an_erasure(store, worker, monkeyp
     assert verdict_store.load_latest(store, STAYS) is not None
 
 
-async def test_a_verdict_that_is_ready_is_dropped_when_its_run_is_erased(
-    store, worker, monkeypatch
-):
+async def test_a_verdict_that_is_ready_is_dropped_with_its_run(store, worker, monkeypatch):
     write(store, invoice_run(1), invoice_run(2))
     told = []
     one = worker(on_verdicts=told.extend)

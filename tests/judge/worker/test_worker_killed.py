@@ -43,7 +43,6 @@ def rows(folder, sql):
 
 
 def test_killed_between_batches_it_judges_the_rest(tmp_path):
-    """After a SIGKILL another worker judges what is left, and no run twice."""
     folder = tmp_path / "data"
     prepare(folder, 60)
     process = start(folder)
@@ -65,7 +64,6 @@ def test_killed_between_batches_it_judges_the_rest(tmp_path):
 
 
 def test_killed_between_calls_it_repeats_only_the_call_in_flight(tmp_path):
-    """Answers that had come before the SIGKILL are not asked for again."""
     folder = tmp_path / "data"
     prepare(folder, 1)
     script, lock = JudgeScript(dict(INVOICES)), threading.Lock()

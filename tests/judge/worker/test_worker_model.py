@@ -55,7 +55,6 @@ async def test_verdicts_hold_what_both_layers_found(store, worker, model):
 
 
 async def test_judging_again_makes_no_row_and_no_call(store, worker, model):
-    """A second pass over the same runs finds them judged; the model is not asked."""
     write(store, *(invoice_run(number) for number in range(1, 4)))
     assert await judged_once(store, worker, model) == 3
     asked = len(model.requests)
@@ -65,7 +64,6 @@ async def test_judging_again_makes_no_row_and_no_call(store, worker, model):
 
 
 async def test_a_lost_verdict_costs_no_call(store, worker, model):
-    """If only the verdict is missing, the answers are taken from the ledger."""
     write(store, invoice_run(1))
     await judged_once(store, worker, model)
     first = verdict_store.load_latest(store, f"{1:032x}")
@@ -78,7 +76,6 @@ async def test_a_lost_verdict_costs_no_call(store, worker, model):
 
 
 async def test_at_most_so_many_runs_are_read_at_a_time(store, worker):
-    """The worker keeps to its concurrency, and judges all runs nevertheless."""
     write(store, *(invoice_run(number) for number in range(1, 13)))
     script, most = JudgeScript(dict(INVOICES)), 0
 
@@ -100,7 +97,6 @@ async def test_at_most_so_many_runs_are_read_at_a_time(store, worker):
 
 
 async def test_a_dead_endpoint_leaves_local_verdicts(store, worker, model):
-    """No model answers: every run has the verdict of the local layers, with the reason."""
     write(store, *(invoice_run(number) for number in range(1, 5)))
     judge = Judge(
         config_for(model, judge_base_url="http://127.0.0.1:9/v1", judge_attempts=1),

@@ -73,9 +73,7 @@ def test_the_threshold_is_seldom_reached_by_chance_however_long_one_goes_on(rate
     ("keep", "fix", "least"),
     [(0.0, 0.9, 0.99), (0.0, 0.6, 0.93), (0.1, 0.9, 0.93), (0.2, 0.8, 0.7)],
 )
-def test_a_fix_that_helps_is_proved_within_twenty_pairs(
-    keep: float, fix: float, least: float
-) -> None:
+def test_a_fix_that_helps_is_proved_in_twenty_pairs(keep: float, fix: float, least: float) -> None:
     draw = random.Random(3)
     proved = 0
     for _ in range(300):

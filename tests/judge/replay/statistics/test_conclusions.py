@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from invented_records import contrast
 from judge.replay.statistics.simulated_experiments import (
     EVERYWHERE,
     JUDGE,
@@ -21,7 +22,7 @@ from judge.replay.statistics.simulated_experiments import (
 )
 
 from mast_trace_judge.arms import Fix
-from mast_trace_judge.confirmation import Confirmation, Contrast
+from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.replay.statistics import Experiment, Limits
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ def test_an_error_is_located_proved_and_named_with_its_agent() -> None:
     experiment = made(prior={3: 0.5, 13: 0.4})
     conduct(experiment, single(6, 0.9))
     found = experiment.conclusion()
-    assert found.status == "confirmed"
-    assert (found.origin, found.origin_agent) == (13, "agent 6")
+    assert (found.status, found.origin, found.origin_agent) == ("confirmed", 13, "agent 6")
     assert (found.point_of_no_return, found.point_agent) == (13, "agent 6")
     assert "origin step 13 (agent 6)" in found.text
     assert found.likely[0][0] == 13
@@ -109,9 +109,7 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
         ({5, 13, 17}, "and step 17 (agent 8) does: "),
     ],
 )
-def test_a_deterministic_program_shows_which_parts_of_a_joint_fix_are_needed(
-    needed: set[int], named: str
-) -> None:
+def test_a_deterministic_program_shows_the_needed_fixes(needed: set[int], named: str) -> None:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
     experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
 
@@ -273,17 +271,8 @@ def test_the_chances_of_a_false_proof_add_up_to_less_than_a_twentieth_over_a_lif
 
 
 def test_evidence_of_an_earlier_plan_is_multiplied_and_shown() -> None:
-    before = Contrast(
-        step=13,
-        agent="agent 6",
-        source="resample",
-        fix_successes=5,
-        keep_successes=1,
-        pairs=8,
-        e_value=4.0,
-        threshold=80.0,
-        effect=0.5,
-    )
+    counts = {"fix_successes": 5, "keep_successes": 1, "e_value": 4.0, "effect": 0.5}
+    before = contrast(13, "", agent="agent 6", source="resample", threshold=80.0, **counts)
     other = before.model_copy(update={"step": 3, "source": "person", "fix_text": "gone"})
     earlier = Confirmation(status="inconclusive", contrasts=(before, other), planned_contrasts=3)
     experiment = made(prior={13: 0.9}, earlier=earlier)
@@ -294,8 +283,7 @@ def test_evidence_of_an_earlier_plan_is_multiplied_and_shown() -> None:
     assert again.threshold == 80.0
     assert again.pairs > 8
     assert again.fix_successes > 5
-    assert (found.status, found.origin) == ("confirmed", 13)
-    assert found.planned_contrasts == 6
+    assert (found.status, found.origin, found.planned_contrasts) == ("confirmed", 13, 6)
 
 
 def test_replays_that_share_a_draw_prove_nothing() -> None:

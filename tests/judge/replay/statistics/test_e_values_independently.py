@@ -55,7 +55,6 @@ def e_value(pairs: list[tuple[bool, bool]]) -> Fraction:
 def test_e_values_are_those_of_the_definition(
     earlier: list[tuple[bool, bool]], later: list[tuple[bool, bool]]
 ) -> None:
-    """Evidence of an earlier plan is multiplied."""
     bet = Bet(float(e_value(earlier)))
     for fix, keep in later:
         bet.add(fix=fix, keep=keep)
@@ -76,9 +75,7 @@ def result(arm: Arm, success: bool | None, answer: str) -> ArmResult:
 @example([(True, False)] + [(False, False)] * 9, 14)
 @example([(True, True)] * 4, 14)
 @example([(True, True)] * 3, 14)
-def test_a_fix_is_proved_from_the_threshold_on(
-    told: list[tuple[bool | None, bool | None]], most: int
-) -> None:
+def test_proof_from_the_threshold(told: list[tuple[bool | None, bool | None]], most: int) -> None:
     """Without an outcome, a fix has failed and a kept step has succeeded; below an effect of 0.2 nothing is proved."""
     keep = Arm("keep", 0)
     fix = Arm("fix", 1, Fix(source="person", text="x"))
@@ -141,9 +138,7 @@ def ends(successes: int, runs: int) -> tuple[float, float]:
 @example((0, 1), (1, 1))
 @example((0, 20), (20, 20))
 @example((7, 20), (7, 20))
-def test_intervals_of_shares_and_their_difference(
-    one: tuple[int, int], other: tuple[int, int]
-) -> None:
+def test_intervals_of_shares_and_differences(one: tuple[int, int], other: tuple[int, int]) -> None:
     """Newcombe's goes from each difference as far as both intervals reach, and turns round with its sides."""
     assert wilson(*one) == pytest.approx(ends(*one), abs=1e-9)
     (low, high), (low_of_other, high_of_other) = ends(*one), ends(*other)

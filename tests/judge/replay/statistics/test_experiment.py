@@ -174,8 +174,7 @@ def test_replays_without_an_outcome_end_it_with_the_reason() -> None:
     while (trial := experiment.ask()) is not None:
         experiment.tell(at_random(trial, None, draw))
     found = experiment.conclusion()
-    assert found.replays == 8
-    assert found.status == "inconclusive"
+    assert (found.replays, found.status) == (8, "inconclusive")
     assert "no outcome, the last one: timeout killed after 60 s" in found.text
 
 

@@ -23,12 +23,8 @@ def benchmark() -> dict[str, ModuleType]:
     sys.path.insert(0, str(FOLDER))
     try:
         names = (
-            "random_programs",
-            "run_classes",
-            "one_experiment",
-            "simpler_methods",
-            "replay_page",
-            "team_bounds",
+            *("random_programs", "run_classes", "one_experiment", "simpler_methods"),
+            *("replay_page", "team_bounds"),
         )
         return {name: importlib.import_module(name) for name in names}
     finally:
@@ -81,9 +77,7 @@ def test_origins_are_proved(
         "nothing planted, an arm shares one draw",
     ],
 )
-def test_where_nothing_is_to_be_confirmed_hardly_anything_is(
-    benchmark: dict[str, ModuleType], name: str
-) -> None:
+def test_hardly_anything_false_is_confirmed(benchmark: dict[str, ModuleType], name: str) -> None:
     found = simulated(benchmark, name, 5)
     assert sum(each.origin == "wrong" for each in found) <= 1
 
@@ -95,9 +89,7 @@ def test_the_earliest_flip_is_nearly_always_too_early(benchmark: dict[str, Modul
     assert found.count("wrong") >= 40
 
 
-def test_an_experiment_that_is_killed_ends_as_one_that_is_not(
-    benchmark: dict[str, ModuleType],
-) -> None:
+def test_a_killed_experiment_ends_as_one_that_is_not(benchmark: dict[str, ModuleType]) -> None:
     kind = class_of(benchmark, "nothing planted, killed and resumed")
     simulate = benchmark["one_experiment"].simulate
     whole = type(kind)(kind.name, kind.make)
@@ -122,9 +114,7 @@ def test_the_stored_table_is_that_of_the_stored_results(
     assert [name for name in page.PARTS if page.part(name) not in text] == []
 
 
-def test_the_stored_table_keeps_what_is_promised(
-    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]
-) -> None:
+def test_promises_are_kept(benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]) -> None:
     """Three hundred runs of a class, of which five in a hundred at most are confirmed where there is nothing."""
     page = benchmark["replay_page"]
     assert [each["name"] for each in stored] == [
@@ -140,9 +130,7 @@ def test_the_stored_table_keeps_what_is_promised(
     assert sum(not each["something"] for each in stored) >= 12
 
 
-def test_runs_of_the_real_team_are_within_the_bounds_of_its_simulation(
-    benchmark: dict[str, ModuleType],
-) -> None:
+def test_the_real_team_is_within_its_simulations_bounds(benchmark: dict[str, ModuleType]) -> None:
     team = benchmark["team_bounds"]
     stored = json.loads((FOLDER / "team.json").read_text())
     assert [*stored] == [kind.name for kind in team.CLASSES]
@@ -162,9 +150,7 @@ def test_bounds_hold_for_nearly_all_counts_of_right_code(benchmark: dict[str, Mo
     assert bounds({"runs": 100, "origin": {"right": 50, "wrong": 50}}, 20) == (3, 17)
 
 
-def test_the_simulated_team_is_confirmed_as_in_the_stored_counts(
-    benchmark: dict[str, ModuleType],
-) -> None:
+def test_the_simulated_team_is_confirmed_as_in_the_counts(benchmark: dict[str, ModuleType]) -> None:
     team = benchmark["team_bounds"]
     for kind, least in zip(team.CLASSES, (8, 4, 0, 0), strict=True):
         found = [team.simulate(kind, 10_000 + seed)[0] for seed in range(8)]

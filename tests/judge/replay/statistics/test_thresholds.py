@@ -82,9 +82,7 @@ def pairs(found: Evidence, fix: int, keep: int, count: int, **more: Any) -> Comp
     ("here", "before", "is_so"),
     [(0.5, 0.05, True), (below(0.5), 0.05, False), (0.5, above(0.05), False), (0.9, 0.0, True)],
 )
-def test_an_origin_is_likely_and_nothing_before_it_is(
-    here: float, before: float, is_so: bool
-) -> None:
+def test_an_origin_is_likely_and_nothing_before_is(here: float, before: float, is_so: bool) -> None:
     """The conclusion names a proved step then, and otherwise says that it is not clear."""
     found = posterior(evidence("s"), {PLACE: here, 2: before, PLACE + 1: 0.01})
     assert proving.earlier_chance(found, PLACE) == before
@@ -139,9 +137,7 @@ def test_the_earliest_of_the_likely_steps_is_tested_next(
 
 
 @pytest.mark.parametrize(("before", "chosen"), [(0.05, 9), (above(0.05), 2)])
-def test_behind_a_proved_step_nothing_is_tested_while_an_earlier_one_is_likely(
-    before: float, chosen: int
-) -> None:
+def test_a_likely_earlier_step_is_tested_before_later_ones(before: float, chosen: int) -> None:
     found = posterior(evidence(), {2: before, PLACE: 0.4, 9: 0.5})
     pairs(found, 20, 0, 20)
     assert proving._next(found, [PLACE]) == chosen
@@ -353,9 +349,7 @@ def test_two_equal_pairs_prove_a_fix_of_a_deterministic_program(
         (7, {"calls_hash": ""}, False),
     ],
 )
-def test_six_repeated_replays_show_a_deterministic_program(
-    repeats: int, odd: dict[str, Any], is_so: bool
-) -> None:
+def test_six_equal_replays_show_it(repeats: int, odd: dict[str, Any], is_so: bool) -> None:
     """Questions to the oracle repeat nothing; the first replay of an arm repeats none either."""
     found = made().evidence
     for number in range(repeats):
@@ -379,9 +373,7 @@ def test_six_repeated_replays_show_a_deterministic_program(
         ({3: (0, 1), 5: (0, 2)}, True),
     ],
 )
-def test_success_falls_once_where_none_comes_at_or_behind_a_failure(
-    counts: dict[int, tuple[int, int]], once: bool
-) -> None:
+def test_success_falls_once_at_a_failure(counts: dict[int, tuple[int, int]], once: bool) -> None:
     found = made().evidence
     found.counts.update(counts)
     assert found.falls_once == once
@@ -399,9 +391,7 @@ def test_success_falls_once_where_none_comes_at_or_behind_a_failure(
         (2, {"max_cost_usd": above(0.5)}, True),
     ],
 )
-def test_a_replay_is_asked_for_within_the_budget(
-    told: int, limits: dict[str, float], asks: bool
-) -> None:
+def test_a_replay_is_within_the_budget(told: int, limits: dict[str, float], asks: bool) -> None:
     """The next replay's calls count in advance; dollars end it when they are reached."""
     sizes = Limits(verifications=0, scores=0, **limits)  # type: ignore[arg-type]
     experiment = made(limits=sizes, sources=EVERYWHERE)
