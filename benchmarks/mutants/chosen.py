@@ -1,7 +1,7 @@
 """A pytest plugin that runs chosen tests, in a given order, and tells which one failed first.
 
 ``MUTANT_TESTS`` names a file: ``{"chosen": [ids in order], "known": [ids of the record]}``. Tests that are
-not in the record are younger than it: they run as well, last. The failed one goes into
+not in the record are younger than it: they run as well, last. The id of a file stands for all its tests. The failed one goes into
 ``MUTANT_FAILED``.
 """
 
@@ -27,7 +27,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     given = json.loads(Path(os.environ["MUTANT_TESTS"]).read_text())
     rank = {test: place for place, test in enumerate(given["chosen"])}
     known = set(given["known"])
-    left = [item for item in items if item.nodeid in rank or item.nodeid not in known]
+    whole = {test for test in rank if "::" not in test}
+    left = [
+        item
+        for item in items
+        if item.nodeid in rank
+        or item.nodeid not in known
+        or item.nodeid.partition("::")[0] in whole
+    ]
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
     best: dict[Path, int] = {}
     for item in left:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from difflib import SequenceMatcher
+from fnmatch import fnmatch
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "build" / "mutants" / "record"
 PACKAGES = ("sdk", "collector", "judge", "dashboards", "instrumentations")
+ROWS = [
+    ("dashboards/mast_trace_dashboards/queries/*.py", "tests/dashboards/test_query_rows.py"),
+]
+"""Tests of texts that no line runs: a module, and the file that has to notice."""
 SETTINGS = """[run]
 relative_files = true
 source_pkgs = mast_trace, mast_trace_collector, mast_trace_judge, mast_trace_dashboards, mast_trace_instrumentations
@@ -73,14 +78,16 @@ class Nearest:
             last: the last of them.
         """
         if not file.endswith(".py"):
-            return self._in_order(self._through_names([re.escape(Path(file).name)]))
+            return self._in_order(file, self._through_names([re.escape(Path(file).name)]))
         statement, inside, names = _around((ROOT / file).read_text("utf-8"), line, last)
         found = self._through(file, statement)
         if not found and inside:
             found = self._through(file, inside)
         if not found and names:
             found = self._through_names([rf"\b{name}\b" for name in names])
-        return self._in_order(found or self._through(file, range(1, 10_000)))
+        ordered = self._in_order(file, found or self._through(file, range(1, 10_000)))
+        named = [test for pattern, test in ROWS if fnmatch(file, pattern)]
+        return [*named, *ordered]
 
     @cached_property
     def seconds(self) -> dict[str, float]:
@@ -122,8 +129,15 @@ class Nearest:
                 counted[context.partition("|")[0]] += int.from_bytes(bits, "big").bit_count()
         return counted
 
-    def _in_order(self, tests: Iterable[str]) -> list[str]:
-        return sorted(set(tests), key=lambda test: (self._lines[test], test))
+    def _in_order(self, file: str, tests: Iterable[str]) -> list[str]:
+        """Return tests of a file with the module's name first, then those that go through little else."""
+        stem = Path(file).stem.strip("_")
+
+        def distance(test: str) -> tuple[bool, int, str]:
+            name = test.partition("::")[0].rpartition("/")[2]
+            return stem not in name or stem == "init", self._lines[test], test
+
+        return sorted(set(tests), key=distance)
 
     def _through(self, file: str, lines: Iterable[int]) -> set[str]:
         before = self._before(file)

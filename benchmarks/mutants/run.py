@@ -241,9 +241,7 @@ def _try(
     return mistake.judged("survived")
 
 
-def _within(
-    order: list[str], tests: nearest.Nearest, budget: float, most: int
-) -> list[str]:
+def _within(order: list[str], tests: nearest.Nearest, budget: float, most: int) -> list[str]:
     """Return the first tests of an order that take so many seconds, of so many files at most.
 
     One that takes longer, with the parts that the tests of its file share, is left out; the first stays if
@@ -303,7 +301,8 @@ def _pytest(lane: Path, given: Path, failed: Path, *arguments: str) -> int:
         "limit": LIMIT,
     }
     process = _warm(lane)
-    assert process.stdin and process.stdout
+    assert process.stdin
+    assert process.stdout
     process.stdin.write(json.dumps(run) + "\n")
     process.stdin.flush()
     answer = process.stdout.readline()
