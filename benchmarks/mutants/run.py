@@ -241,9 +241,7 @@ def _try(
     return mistake.judged("survived")
 
 
-def _within(
-    order: list[str], tests: nearest.Nearest, budget: float, most: int
-) -> list[str]:
+def _within(order: list[str], tests: nearest.Nearest, budget: float, most: int) -> list[str]:
     """Return the first tests of an order that take so many seconds, of so many files at most.
 
     One that takes longer, with the parts that the tests of its file share, is left out; the first stays if
