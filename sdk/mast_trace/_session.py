@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace._report import InstrumentReport
 from mast_trace._settings import SDKSettings
+from mast_trace.content import redact_structures
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
@@ -158,7 +159,7 @@ def paused() -> Iterator[None]:
         before, _session = _session, None
         if before is not None:
             before.frameworks.pause()
-            _ignore_inputs()
+            _leave()
     try:
         yield
     finally:
@@ -167,7 +168,7 @@ def paused() -> Iterator[None]:
             _session = before
             if before is not None:
                 before.frameworks.resume(before.provider, before.settings.content)
-                _note_inputs(before.settings)
+                _enter(before.settings)
 
 
 def flush(timeout: float = 10.0) -> bool:
@@ -209,17 +210,19 @@ def _seconds(timeout: Any) -> float:
     return min(max(seconds, 0.0), _A_DAY)
 
 
-def _note_inputs(settings: SDKSettings) -> None:
+def _enter(settings: SDKSettings) -> None:
+    redact_structures(settings.content.clean if settings.content.redact else None)
     if settings.content.capture:
         from mast_trace.spans.human_input import note_inputs
 
         note_inputs()
 
 
-def _ignore_inputs() -> None:
+def _leave() -> None:
     from mast_trace.spans.given_lessons import forget
     from mast_trace.spans.human_input import ignore_inputs
 
+    redact_structures(None)
     ignore_inputs()
     forget()
 
@@ -243,12 +246,12 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
         queue = SpanQueue.to_collector(settings)
         provider = make_provider(settings.service_name.value, queue)
     telemetry = Telemetry(provider, settings.content)
-    _note_inputs(settings)
+    _enter(settings)
     return Session(settings, provider, queue, telemetry, Frameworks())
 
 
 def _end(session: Session) -> None:
     session.frameworks.uninstrument()
-    _ignore_inputs()
+    _leave()
     if session.queue is not None:
         session.queue.shutdown()

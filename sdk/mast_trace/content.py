@@ -37,6 +37,25 @@ Capture = Literal[True, False, "full"]
 """True: each text once. "full": every input in full as well. False: hashes and sizes only."""
 
 
+_redaction: Callable[[str], str] | None = None
+
+
+class Redacted(str):
+    """Text of a structure in which redaction has changed a string."""
+
+    __slots__ = ()
+
+
+def redact_structures(clean: Callable[[str], str] | None) -> None:
+    """Set the function that redacts strings inside of structures: the session's, or None after it.
+
+    Instrumentations make texts of a framework's structures long before a span is written, and a redactor
+    cannot recognise a secret of which only a part is left, or whose quotes are escaped.
+    """
+    global _redaction  # noqa: PLW0603  # a process has one session
+    _redaction = clean
+
+
 def content_hash(text: str) -> str:
     """Return 16 hexadecimal digits, equal for equal texts."""
     # A conversation's messages are hashed every time an agent sees them. Long ones are not cached,
@@ -106,9 +125,12 @@ def as_text(
     Args:
         value: anything.
         limit: about how many characters to collect; a string is returned uncut.
-        clean: applied to each string inside that is cut, or that JSON spells otherwise: a redactor
-            cannot recognise a secret of which only a part is left, or whose quotes are escaped.
+        clean: applied to each string inside that is cut, or that JSON spells otherwise; the session's
+            redaction if absent (see `redact_structures`).
         on_cut: called if the text is not the whole value.
+
+    Returns:
+        the text, as `Redacted` where ``clean`` has changed a string.
     """
     if type(value) is str:
         return value
@@ -117,11 +139,12 @@ def as_text(
     if is_a(value, str):
         return str.__str__(value)
     try:
-        capped = _Capped(limit, clean)
+        capped = _Capped(limit, clean or _redaction)
         copied = capped.copy(value, 0)
         if on_cut is not None and capped.is_cut:
             on_cut()
-        return copied if isinstance(copied, str) else _encode(copied)
+        text = copied if isinstance(copied, str) else _encode(copied)
+        return Redacted(text) if capped.is_redacted else text
     except Exception:  # noqa: BLE001  # a container may change, or fail, while it is read
         return shown(value)
 
@@ -154,6 +177,7 @@ class _Capped:
         self._left = limit
         self._clean = clean
         self.is_cut = False
+        self.is_redacted = False
 
     def copy(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -207,7 +231,9 @@ class _Capped:
         """Return a string as it is; redacted, if the whole text will not hold it as it is."""
         if self._clean is None or not (always or _ESCAPED.search(text)):
             return text
-        return self._clean(text)
+        cleaned = self._clean(text)
+        self.is_redacted = self.is_redacted or cleaned != text
+        return cleaned
 
 
 @dataclass(frozen=True)
@@ -230,11 +256,6 @@ class ContentPolicy:
         """True if inputs are written out in full on every span."""
         return self.capture == "full"
 
-    @property
-    def cleaner(self) -> Callable[[str], str] | None:
-        """The function that redacts, for `as_text`; None where nothing is redacted."""
-        return None if self.redact is None else self.clean
-
     def clean(self, text: str) -> str:
         """Return ``text`` redacted, before truncation."""
         if self.redact is None or not text:
@@ -247,7 +268,7 @@ class ContentPolicy:
 
     def text(self, value: Any) -> str:
         """Return any value as redacted text, before truncation."""
-        return self.clean(as_text(value, self.limit, self.cleaner))
+        return self.clean(as_text(value, self.limit, self.clean if self.redact else None))
 
     def render(self, value: Any) -> str | None:
         """Return the attribute for a tool's arguments or result, or None when not captured."""

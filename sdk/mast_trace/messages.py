@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import RENDERING_LIMIT, as_text, content_hash, is_a
 from mast_trace.untrusted_json import read_json
@@ -68,7 +68,6 @@ class Message:
         id: the framework's own id of the message, if it has one.
         tool_calls: the calls that the message asks for.
         tool_call_id: on a tool's answer, the call that it answers.
-        redacted: whether redaction has changed the text before the message was made.
     """
 
     content: str
@@ -77,8 +76,6 @@ class Message:
     id: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    # No field: it is no part of what was said.
-    redacted: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -151,29 +148,6 @@ class Message:
         if self.id:
             shape["id"] = self.id
         return shape
-
-
-def rendered(value: Any, role: str, clean: Callable[[str], str] | None = None) -> Message:
-    """Return any value as a message.
-
-    Args:
-        value: its text is the message's.
-        role: of the message.
-        clean: redacts texts inside of the value before they are cut, or spelled as JSON.
-    """
-    if clean is None or type(value) is str:
-        return Message(as_text(value), role=role)
-    changed: list[str] = []
-
-    def noted(text: str) -> str:
-        cleaned = clean(text)
-        if cleaned != text:
-            changed.append(text)
-        return cleaned
-
-    message = Message(as_text(value, clean=noted), role=role)
-    message.__dict__["redacted"] = bool(changed)
-    return message
 
 
 def parsed(arguments: Any) -> Any:

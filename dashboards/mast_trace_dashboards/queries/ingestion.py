@@ -47,7 +47,7 @@ TOOL_ERRORS: Final = Query(
     template=f"""
 SELECT ToolName AS Tool, AgentName AS Agent, uniqExact({SPAN}) AS Calls,
     uniqExactIf({SPAN}, StatusCode = 'Error') AS Failed, Failed / Calls AS Share,
-    anyLastIf(StatusMessage, StatusCode = 'Error') AS LastError
+    argMaxIf(StatusMessage, (Timestamp, SpanId), StatusCode = 'Error') AS LastError
 FROM {_SPANS}
     AND Operation = 'execute_tool'
     AND {SPAN} GLOBAL NOT IN ({_ELSEWHERE}) AND {_OF_RUNS}
@@ -61,7 +61,7 @@ LIMIT {{limit:UInt32}}""",
         "Calls": Column("UInt64"),
         "Failed": Column("UInt64"),
         "Share": Column("Float64", "of the calls that failed"),
-        "LastError": Column("String"),
+        "LastError": Column("String", "message of the last failed call"),
     },
 )
 

@@ -162,7 +162,7 @@ def message(
             return telemetry.message(
                 given.word(sender, "message", "sender") or current_agent() or given.UNKNOWN,
                 given.words(recipients, "message", "recipients"),
-                given.message(content, "assistant", telemetry.content.cleaner),
+                given.message(content, "assistant"),
                 in_reply_to=given.word(in_reply_to, "message", "in_reply_to"),
                 performative=given.word(performative, "message", "performative"),
                 attributes=given.attributes(attributes, "message"),
@@ -198,7 +198,7 @@ def record_outcome(success: bool, reason: str = "") -> None:
                 "recorded: call it where the run was, or use `mast-trace outcome`."
             )
             return
-        telemetry.outcome(root, outcome, given.text(reason, telemetry.content.cleaner))
+        telemetry.outcome(root, outcome, given.text(reason))
 
 
 def _outcome(success: Any) -> str | None:

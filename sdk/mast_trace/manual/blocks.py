@@ -54,7 +54,6 @@ class Block(ABC, Generic[S]):
         self._token: Token[Context] | None = None
         self._yielded: list[Any] = []
         self._room = _MOST_YIELDED
-        self._clean: Callable[[str], str] | None = None
 
     def set(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes of your own to the span."""
@@ -67,7 +66,7 @@ class Block(ABC, Generic[S]):
         with guarded(self._doing):
             if self._open is not None:
                 is_exception = is_a(error, BaseException)
-                self._open.fail(error if is_exception else given.text(error, self._clean))
+                self._open.fail(error if is_exception else given.text(error))
 
     def _code(self, function: F, _name: str) -> F:
         """Return what a decorated function's call runs."""
@@ -94,7 +93,6 @@ class Block(ABC, Generic[S]):
         with guarded(self._doing):
             telemetry = active_telemetry()
             if telemetry is not None:
-                self._clean = telemetry.content.cleaner
                 self._open = self._start(telemetry)
 
     def close(self, error: BaseException | None = None) -> None:
@@ -179,7 +177,7 @@ class RunBlock(Block["RunSpan"]):
     _doing = "recording a run"
 
     def _start(self, telemetry: Telemetry) -> RunSpan:
-        asked = given.messages(self._options["input"], "user", self._clean)
+        asked = given.messages(self._options["input"], "user")
         options = {**self._options, "input": asked}
         return telemetry.run(self.name or "run", **options)
 
@@ -206,7 +204,7 @@ class AgentBlock(Block["AgentSpan"]):
 
     def _start(self, telemetry: Telemetry) -> AgentSpan:
         warn_of_lost_run(self._call)
-        asked = given.messages(self._options["input"], "user", self._clean)
+        asked = given.messages(self._options["input"], "user")
         options = {**self._options, "input": asked}
         return telemetry.agent(self.name or "agent", **options)
 
@@ -219,7 +217,7 @@ class AgentBlock(Block["AgentSpan"]):
         """
         with guarded(self._doing):
             if self._open is not None and content is not None:
-                self._open.reply(given.message(content, "assistant", self._clean))
+                self._open.reply(given.message(content, "assistant"))
 
     def _returned(self, value: Any) -> None:
         if not _comes_later(value):

@@ -9,23 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.content import as_text, is_a
-from mast_trace.messages import Message, ToolCall, rendered
+from mast_trace.messages import Message, ToolCall
 from mast_trace.spans.guard import misused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 UNKNOWN: Final = "unknown"
 _MOST_RECIPIENTS = 1000
 _LARGEST = 2**63 - 1  # range of an integer attribute
 
 
-def text(value: Any, clean: Callable[[str], str] | None = None) -> str:
-    """Return any value as text; see `as_text` for ``clean``."""
-    return as_text(value, clean=clean)
+def text(value: Any) -> str:
+    """Return any value as text."""
+    return as_text(value)
 
 
 def word(value: Any, call: str, what: str) -> str | None:
@@ -56,16 +53,16 @@ def words(value: Any, call: str, what: str) -> list[str]:
     return [word(item, call, what) or UNKNOWN for item in items]
 
 
-def message(content: Any, role: str, clean: Callable[[str], str] | None = None) -> Message:
-    """Return a text, or any value, as a message; see `as_text` for ``clean``."""
+def message(content: Any, role: str) -> Message:
+    """Return a text, or any value, as a message."""
     if not is_a(content, Message):
-        return rendered(content, role, clean)
+        return Message(text(content), role=role)
     calls = content.tool_calls
     if _is_sound(content):
         return content  # type: ignore[no-any-return]
     several = calls if is_a(calls, list | tuple) else () if calls is None else (calls,)
     return Message(
-        text(content.content, clean),
+        text(content.content),
         role=text(content.role) if content.role is not None else role,
         name=None if content.name is None else text(content.name),
         id=None if content.id is None else text(content.id),
@@ -74,15 +71,15 @@ def message(content: Any, role: str, clean: Callable[[str], str] | None = None) 
     )
 
 
-def messages(content: Any, role: str, clean: Callable[[str], str] | None = None) -> list[Message]:
-    """Return a text, a message, or a list of these as messages; see `as_text` for ``clean``."""
+def messages(content: Any, role: str) -> list[Message]:
+    """Return a text, a message, or a list of these as messages."""
     if content is None:
         return []
     several = is_a(content, list | tuple)
     try:
-        return [message(item, role, clean) for item in (content if several else (content,))]
+        return [message(item, role) for item in (content if several else (content,))]
     except Exception:  # noqa: BLE001  # a list of the program's own whose iteration fails
-        return [message(text(content, clean), role)]
+        return [message(text(content), role)]
 
 
 def attributes(value: Any, call: str) -> dict[str, Any] | None:

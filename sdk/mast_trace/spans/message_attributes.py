@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text, shown, well_formed
+from mast_trace.content import Redacted, as_text, shown, well_formed
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.spans.alterations import Alterations
 from mast_trace.spans.message_ids import UNNAMED_CALL, MessageIds
@@ -193,7 +193,7 @@ class MessageWriter:
             known = (own.clean(message.content), calls, own.redacted, own.cut)
             if run:
                 run.cleaned[message.key] = known
-        altered.redacted = altered.redacted or known[2] or message.redacted
+        altered.redacted = altered.redacted or known[2] or isinstance(message.content, Redacted)
         altered.cut = altered.cut or known[3]
         return replace(message, content=known[0], tool_calls=known[1])
 

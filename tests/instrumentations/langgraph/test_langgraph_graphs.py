@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
@@ -11,6 +12,8 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send
 from langgraph_programs import Topics, ask, chain, linear, says, writers, writers_script
+
+from mast_trace.testing import capture_spans
 
 pytestmark = pytest.mark.framework("langgraph")
 
@@ -258,6 +261,25 @@ class TestStates:
         linear(Loose, maker=lambda _state: {"thing": Opaque(), "number": 7}).invoke({"number": 1})
 
         assert recorded.sent_messages() == [("maker", (), '{"thing": "<Opaque>", "number": 7}')]
+
+    @pytest.mark.parametrize("before", ["", "." * 65_530], ids=["escaped", "cut"])
+    def test_a_secret_inside_of_an_update_is_redacted(self, before: str) -> None:
+        """JSON escapes its quotes, and the cut leaves a part of it."""
+
+        class Loose(TypedDict, total=False):
+            thing: list[str]
+            number: int
+
+        secret = 'pin "1234"'
+        update = {"thing": [before + secret, before], "number": 7}
+        with capture_spans(
+            ["langgraph"], redact=lambda text: text.replace(secret, "#")
+        ) as captured:
+            linear(Loose, maker=lambda _state: update).invoke({"number": 1})
+        [message] = captured.named("send_message")
+        assert message.attributes is not None
+        assert not re.search("pin|1234", str(dict(message.attributes)))
+        assert message.attributes["mast.content.redacted"] == ("mast.message.content",)
 
     def test_a_node_that_writes_nothing_says_nothing(self, recorded):
         """No update, no message; the turn itself is recorded."""

@@ -1,0 +1,314 @@
+"""A store with rows in all tables that the named queries read, drawn with a seed.
+
+Each column has few possible values, so that every join, filter and threshold meets some: runs of two
+projects that share services, judged, judged anew, changed since, replayed, labelled, named, or none of these.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.taxonomy import FAILURE_MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mast_trace_collector.storage import Store
+
+BEGIN: Final = datetime(2026, 3, 2, tzinfo=timezone.utc)
+RUNS: Final = 60
+PATTERN: Final = re.compile(r"Array\((.+)\)|Nullable\((.+)\)|LowCardinality\((.+)\)")
+AGENTS: Final = ("writer", "critic", "planner")
+MODELS: Final = ("small", "large")
+TOOLS: Final = ("search", "book")
+VALUES: Final[dict[str, Sequence[Any]]] = {
+    "Agent": (*AGENTS, ""),
+    "Annotator": ("ann", "bob"),
+    "Arm": ("fix", "keep", "identity"),
+    "Author": ("ann", "bob"),
+    "ChangedAt": [BEGIN + timedelta(days=day) for day in range(1, 9)],
+    "Code": tuple(FAILURE_MODES)[:6],
+    "DecisiveRule": ("", "loop", "confirmed by replay"),
+    "Evidence": ("exact", "heuristic", "model"),
+    "Experiment": ("lessons", "hints"),
+    "FixSource": ("rule", "model", "person"),
+    "Hits": range(3),
+    "Level": ("step", "environment"),
+    "Measure": ("mode", "step", "agent", "false alarm"),
+    "Method": ("local", "model"),
+    "Mode": (*tuple(FAILURE_MODES)[:6], ""),
+    "Model": MODELS,
+    "Name": ("first", "second"),
+    "Operator": ("drop", "swap"),
+    "Outcome": ("success", "failure", "failure", "unknown", ""),
+    "PatternId": ("aa", "bb"),
+    "Phase": ("probe", "prove"),
+    "PlanId": ("p1", "p2"),
+    "Provider": ("", "acme"),
+    "Sequence": range(6),
+    "Stage": ("read", "name pattern"),
+    "State": ("open", "acknowledged", "resolved"),
+    "Step": range(6),
+    "Tool": (*TOOLS, ""),
+    "Verdict": ("kept", "repaired"),
+    "Version": ("1.0", "1.1", ""),
+}
+"""Values by the column's name, or by the end of it."""
+STATUS: Final[dict[str, Sequence[Any]]] = {
+    "mast_confirmations": ("confirmed", "refuted", "systematic"),
+    "mast_judge_calls": ("ok", "error"),
+    "mast_replays": ("reserved", "done", "failed", "censored"),
+}
+EXTRA: Final[dict[str, dict[str, Any]]] = {
+    "mast_experiments": {"Plan": '{"arms": ["control", "lessons"]}'},
+    "mast_verdicts": {"Examined": list(FAILURE_MODES)},
+    "mast_pattern_runs": {"ExaminedBits": 2**14 - 1},
+    "mast_prices": {"Bands.Since": [date(1970, 1, 1)], "Bands.End": [86_400], "Bands.Above": [-1]},
+}
+HITS: Final = (
+    {"Code": "1.1", "Agent": "writer", "Peer": "", "Tool": "search", "Template": 7, "Text": "a"},
+    {"Code": "1.3", "Agent": "critic", "Peer": "", "Tool": "", "Template": 0, "Text": "b"},
+    {"Code": "1.3", "Agent": "critic", "Peer": "writer", "Tool": "", "Template": 5, "Text": "c"},
+)
+"""Hits of which patterns are made."""
+BY_TYPE: Final[dict[str, Sequence[Any]]] = {
+    "Bool": (True, True, False),
+    "Date": (BEGIN.date(),),
+    "Decimal": [Decimal(each) for each in (1, 2, 5, 10)],
+    "Float": (0.1, 0.49, 0.5, 0.51, 0.75, 0.99),
+    "Int": (0, 1, 2, 3, 5, 8),
+    "UInt": (0, 1, 2, 3, 5, 8),
+    "String": ("a", "b", ""),
+}
+TABLES: Final = {
+    "mast_verdicts": 90,
+    "mast_pattern_runs": 70,
+    "mast_confirmations": 30,
+    "mast_replays": 200,
+    "mast_human_labels": 30,
+    "mast_injections": 40,
+    "mast_judge_calls": 80,
+    "mast_left_out": 8,
+    "mast_pattern_names": 3,
+    "mast_pattern_states": 8,
+    "mast_prices": 6,
+    "mast_selftests": 60,
+    "mast_experiments": 4,
+    "mast_experiment_looks": 6,
+    "mast_lessons": 12,
+    "mast_replay_plans": 20,
+}
+"""Tables that programs write, with numbers of rows."""
+
+
+def fill(store: Store) -> None:
+    """Put rows into all tables of a new store."""
+    chance = random.Random(5)
+    runs = [_run(chance, number) for number in range(RUNS)]
+    for name in ("otel_traces", "otel_logs"):
+        rows = [row for run in runs for row in (_spans if name == "otel_traces" else _logs)(run)]
+        store.insert(name, rows)
+    known = {row["TraceId"]: row for row in store.query("SELECT * FROM mast_runs")}
+    for run in runs:
+        run |= {"Fingerprint": known[run["TraceId"]]["Fingerprint"]}
+    for table, number in TABLES.items():
+        columns = store.query(
+            "SELECT name, type FROM system.columns WHERE database = currentDatabase()"
+            " AND table = {t:String} AND default_kind NOT IN ('MATERIALIZED', 'ALIAS') ORDER BY position",
+            {"t": table},
+        )
+        kinds = {row["name"]: row["type"] for row in columns}
+        store.insert(
+            table, [_row(chance, table, kinds, chance.choice(runs)) for _ in range(number)]
+        )
+
+
+def _run(chance: random.Random, number: int) -> dict[str, Any]:
+    start = BEGIN + timedelta(hours=3 * number, minutes=number)
+    return {
+        "number": number,
+        "Project": chance.choice(("one", "two")),
+        "TraceId": f"{number + 1:032x}",
+        "ServiceName": chance.choice(("shop", "trips", "desk")),
+        "Framework": chance.choice(("langgraph", "ag2")),
+        "ServiceVersion": chance.choice(("1.0", "1.1", "")),
+        "RunStart": start,
+        "Start": start,
+        "RunEnd": start + timedelta(minutes=5),
+        "UserId": chance.choice(("u1", "u2", "")),
+        "ConversationId": chance.choice(("c1", "c2", "")),
+        "Kind": chance.choice(("", "", "", "replay")),
+        "recorded": chance.choice(("success", "failure", "", "")),
+        "calls": [
+            (chance.choice(AGENTS), chance.choice(MODELS), chance.choice(("acme", "")))
+            for _ in range(chance.randint(1, 5))
+        ],
+        "tokens": [chance.choice((10, 999, 1000, 1001)) for _ in range(5)],
+        "fails": chance.random() < 0.4,
+        "experiment": chance.random() < 0.4,
+    }
+
+
+def _spans(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    number, start = run["number"], run["Start"]
+    resource = {"mast.project": run["Project"], "service.version": run["ServiceVersion"]}
+
+    def span(index: int, parent: int, name: str, **attributes: Any) -> dict[str, Any]:
+        error = attributes.pop("error", "")
+        given = {name.replace("__", "."): str(each) for name, each in attributes.items() if each}
+        return {
+            "Timestamp": start + timedelta(seconds=index * 7),
+            "TraceId": run["TraceId"],
+            "SpanId": f"{number:08x}{index:08x}",
+            "ParentSpanId": "" if index == 0 else f"{number:08x}{parent:08x}",
+            "SpanName": name,
+            "ServiceName": run["ServiceName"],
+            "ResourceAttributes": {key: value for key, value in resource.items() if value},
+            "SpanAttributes": {
+                "mast.framework": run["Framework"],
+                **({"error.type": error} if error else {}),
+                **given,
+            },
+            "Duration": 1_000_000 * (index + 1),
+            "StatusCode": "Error" if error else "Ok",
+            "StatusMessage": f"{error} of {number % 3}" if error else "",
+        }
+
+    root: dict[str, Any] = {
+        "gen_ai__operation__name": "invoke_workflow",
+        "gen_ai__workflow__name": f"job {number % 4}",
+        "user__id": run["UserId"],
+        "gen_ai__conversation__id": run["ConversationId"],
+        "mast__run__kind": run["Kind"],
+        "mast__run__outcome": run["recorded"],
+        "mast__run__outcome_reason": run["recorded"] and "said so",
+        "mast__run__termination_reason": "completed" if number % 5 else "",
+    }
+    if run["experiment"]:
+        root |= {
+            "mast__experiment__name": ("lessons", "hints")[number % 2],
+            "mast__experiment__arm": ("control", "lessons")[number // 2 % 2],
+            "mast__experiment__task": f"t{number % 7}",
+            "mast__experiment__repetition": number % 3,
+            "mast__feedback__id": "f1",
+            "mast__feedback__version": "v1",
+        }
+    yield span(0, 0, "invoke_workflow", **root)
+    index = 1
+    for (agent, model, provider), sent in zip(run["calls"], run["tokens"], strict=False):
+        turn = index
+        said = f"{agent} asks for refund {number}-{index}"
+        yield span(
+            turn, 0, "invoke", gen_ai__operation__name="invoke_agent", gen_ai__agent__name=agent
+        )
+        yield span(
+            turn + 1,
+            turn,
+            "chat",
+            gen_ai__operation__name="chat",
+            gen_ai__agent__name=agent,
+            gen_ai__request__model=model,
+            gen_ai__provider__name=provider,
+            gen_ai__usage__input_tokens=sent,
+            gen_ai__usage__output_tokens=sent // 7,
+            gen_ai__usage__cache_read__input_tokens=sent // 3 if index % 2 else 0,
+            gen_ai__usage__cache_creation__input_tokens=sent // 5 if index % 3 else 0,
+        )
+        yield span(
+            turn + 2,
+            turn,
+            "execute_tool",
+            gen_ai__operation__name="execute_tool",
+            gen_ai__agent__name=agent,
+            gen_ai__tool__name=TOOLS[index % 2],
+            gen_ai__tool__call__arguments=f'{{"place": "{number % 3}"}}',
+            gen_ai__tool__call__result="none" if index % 4 else "a room",
+            error="TimeoutError" if run["fails"] and index % 2 else "",
+        )
+        yield span(
+            turn + 3,
+            turn,
+            "send_message",
+            gen_ai__operation__name="send_message",
+            mast__message__sender=agent,
+            mast__message__recipients='["critic"]',
+            mast__message__content=said,
+            gen_ai__agent__handoff__target__name="planner" if index % 3 == 0 else "",
+        )
+        index += 4
+
+
+def _logs(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if run["number"] % 3:
+        return
+    yield {
+        "Timestamp": run["RunEnd"],
+        "TraceId": run["TraceId"],
+        "SpanId": f"{run['number']:08x}{0:08x}",
+        "ServiceName": run["ServiceName"],
+        "EventName": "gen_ai.evaluation.result",
+        "ResourceAttributes": {"mast.project": run["Project"]},
+        "LogAttributes": {
+            "gen_ai.evaluation.name": ("mast.outcome", "tone")[run["number"] // 3 % 2],
+            "gen_ai.evaluation.score.value": f"0.{run['number'] % 10}",
+            "gen_ai.evaluation.score.label": ("success", "failure")[run["number"] // 6 % 2],
+            "gen_ai.evaluation.explanation": "because",
+        },
+    }
+
+
+def _row(
+    chance: random.Random, table: str, kinds: dict[str, str], run: dict[str, Any]
+) -> dict[str, Any]:
+    sizes: dict[str, int] = {}
+    row: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        group, dot, _ = name.partition(".")
+        if name in EXTRA.get(table, {}):
+            row[name] = EXTRA[table][name]
+        elif name == "Fingerprint" and chance.random() < 0.1:
+            row[name] = "another"
+        elif name in run and name not in {"Kind", "Start"}:
+            row[name] = run[name]
+        elif kind.startswith("Array("):
+            size = 1 if table == "mast_prices" else chance.randint(0, 3)
+            size = sizes.setdefault(group, size) if dot else size
+            inner = kind.removeprefix("Array(").removesuffix(")")
+            row[name] = [_value(chance, table, name, inner, run) for _ in range(size)]
+            if group == "Hits":
+                hits = [HITS[(run["number"] + place) % len(HITS)] for place in range(size)]
+                row[name] = [
+                    each.get(name.removeprefix("Hits."), value)
+                    for each, value in zip(hits, row[name], strict=True)
+                ]
+        else:
+            row[name] = _value(chance, table, name, kind, run)
+    return row
+
+
+def _value(chance: random.Random, table: str, name: str, kind: str, run: dict[str, Any]) -> Any:
+    while found := PATTERN.fullmatch(kind):
+        if found[1]:
+            return [_value(chance, table, name, found[1], run)]
+        if found[2] and chance.random() < 0.3:
+            return None
+        kind = found[2] or found[3]
+    return chance.choice(_possible(table, name, kind, run))
+
+
+def _possible(table: str, name: str, kind: str, run: dict[str, Any]) -> Sequence[Any]:
+    last = name.rpartition(".")[2]
+    if last == "Status":
+        return STATUS.get(table, ("ok", "ok", "ok", "unscored"))
+    for end, values in VALUES.items():
+        if last == end or (last.endswith(end) and kind == "String"):
+            return values
+        if last == f"{end}s" and name.startswith("Modes"):
+            return values
+    if kind.startswith("DateTime"):
+        return [run["RunEnd"] + timedelta(minutes=each) for each in (1, 7, 60, 600)]
+    return next(values for begin, values in BY_TYPE.items() if kind.startswith(begin))

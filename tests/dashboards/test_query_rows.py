@@ -1,0 +1,151 @@
+"""Every named query gives the rows that it gave: no change of a text goes unseen.
+
+``query_rows.golden.json`` holds a number and a hash of the rows for each query and each set of filters.
+`MAST_TRACE_WRITE_GOLDEN=1 pytest tests/dashboards/test_query_rows.py` writes it anew; the rows themselves are
+then in ``build/query_rows``: compare those of before and after.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from filled_store import BEGIN, RUNS, fill
+from stores import new_store
+
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.queries.query import Query
+
+GOLDEN = Path(__file__).with_name("query_rows.golden.json")
+SHOWN = Path(__file__).parents[2] / "build" / "query_rows"
+WRITE = bool(os.environ.get("MAST_TRACE_WRITE_GOLDEN"))
+END = BEGIN + timedelta(hours=3 * RUNS)
+RUN = f"{8:032x}"
+LOW: dict[str, Any] = {
+    "min_runs": 2,
+    "min_hits": 1,
+    "min_ratio": 1.1,
+    "evidence": 0.1,
+    "hours": 48,
+    "windows": [600, 3000],
+    "run": RUN,
+    "text": "refund",
+    "limit": 400,
+    "until": END,
+    "moment": BEGIN + timedelta(days=4),
+    "bucket": 14_400,
+    "recent_days": 2,
+    "pattern": "aa",
+}
+"""Values with which each query finds something; filters of runs come in one case alone."""
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"projects": ["one"], "since": BEGIN + timedelta(days=1), "at_least": 0.7, "sort": "took"},
+    {"services": ["shop", "trips"], "frameworks": ["ag2"], "until": BEGIN + timedelta(days=6)},
+    {"offset": 2, "limit": 5, "ascending": 1, "stage": "read", "idle": 1e9},
+    {"modes": ["1.1", "1.3"], "versions": ["1.1"], "user": "u1", "first": f"{9:032x}"},
+    {"agents": ["writer"], "session": "c1", "last": f"{40:032x}", "word": "%refund%"},
+    {"decisive_agents": ["critic"], "version": "1.1", "phrase": "%asks%"},
+    {"outcomes": ["failure"], "before_run": RUN, "annotator": "ann"},
+    {"states": ["judged", "open"], "begun": BEGIN + timedelta(days=5)},
+    {"patterns": ["aa"], "only": [f"{number:032x}" for number in range(1, 30)]},
+]
+TIES = {"search_hits", "tool_errors"}
+"""Queries that may cut among equal rows."""
+CLOCK = {"arrival", "judge_lag", "table_sizes"}
+"""Queries whose rows depend on the time of day."""
+CASES = [
+    (name, number)
+    for name, query in QUERIES.items()
+    for number, filters in enumerate(FILTERS)
+    if name not in CLOCK and (not filters or filters.keys() & query.params.keys())
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with new_store(tmp_path_factory.mktemp("rows")) as opened:
+        fill(opened)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def golden() -> Iterator[dict[str, str]]:
+    known: dict[str, str] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    yield known
+    if WRITE:
+        names = [f"{name} {number}" for name, number in CASES]
+        GOLDEN.write_text(json.dumps({each: known[each] for each in names}, indent=0) + "\n")
+
+
+@pytest.fixture(scope="module")
+def patterns(store: Store) -> list[str]:
+    rows = QUERIES["patterns"].run(store, min_runs=2)
+    return sorted(str(row["PatternId"]) for row in rows)
+
+
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_rows_are_those_of_before(
+    store: Store, golden: dict[str, str], patterns: list[str], name: str, number: int
+) -> None:
+    query = QUERIES[name]
+    wanted = LOW | FILTERS[number] | ({"limit": 10_000} if name in TIES else {})
+    given = {each: value for each, value in wanted.items() if _fits(query, each, value)}
+    for each in given.keys() & {"pattern", "patterns"}:
+        given[each] = patterns[0] if each == "pattern" else patterns[:2]
+    rows = [
+        {column: plain(value) for column, value in row.items()} for row in query.run(store, **given)
+    ]
+    if name in TIES:
+        rows.sort(key=str)
+    text = json.dumps(rows, indent=1, default=str)
+    case = f"{name} {number}"
+    found = f"{len(rows)} {sha256(text.encode()).hexdigest()[:12]}"
+    if WRITE or golden.get(case) != found:
+        SHOWN.mkdir(parents=True, exist_ok=True)
+        (SHOWN / f"{case}.json").write_text(text)
+    if WRITE:
+        golden[case] = found
+    assert golden.get(case) == found, f"the rows of now are in {SHOWN / case}.json"
+
+
+def _fits(query: Query, name: str, value: Any) -> bool:
+    if name not in query.params:
+        return False
+    return isinstance(value, list) == query.params[name].type.startswith("Array") and (
+        name != "evidence" or query.params[name].type == "Float64"
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value without what differs between engines and days."""
+    if isinstance(value, datetime):
+        return (
+            "now"
+            if value.replace(tzinfo=timezone.utc).year > 2026 or _is_new(value)
+            else str(value)
+        )
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, Decimal | date):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return value
+
+
+def _is_new(moment: datetime) -> bool:
+    return moment.replace(tzinfo=timezone.utc) > END + timedelta(days=90)
