@@ -202,7 +202,7 @@ invoke_workflow team
         return lambda: said(graph.invoke(ask()))
 
     def test_a_run_reads_the_same_with_theirs(self, peer: str, shared: bool, order: str) -> None:
-        """What others put in place, their `uninstrument` does not take out again: a process is for one."""
+        """In a process for each, as the others' `uninstrument` does not take out all that they put in place."""
         if not installed(self.peers[peer][0][0]):
             pytest.skip("not installed here")
         with ProcessPoolExecutor(1, get_context("spawn")) as process:

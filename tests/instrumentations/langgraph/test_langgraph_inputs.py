@@ -98,7 +98,7 @@ def test_a_long_talk_is_exported_in_a_third_of_the_bytes(models):
 
 
 def test_without_content_hashes_roles_and_sizes_remain(models):
-    """Who saw what, and how much of it, is known although no text leaves the process."""
+    """Readers know who saw which messages, and how much, although no text leaves the process."""
     with recording(LangGraphInstrumentor(), capture=False) as recorded:
         supervised(models(arithmetic)).invoke(ask())
 
