@@ -36,6 +36,13 @@ def another_provider() -> Iterator[Elsewhere]:
     provider.shutdown()
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[Elsewhere]:
+    """A provider of theirs."""
+    with another_provider() as provider:
+        yield provider
+
+
 @contextmanager
 def both(recorded: RecordedSpans, theirs: Any, provider: Any, order: str) -> Iterator[None]:
     """Record by both, instrumented in this order."""

@@ -9,25 +9,16 @@ from inspect import getattr_static
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from recorded_spans import RecordedSpans
-
 from mast_trace import semconv
-from mast_trace.content import ContentPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from recorded_spans import RecordedSpans
 
     from mast_trace_instrumentations.base import Instrumentor
 
 ANSWER = "An answer that comes in several pieces."
-
-
-@contextmanager
-def recording(instrumentor: Instrumentor, capture: bool | str) -> Iterator[RecordedSpans]:
-    """The spans of a client's calls, with each text once, or ("full") with all texts in full."""
-    spans = RecordedSpans.of(instrumentor, ContentPolicy(capture=capture))
-    yield spans
-    spans.instrumentor.uninstrument()
 
 
 @contextmanager
@@ -40,6 +31,38 @@ def a_run(recorded: RecordedSpans) -> Iterator[None]:
         yield
     agent.end()
     run.finish("completed")
+
+
+def under_langgraph(recorded: RecordedSpans, model: Any, ask: Callable[[], str], asked: str) -> Any:
+    """Run a graph of two nodes: LangChain's model answers in one, and a client of the program's in the other.
+
+    The model is read as a stream before it answers if that is asked for. Returns the spans of the calls.
+    """
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
+
+    def through_langchain(state: Any) -> dict[str, Any]:
+        if asked == "stream":
+            list(model.stream(state["messages"]))
+        return {"messages": [model.invoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("through_langchain", through_langchain)
+    builder.add_node("directly", lambda _state: {"messages": [("ai", ask())]})
+    builder.add_edge(START, "through_langchain")
+    builder.add_edge("through_langchain", "directly")
+    langgraph = LangGraphInstrumentor()
+    langgraph.instrument(tracer_provider=recorded.provider)
+    try:
+        builder.compile().invoke({"messages": [("user", asked)]})
+    finally:
+        langgraph.uninstrument()
+    recorded.check_shape()
+    return [
+        (span.attributes[semconv.FRAMEWORK], span.attributes[semconv.AGENT_NAME])
+        for span in recorded.named(semconv.CHAT)
+    ]
 
 
 def use_tool(recorded: RecordedSpans, name: str, arguments: Any, call_id: str | None) -> str:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mast_trace import semconv
+from mast_trace.content import ContentPolicy
 from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 
 if TYPE_CHECKING:
-    from mast_trace.content import ContentPolicy
+    from collections.abc import Callable, Iterator
+
     from mast_trace_instrumentations.base import Instrumentor
 
 
@@ -117,6 +121,27 @@ class RecordedSpans:
 
         walk(None, 0)
         return "\n".join(lines)
+
+
+@contextmanager
+def recording(instrumentor: Instrumentor, capture: bool | str = True) -> Iterator[RecordedSpans]:
+    """The spans of a code block, with each text once, with all in full ("full"), or with none."""
+    spans = RecordedSpans.of(instrumentor, ContentPolicy(capture=capture))
+    try:
+        yield spans
+    finally:
+        spans.instrumentor.uninstrument()
+
+
+def recorded_by(instrumentor: type[Instrumentor]) -> Callable[[], Iterator[RecordedSpans]]:
+    """Return a fixture: the spans that an instrumentation makes in a test."""
+
+    @pytest.fixture
+    def recorded() -> Iterator[RecordedSpans]:
+        with recording(instrumentor()) as spans:
+            yield spans
+
+    return recorded
 
 
 def record(span: ReadableSpan) -> SpanRecord:

@@ -16,19 +16,20 @@ from doctor_process import diagnosed
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from received_inputs import check_inputs, tools_asked_for
-from recorded_spans import RecordedSpans, record
+from recorded_spans import record, recording
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
 from contract.lifecycle import Lifecycle
 from contract.span_trees import tree_of, trees_of
 from mast_trace import semconv
-from mast_trace.content import ContentPolicy
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from recorded_spans import RecordedSpans
 
     Call = Callable[..., Any]
     Script = Callable[[dict[str, Any]], Reply | str]
@@ -63,6 +64,7 @@ class FrameworkContract(Lifecycle):
         sent: its messages: sender, recipients, text.
         end: the reason of its end.
         ways: the same program run in other ways.
+        counted: the ways in which tokens are counted, and "main".
         awaited: the same program as a coroutine, unless it is one.
         failing: a program whose model fails, unless it is the main one.
         others: further programs.
@@ -78,6 +80,7 @@ class FrameworkContract(Lifecycle):
     sent: ClassVar[Sequence[tuple[str, tuple[str, ...], str]]]
     end: ClassVar[str] = "completed"
     ways: ClassVar[Mapping[str, Callable[[str], Any]]] = {}
+    counted: ClassVar[Sequence[str]] = ("main",)
     awaited: ClassVar[Callable[[str], Any] | None] = None
     failing: ClassVar[Program | None] = None
     others: ClassVar[Mapping[str, Program]] = {}
@@ -121,6 +124,8 @@ class FrameworkContract(Lifecycle):
             **super().parameters(),
             "program": every,
             "way": list(self.ways),
+            "counted_in": list(self.counted),
+            "beside_client": ["main", *({"streamed"} & set(self.ways))],
             "inputs_of": ["main", *self.received],
             "peer": list(self.peers),
             "order": self.orders,
@@ -140,6 +145,9 @@ class FrameworkContract(Lifecycle):
 
     def work(self, call: Call, _recorded: RecordedSpans | None) -> Any:
         return self.outcome(call, self.main)
+
+    def run_in(self, way: str) -> Callable[[str], Any]:
+        return self.main.run if way == "main" else self.ways[way]
 
     def program_of(self, name: str) -> Program:
         return {"main": self.main, **self.others, **self.received}[name]
@@ -166,11 +174,8 @@ class FrameworkContract(Lifecycle):
         """Same results, same exceptions, and the models are sent the same."""
         tried = self.program_of(program)
         without = self.outcome(call, tried)
-        spans = RecordedSpans.of(self.instrumentor())
-        try:
+        with recording(self.instrumentor()) as spans:
             assert self.outcome(call, tried) == without
-        finally:
-            spans.instrumentor.uninstrument()
         spans.check_shape(runs=tried.runs)
 
     def test_the_very_exception_comes_out(self, call: Call, recorded: Any) -> None:
@@ -193,18 +198,14 @@ class FrameworkContract(Lifecycle):
         """Agents keep what they were built with."""
         with self.serving(self.main.script) as server:
             run_it = self.built(server.url)
-            spans = RecordedSpans.of(self.instrumentor())
-            try:
+            with recording(self.instrumentor()) as spans:
                 call(run_it)
-            finally:
-                spans.instrumentor.uninstrument()
         assert tree_of(spans) == self.tree.strip()
 
     def test_agents_that_outlive_the_instrumentation_are_not(self, plain: Any, call: Call) -> None:
         with self.serving(self.main.script) as server:
-            spans = RecordedSpans.of(self.instrumentor())
-            run_it = self.built(server.url)
-            spans.instrumentor.uninstrument()
+            with recording(self.instrumentor()) as spans:
+                run_it = self.built(server.url)
             assert call(run_it) == plain[0]
         assert spans.all == []
 
@@ -283,12 +284,11 @@ class FrameworkContract(Lifecycle):
     ) -> None:
         """With each text once and with all texts in full; a program without tool calls tests little."""
         program = self.program_of(inputs_of)
-        spans = RecordedSpans.of(self.instrumentor(), ContentPolicy(capture=capture))
-        try:
-            with self.serving(program.script) as server:
-                call(program.run, server.url)
-        finally:
-            spans.instrumentor.uninstrument()
+        with (
+            recording(self.instrumentor(), capture) as spans,
+            self.serving(program.script) as server,
+        ):
+            call(program.run, server.url)
         check_inputs(spans, server.requests, joined_by=self.joined_by, in_order=self.in_order)
         if inputs_of == "main":
             assert bool(tools_asked_for(server.requests)) is self.calls_tools
@@ -296,14 +296,13 @@ class FrameworkContract(Lifecycle):
     def test_without_content_no_text_leaves(self, program: str, call: Call) -> None:
         """The model's inputs are there by their ids; their words, and what tools gave, are not."""
         tried = self.program_of(program)
-        spans = RecordedSpans.of(self.instrumentor(), ContentPolicy(capture=False))
-        try:
-            with self.serving(tried.script) as server:
-                with suppress(Exception):
-                    call(tried.run, server.url)
-                assert spans.all
-        finally:
-            spans.instrumentor.uninstrument()
+        with (
+            recording(self.instrumentor(), capture=False) as spans,
+            self.serving(tried.script) as server,
+        ):
+            with suppress(Exception):
+                call(tried.run, server.url)
+            assert spans.all
         everything = json.dumps([record(span).attributes for span in spans.all], default=str)
         texts = {text for request in server.requests for text in _texts(request) if len(text) > 9}
         told = {text for text in texts if json.dumps(text)[1:-1] in everything}
@@ -311,10 +310,12 @@ class FrameworkContract(Lifecycle):
         for span in spans.named(semconv.CHAT):
             assert span.attributes[semconv.INPUT_MESSAGE_IDS]
 
-    def test_each_calls_tokens_are_counted_once(self, call: Call, recorded: Any) -> None:
+    def test_each_calls_tokens_are_counted_once(
+        self, counted_in: str, call: Call, recorded: Any
+    ) -> None:
         """On the span of the call, and on no other."""
         with self.serving(self.main.script) as server:
-            call(self.main.run, server.url)
+            call(self.run_in(counted_in), server.url)
         counted = [
             s.attributes[semconv.INPUT_TOKENS]
             for s in recorded.all
@@ -327,12 +328,12 @@ class FrameworkContract(Lifecycle):
         assert all(span.attributes[semconv.OUTPUT_TOKENS] for span in recorded.named(semconv.CHAT))
 
     def test_with_the_client_recorded_too_nothing_is_doubled(
-        self, call: Call, recorded: Any
+        self, beside_client: str, call: Call, recorded: Any
     ) -> None:
         client = OpenAIInstrumentor()
         client.instrument(tracer_provider=recorded.provider)
         try:
-            self.outcome(call, self.main)
+            self.outcome(call, Program(self.run_in(beside_client), self.main.script))
         finally:
             client.uninstrument()
         assert tree_of(recorded) == self.tree.strip()
@@ -357,6 +358,11 @@ class FrameworkContract(Lifecycle):
         self, peer: str, shared: bool, order: str, call: Call, recorded: Any
     ) -> None:
         """The same steps, turns and tokens as without them; their own spans are there, too."""
+        self.check_with_theirs(peer, shared, order, call, recorded)
+
+    def check_with_theirs(
+        self, peer: str, shared: bool, order: str, call: Call, recorded: Any
+    ) -> None:
         theirs = [instrumentor(*each) for each in self.peers[peer]]
         self.outcome(call, self.main)
         alone = recorded.seen()

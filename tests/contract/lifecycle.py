@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from recorded_calls import targets
-from recorded_spans import RecordedSpans
+from recorded_spans import RecordedSpans, recording
 
 from contract.span_trees import tree_of
 from mast_trace.spans import Telemetry, guard
@@ -42,17 +42,21 @@ class Lifecycle:
 
     Attributes:
         instrumentor: the class under test.
-        operations: those of the program's spans.
+        operations: those of the program's spans; without any, there are only the facts without a program.
         absent: modules of it that are not installed, whose absence is no problem.
         lost: for each row whose loss the program shows, the operations of which no span remains without it.
     """
 
     instrumentor: ClassVar[type[Instrumentor]]
-    operations: ClassVar[Sequence[str]]
+    operations: ClassVar[Sequence[str]] = ()
     lost: ClassVar[Mapping[str, Sequence[str]]] = {}
     absent: ClassVar[Sequence[str]] = ()
 
-    needs: ClassVar[Mapping[str, str]] = {}
+    needs: ClassVar[Mapping[str, str]] = {
+        "test_a_target_that_vanished_is_one_warning": "operations",
+        "test_an_error_of_ours_stays_ours": "operations",
+        "test_the_framework_may_be_imported_afterwards": "operations",
+    }
     """Needs of a fact, by the name of its test: a sub-class without them does not have the fact."""
 
     def __init_subclass__(cls) -> None:
@@ -111,9 +115,8 @@ class Lifecycle:
     @pytest.fixture
     def recorded(self) -> Iterator[RecordedSpans]:
         """The spans of the test."""
-        spans = RecordedSpans.of(self.instrumentor())
-        yield spans
-        spans.instrumentor.uninstrument()
+        with recording(self.instrumentor()) as spans:
+            yield spans
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -170,14 +173,11 @@ class Lifecycle:
         (gone,) = [patch for patch in rows if patch.path == row]
         kept = tuple(replace(p, target=f"{p.target}_gone") if p is gone else p for p in rows)
         monkeypatch.setattr(self.instrumentor, "patches", kept)
-        with caplog.at_level(logging.WARNING, logger="mast_trace"):
-            spans = RecordedSpans.of(self.instrumentor())
-        try:
+        caplog.set_level(logging.WARNING, logger="mast_trace")
+        with recording(self.instrumentor()) as spans:
             with self.around(spans):
                 done = self.work(call, spans)
             missing = list(spans.instrumentor.state.missing)
-        finally:
-            spans.instrumentor.uninstrument()
         assert done == plain
         assert missing == ([] if gone.optional else [f"{row}_gone"])
         warned = [r.getMessage() for r in caplog.records if r.name == "mast_trace"]
@@ -211,7 +211,7 @@ class Lifecycle:
             self.work(call, recorded)
         program = """
             import importlib, sys
-            from recorded_spans import RecordedSpans
+            from recorded_spans import RecordedSpans, recording
             ours, name, theirs = sys.argv[1:4]
             instrumentor = getattr(importlib.import_module(ours), name)()
             assert instrumentor.present()

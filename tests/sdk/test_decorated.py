@@ -13,7 +13,7 @@ from opentelemetry import trace
 import mast_trace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -111,51 +111,6 @@ class TestDecorators:
             "  execute_tool speak",
             "execute_tool listen",
         ]
-
-    async def test_follow_an_asynchronous_generator(
-        self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """To its end, or to where it is abandoned."""
-
-        @mast_trace.agent("streamer")
-        async def stream() -> AsyncIterator[int]:
-            for index in range(3):
-                await asyncio.sleep(0)
-                with mast_trace.tool(f"count {index}"):
-                    yield index
-
-        assert inspect.isasyncgenfunction(stream)
-        assert [index async for index in stream()] == [0, 1, 2]
-        abandoned = stream()
-        assert await anext(abandoned) == 0
-        await abandoned.aclose()
-        assert captured_spans.tree().splitlines() == [
-            "invoke_agent streamer",
-            *(f"  execute_tool count {index}" for index in range(3)),
-            "invoke_agent streamer",
-            "  execute_tool count 0",
-        ]
-        assert all(span.status.is_ok for span in captured_spans.spans)
-        assert caplog.messages == []
-
-    def test_let_a_generator_meet_its_consumers_errors(self, captured_spans: CapturedSpans) -> None:
-        """Exceptions that are thrown in arrive; exceptions that come out fail the span."""
-
-        @mast_trace.agent
-        def stubborn() -> Iterator[str]:
-            try:
-                yield "first"
-            except KeyError:
-                yield "caught"
-            raise ValueError("enough")
-
-        words = stubborn()
-        assert next(words) == "first"
-        assert words.throw(KeyError("x")) == "caught"  # type: ignore[attr-defined]
-        with pytest.raises(ValueError, match="enough"):
-            next(words)
-        (span,) = captured_spans.spans
-        assert span.status.description == "enough"
 
     def test_a_wrong_call_fails_as_it_would_without(self, captured_spans: CapturedSpans) -> None:
         """The caller's mistake raises the caller's TypeError."""

@@ -25,7 +25,8 @@ TEAM = ["invoke_workflow team", *(f"  invoke_agent {name}" for name in NAMES)]
 
 
 @pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
+def _forget(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(logging.WARNING, "mast_trace")
     guard._misused.clear()
     yield
     guard._misused.clear()
@@ -71,12 +72,9 @@ def test_agents_in_threads_are_in_the_run(
     captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     """Agents in threads are in the run, however the threads are started; results come back unchanged."""
-    with caplog.at_level(logging.WARNING, logger="mast_trace"):
-        with mast_trace.run("team"):
-            assert WAYS[way](mast_trace.in_context(ask)) == NAMES
-        assert sorted(captured_spans.tree().splitlines(), reverse=True) == sorted(
-            TEAM, reverse=True
-        )
+    with mast_trace.run("team"):
+        assert WAYS[way](mast_trace.in_context(ask)) == NAMES
+    assert sorted(captured_spans.tree().splitlines()) == sorted(TEAM)
     assert caplog.records == []
 
 
@@ -85,7 +83,7 @@ def test_without_it_each_is_a_run_of_its_own_and_the_log_says_so(
     captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     """The warning is logged once."""
-    with caplog.at_level(logging.WARNING, logger="mast_trace"), mast_trace.run("team"):
+    with mast_trace.run("team"):
         WAYS[way](ask)
     assert len(captured_spans.trajectories()) == 4
     (record,) = caplog.records
@@ -103,7 +101,7 @@ def test_tools_and_messages_are_told_of_as_well(
             with mast_trace.tool("look"):
                 pass
 
-    with caplog.at_level(logging.WARNING, logger="mast_trace"), mast_trace.run("team"):
+    with mast_trace.run("team"):
         thread = threading.Thread(target=act)
         thread.start()
         thread.join()
@@ -124,11 +122,10 @@ def test_a_server_with_a_run_for_each_request_is_told_nothing(
             ask(name)
             together.wait(30)
 
-    with caplog.at_level(logging.WARNING, logger="mast_trace"):
-        ask("before any run")
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(request, "wxyz"))
-        ask("after all of them")
+    ask("before any run")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(request, "wxyz"))
+    ask("after all of them")
     assert len(captured_spans.trajectories()) == 6
     assert caplog.records == []
 
@@ -137,9 +134,8 @@ async def test_tasks_and_to_thread_need_no_help(
     captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Python hands the context on to them."""
-    with caplog.at_level(logging.WARNING, logger="mast_trace"):
-        async with mast_trace.run("team"):
-            await asyncio.gather(*[asyncio.to_thread(ask, name) for name in NAMES])
+    async with mast_trace.run("team"):
+        await asyncio.gather(*[asyncio.to_thread(ask, name) for name in NAMES])
     assert len(captured_spans.trajectories()) == 1
     assert caplog.records == []
 

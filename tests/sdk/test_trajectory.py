@@ -318,18 +318,14 @@ class TestErrors:
 class TestStores:
     """Forms of spans after a store."""
 
-    def test_text_attributes_read_as_the_same_run(self, recorded: Recording) -> None:
-        """ClickHouse keeps a map of texts."""
-        assert read_trajectory(map(as_stored, recorded.records)) == recorded.trajectory
-
-    def test_order_does_not_matter(self, recorded: Recording) -> None:
-        """Spans arrive as they end."""
-        backwards = list(reversed(recorded.records))
-        assert read_trajectory(backwards) == recorded.trajectory
-
-    def test_a_span_that_arrived_twice_counts_once(self, recorded: Recording) -> None:
-        """Delivery is at least once."""
-        assert read_trajectory(recorded.records * 2) == recorded.trajectory
+    @pytest.mark.parametrize(
+        "kept",
+        [lambda spans: map(as_stored, spans), reversed, lambda spans: [*spans, *spans]],
+        ids=["as texts", "as they end", "twice"],
+    )
+    def test_are_read_as_the_same_run(self, recorded: Recording, kept: Any) -> None:
+        """ClickHouse keeps a map of texts; spans arrive as they end, and at least once."""
+        assert read_trajectory(kept(recorded.records)) == recorded.trajectory
 
     def test_spans_without_an_id_are_not_taken_for_one(self) -> None:
         """Importers may have none."""

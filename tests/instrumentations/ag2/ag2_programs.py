@@ -23,7 +23,7 @@ from ag2.network.transitions import (
     Transition,
     TransitionGraph,
 )
-from scripted_llm import Call, Reply, last_text, messages_of, system_text
+from scripted_llm import Call, Reply, ScriptedLLM, last_text, messages_of, system_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -36,6 +36,12 @@ def model(url: str, *, streaming: bool = False) -> OpenAIConfig:
     return OpenAIConfig(
         model="scripted", base_url=url, api_key="scripted", streaming=streaming, max_retries=0
     )
+
+
+async def serve(program: Callable[[str], Any], script: Callable[[dict[str, Any]], Any]) -> Any:
+    """Run a program to its end against its model."""
+    with ScriptedLLM(script) as server:
+        return await program(server.url)
 
 
 @tool
@@ -208,6 +214,13 @@ async def network(*agents: Agent) -> AsyncIterator[tuple[Hub, list[AgentClient]]
         yield hub, [await hub.register(agent) for agent in agents]
     finally:
         await hub.close()
+
+
+@asynccontextmanager
+async def two(url: str, tools: Any = ()) -> AsyncIterator[tuple[Hub, list[AgentClient]]]:
+    """A hub with Alice, and Bob who has tools."""
+    async with network(person("alice", url), person("bob", url, tools)) as found:
+        yield found
 
 
 async def until(condition: Callable[[], Any]) -> None:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pytest
-from recorded_spans import RecordedSpans
+from client_peers import elsewhere
+from recorded_spans import recorded_by
 
 from mast_trace_instrumentations.ag2 import AG2Instrumentor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["elsewhere"]
 
-
-@pytest.fixture
-def spans() -> Iterator[RecordedSpans]:
-    """AG2 instrumented into memory."""
-    recorded = RecordedSpans.of(AG2Instrumentor())
-    yield recorded
-    recorded.instrumentor.uninstrument()
+spans = recorded_by(AG2Instrumentor)

@@ -57,8 +57,7 @@ async def test_a_lone_agent_is_asked_by_the_user(spans: RecordedSpans, streaming
 
 async def test_an_agent_as_a_tool_is_asked_by_the_one_that_calls_it(spans: RecordedSpans) -> None:
     """Question below the call, answer below the turn that was asked for."""
-    with ScriptedLLM(programs.as_tool_script) as server:
-        await programs.as_tool(server.url)
+    await programs.serve(programs.as_tool, programs.as_tool_script)
     assert [(sender, to) for sender, to, _ in spans.sent_messages()] == [
         ("user", ("lead",)),
         ("lead", ("researcher",)),
@@ -82,8 +81,7 @@ async def test_sub_tasks_at_once_answer_their_own_questions(spans: RecordedSpans
             return "Both are done."
         return "done"
 
-    with ScriptedLLM(script) as server:
-        await programs.subtasks(server.url)
+    await programs.serve(programs.subtasks, script)
     assert len(spans.named("send_message")) == 6
     pairs = answers(spans)
     assert len(pairs) == 3
@@ -139,8 +137,7 @@ async def test_a_hand_made_agent_that_asks_is_the_sender(spans: RecordedSpans) -
 
 async def test_a_failed_turn_was_asked_and_did_not_answer(spans: RecordedSpans) -> None:
     """The question stays; there is no answer."""
-    with ScriptedLLM(programs.failing_script) as server:
-        await programs.model_error(server.url)
+    await programs.serve(programs.model_error, programs.failing_script)
     spans.check_shape()
     assert spans.sent_messages() == [("user", ("solver",), "Hello?")]
 
@@ -159,20 +156,11 @@ async def test_agents_asked_at_once(spans: RecordedSpans) -> None:
     assert spoken == [[f"question {n}", f"re question {n}"] for n in range(3)]
 
 
-def test_an_agent_asked_from_synchronous_code(spans: RecordedSpans) -> None:
-    """Through a loop of its own, under a run of the program's."""
-    with ScriptedLLM(lambda _request: "Paris.") as server:
-        agent = Agent("guide", config=programs.model(server.url))
-        reply = asyncio.run(agent.ask("Capital of France?"))
-    assert reply.body == "Paris."
-    assert [text for _, _, text in spans.sent_messages()] == ["Capital of France?", "Paris."]
-
-
 async def test_in_a_channel_the_envelopes_are_question_and_answer(spans: RecordedSpans) -> None:
     """If a handler of the program's own asks the agent, no message is recorded twice."""
     with ScriptedLLM(lambda _request: "Fine.") as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (hub, (a, b)):
+        bob = programs.person("bob", server.url)
+        async with programs.network(programs.person("alice", server.url), bob) as (hub, (a, b)):
 
             async def handle(envelope: Any) -> None:
                 if envelope.event_type == "ag2.msg.text":
@@ -207,9 +195,7 @@ async def test_a_turn_that_is_cut_off_by_closing_is_no_failure(
         return "never"
 
     with ScriptedLLM(lambda _request: Reply(calls=(Call("ponder", {}),))) as server:
-        alice = programs.person("alice", server.url)
-        bob = programs.person("bob", server.url, (ponder,))
-        async with programs.network(alice, bob) as (_hub, (a, _b)):
+        async with programs.two(server.url, (ponder,)) as (_hub, (a, _b)):
             channel = await a.open(type="conversation", target="bob")
             await channel.send("Hello Bob.")
             await started.wait()
@@ -232,8 +218,7 @@ async def test_a_turn_that_is_cut_off_by_closing_is_no_failure(
 async def test_a_model_that_is_cut_off_by_closing_is_no_failure(spans: RecordedSpans) -> None:
     """A model call that is cut off by closing is no failure."""
     with ScriptedLLM(lambda _request: Reply("late", delay=0.3)) as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (_hub, (a, _b)):
+        async with programs.two(server.url) as (_hub, (a, _b)):
             channel = await a.open(type="conversation", target="bob")
             await channel.send("Hello Bob.")
             await programs.until(lambda: server.requests)
@@ -258,9 +243,7 @@ async def test_a_timeout_of_the_programs_own_stays_a_failure(spans: RecordedSpan
         return "Too slow."
 
     with ScriptedLLM(script) as server:
-        alice = programs.person("alice", server.url)
-        bob = programs.person("bob", server.url, (slow,))
-        async with programs.network(alice, bob) as (hub, (a, _b)):
+        async with programs.two(server.url, (slow,)) as (hub, (a, _b)):
             channel = await a.open(type="consulting", target="bob")
             await channel.send("Hello Bob.")
             await programs.closed(hub, channel.channel_id)

@@ -28,8 +28,7 @@ def reply_to(request: dict) -> str:
 
 async def test_a_conversation_is_one_run(spans: RecordedSpans) -> None:
     """Messages in order, turns beside them; protocol envelopes are nothing; silence is no message."""
-    with ScriptedLLM(programs.conversation_script) as server:
-        spoken = await programs.conversation(server.url)
+    spoken = await programs.serve(programs.conversation, programs.conversation_script)
     spans.check_shape()
     assert spans.sent_messages() == [
         ("alice", ("bob",), "Hello Bob."),
@@ -46,17 +45,11 @@ async def test_a_conversation_is_one_run(spans: RecordedSpans) -> None:
     root = spans.named("invoke_workflow")[0]
     below = [*spans.named("send_message"), *spans.named("invoke_agent")]
     assert {spans.parent(span).context.span_id for span in below} == {root.context.span_id}
-
-
-async def test_a_run_says_what_it_was_asked_and_why_it_ended(spans: RecordedSpans) -> None:
-    """The first message is the task; AG2's reason for the end stands beside the common one."""
-    with ScriptedLLM(programs.conversation_script) as server:
-        await programs.conversation(server.url)
+    # The first message is the task; AG2's reason for the end stands beside the common one.
     run = spans.trajectory()
     assert run.task == "Hello Bob."
     assert run.termination_reason == "completed"
     assert run.name == "conversation"
-    (root,) = spans.named("invoke_workflow")
     assert root.attributes["ag2.network.close_reason"] == "explicit_close"
     assert root.attributes[semconv.CONVERSATION_ID]
 
@@ -87,8 +80,7 @@ async def test_the_end_of_a_channel(spans: RecordedSpans, program: str, reason: 
 
 async def test_a_discussion_reaches_everybody_in_turn(spans: RecordedSpans) -> None:
     """Recipients are all others, by name; each message answers the one before; code picks the next."""
-    with ScriptedLLM(programs.discussion_script) as server:
-        await programs.discussion(server.url)
+    await programs.serve(programs.discussion, programs.discussion_script)
     spans.check_shape()
     assert spans.sent_messages() == [
         ("alice", ("bob", "carol"), "Is it raining?"),
@@ -105,15 +97,7 @@ async def test_a_discussion_reaches_everybody_in_turn(spans: RecordedSpans) -> N
 
 async def test_hand_offs_have_source_and_target(spans: RecordedSpans) -> None:
     """A tool chooses one hand-off at run time, a rule of the graph another; each is on one span."""
-    with ScriptedLLM(programs.workflow_script) as server:
-        await programs.workflow(server.url)
-    spans.check_shape()
-    assert [(sender, text) for sender, _, text in spans.sent_messages()] == [
-        ("customer", "Print the sum of 2 and 3."),
-        ("triage", "Over to the coder."),
-        ("coder", "print(5)"),
-        ("reviewer", "Looks good."),
-    ]
+    await programs.serve(programs.workflow, programs.workflow_script)
     handoffs = [
         (s.attributes[semconv.HANDOFF_SOURCE], s.attributes[semconv.HANDOFF_TARGET])
         for s in spans.all
@@ -122,15 +106,9 @@ async def test_hand_offs_have_source_and_target(spans: RecordedSpans) -> None:
     assert handoffs == [("triage", "coder"), ("coder", "reviewer")]
     selected = [s.attributes.get(semconv.SELECTED_BY) for s in spans.named("send_message")]
     assert selected == ["code", "agent", "agent", None]
-    assert spans.trajectory().termination_reason == "completed"
     (root,) = spans.named("invoke_workflow")
     assert root.attributes["ag2.network.close_reason"] == "finished"
-
-
-async def test_an_answer_that_is_sent_is_one_step(spans: RecordedSpans) -> None:
-    """A model's answer that goes out as a message has the message's id, and is no second step."""
-    with ScriptedLLM(programs.workflow_script) as server:
-        await programs.workflow(server.url)
+    # A model's answer that goes out as a message has the message's id, and is no second step.
     steps = spans.trajectory().steps
     assert [(step.kind, step.agent) for step in steps] == [
         (StepKind.MESSAGE, "customer"),
@@ -145,8 +123,7 @@ async def test_an_answer_that_is_sent_is_one_step(spans: RecordedSpans) -> None:
 
 async def test_the_same_words_said_twice_are_two_messages(spans: RecordedSpans) -> None:
     """Repetition is what some failures consist of: it keeps its own ids."""
-    with ScriptedLLM(lambda _request: "Ping") as server:
-        await programs.round_robin(server.url)
+    await programs.serve(programs.round_robin, lambda _request: "Ping")
     assert [text for _, _, text in spans.sent_messages()] == ["Ping", "Ping", "Ping"]
     messages = spans.named("send_message")
     assert len({m.attributes[semconv.MESSAGE_ID] for m in messages}) == 3
@@ -156,8 +133,7 @@ async def test_the_same_words_said_twice_are_two_messages(spans: RecordedSpans) 
 
 async def test_a_consultation_within_a_turn_is_part_of_its_run(spans: RecordedSpans) -> None:
     """The channel that a `delegate` call opens is below that call, in the same trace."""
-    with ScriptedLLM(programs.delegate_script) as server:
-        assert await programs.delegate(server.url) == "It is 5, says Bob."
+    assert await programs.serve(programs.delegate, programs.delegate_script) == "It is 5, says Bob."
     spans.check_shape()
     assert spans.sent_messages() == [
         ("user", ("alice",), "What is 2 + 3?"),
@@ -175,8 +151,7 @@ async def test_a_consultation_within_a_turn_is_part_of_its_run(spans: RecordedSp
 
 async def test_a_model_that_fails_in_a_channel_is_on_the_turn(spans: RecordedSpans) -> None:
     """AG2 only logs it and goes on; the trace has it, once per level."""
-    with ScriptedLLM(programs.failing_script) as server:
-        outcome = await programs.network_failure(server.url)
+    outcome = await programs.serve(programs.network_failure, programs.failing_script)
     assert outcome == ["InternalServerError", "alice: Hello Bob."]
     spans.check_shape()
     (turn,) = spans.named("invoke_agent")
@@ -192,8 +167,7 @@ async def test_a_turn_that_fails_around_its_agent_is_recorded(spans: RecordedSpa
         raise RuntimeError("no view")
 
     with ScriptedLLM(reply_to) as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (hub, (a, _b)):
+        async with programs.two(server.url) as (hub, (a, _b)):
             hub.adapter_for(
                 (channel := await a.open(type="conversation", target="bob")).channel_id
             ).default_view_policy = broken
@@ -210,8 +184,7 @@ async def test_a_turn_that_fails_around_its_agent_is_recorded(spans: RecordedSpa
 async def test_a_channel_that_stays_open_ends_with_its_hub(spans: RecordedSpans) -> None:
     """No run is left without its root because nobody closed the channel."""
     with ScriptedLLM(lambda _request: "") as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (_hub, (a, _b)):
+        async with programs.two(server.url) as (_hub, (a, _b)):
             channel = await a.open(type="conversation", target="bob")
             await channel.send("Hello Bob.")
             await programs.until(lambda: spans.named("invoke_agent"))
@@ -222,8 +195,7 @@ async def test_a_channel_that_stays_open_ends_with_its_hub(spans: RecordedSpans)
 async def test_an_invitation_that_nobody_accepts_is_a_failed_run(spans: RecordedSpans) -> None:
     """A channel that does not open ends with an error."""
     with ScriptedLLM(reply_to) as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (hub, (a, b)):
+        async with programs.two(server.url) as (hub, (a, b)):
             hub._invite_ack_timeout = 0.05
 
             async def deaf(_envelope: object) -> None:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("ag2.network", reason="needs AG2 1.x (`import ag2`)")
 
 import ag2_programs as programs
-from recorded_spans import RecordedSpans
+from recorded_spans import RecordedSpans, recording
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace_instrumentations.ag2 import AG2Instrumentor
@@ -22,15 +22,11 @@ pytestmark = pytest.mark.framework("ag2")
 async def test_agents_that_are_older_than_the_instrumentation() -> None:
     """Agents, hub and channel from before `instrument()` are recorded from the next message on."""
     with ScriptedLLM(lambda request: f"re {last_text(request)}") as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (hub, (a, _b)):
+        async with programs.two(server.url) as (hub, (a, _b)):
             channel = await a.open(type="consulting", target="bob")
-            spans = RecordedSpans.of(AG2Instrumentor())
-            try:
+            with recording(AG2Instrumentor()) as spans:
                 await channel.send("Who are you?")
                 await programs.closed(hub, channel.channel_id)
-            finally:
-                spans.instrumentor.uninstrument()
     spans.check_shape()
     assert [text for _, _, text in spans.sent_messages()] == ["Who are you?", "re Who are you?"]
     assert len(spans.named("invoke_agent")) == 1
@@ -40,8 +36,7 @@ async def test_switched_off_in_the_middle_no_run_is_left_open() -> None:
     """`uninstrument()` ends the runs of open channels; the program goes on unrecorded."""
     spans = RecordedSpans.of(AG2Instrumentor())
     with ScriptedLLM(lambda _request: "") as server:
-        alice, bob = programs.person("alice", server.url), programs.person("bob", server.url)
-        async with programs.network(alice, bob) as (_hub, (a, _b)):
+        async with programs.two(server.url) as (_hub, (a, _b)):
             channel = await a.open(type="conversation", target="bob")
             await channel.send("Hello Bob.")
             await programs.until(lambda: spans.named("invoke_agent"))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.framework("ag2")
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_each_call_is_one_span_below_its_agent(spans: RecordedSpans, streaming: bool) -> None:
-    """Parallel, raising, unknown, sync and async tools: one span each, and nothing else."""
+    """Parallel, raising, unknown, sync and async tools: one span each, with what was asked and told."""
     with ScriptedLLM(programs.tools_script) as server:
         assert await programs.tools(server.url, streaming=streaming) == "The sum is 5."
     spans.check_shape()
@@ -38,23 +38,12 @@ async def test_each_call_is_one_span_below_its_agent(spans: RecordedSpans, strea
     assert set(tools) == {"add", "boom", "no_such_tool", "look_up"}
     assert {spans.parent(span).name for span in tools.values()} == {"invoke_agent solver"}
     assert {span.attributes[semconv.AGENT_NAME] for span in tools.values()} == {"solver"}
-
-
-async def test_a_call_has_arguments_id_and_result(spans: RecordedSpans) -> None:
-    """The model's request and the tool's result are on the span, unchanged."""
-    with ScriptedLLM(programs.tools_script) as server:
-        await programs.tools(server.url)
-        results = {
-            m["tool_call_id"]: m["content"]
-            for m in server.requests[1]["messages"]
-            if m["role"] == "tool"
-        }
-    for span in spans.named("execute_tool"):
-        assert (
-            span.attributes[semconv.TOOL_CALL_RESULT]
-            == results[span.attributes[semconv.TOOL_CALL_ID]]
-        )
-    add = next(s for s in spans.named("execute_tool") if s.name == "execute_tool add")
+    told = [m for m in server.requests[1]["messages"] if m["role"] == "tool"]
+    assert {m["tool_call_id"]: m["content"] for m in told} == {
+        span.attributes[semconv.TOOL_CALL_ID]: span.attributes[semconv.TOOL_CALL_RESULT]
+        for span in tools.values()
+    }
+    add = tools["add"]
     assert json.loads(add.attributes[semconv.TOOL_CALL_ARGUMENTS]) == {"a": 2, "b": 3}
     assert add.attributes[semconv.TOOL_CALL_RESULT] == "5"
     assert add.status.is_ok
@@ -62,8 +51,7 @@ async def test_a_call_has_arguments_id_and_result(spans: RecordedSpans) -> None:
 
 async def test_calls_that_fail_say_so(spans: RecordedSpans) -> None:
     """A raising and an unknown tool are errors with their type, though AG2 goes on with a text."""
-    with ScriptedLLM(programs.tools_script) as server:
-        await programs.tools(server.url)
+    await programs.serve(programs.tools, programs.tools_script)
     failed = {
         str(s.attributes[semconv.TOOL_NAME]): s
         for s in spans.named("execute_tool")
@@ -80,8 +68,7 @@ async def test_calls_that_fail_say_so(spans: RecordedSpans) -> None:
 
 async def test_malformed_arguments_are_kept_as_they_came(spans: RecordedSpans) -> None:
     """Arguments that are no JSON: the call is a span with them, and the failed turn says why."""
-    with ScriptedLLM(programs.bad_json_script) as server:
-        outcome = await programs.bad_json(server.url)
+    outcome = await programs.serve(programs.bad_json, programs.bad_json_script)
     spans.check_shape()
     (call,) = spans.named("execute_tool")
     assert call.attributes[semconv.TOOL_CALL_ARGUMENTS] == '{"a": 2, '
@@ -93,8 +80,9 @@ async def test_malformed_arguments_are_kept_as_they_came(spans: RecordedSpans) -
 
 async def test_an_agent_as_a_tool_works_below_the_call(spans: RecordedSpans) -> None:
     """A delegated agent's turn, model calls and tools are inside the call that asked for it."""
-    with ScriptedLLM(programs.as_tool_script) as server:
-        assert await programs.as_tool(server.url) == "The researcher says 5."
+    assert (
+        await programs.serve(programs.as_tool, programs.as_tool_script) == "The researcher says 5."
+    )
     spans.check_shape()
     assert spans.counts() == {
         "invoke_workflow": 1,
@@ -119,8 +107,7 @@ async def test_an_agent_as_a_tool_works_below_the_call(spans: RecordedSpans) -> 
 
 async def test_sub_tasks_work_below_the_call(spans: RecordedSpans) -> None:
     """Sub-tasks that run at the same time are two turns below one call."""
-    with ScriptedLLM(programs.subtasks_script) as server:
-        assert await programs.subtasks(server.url) == "Both are done."
+    assert await programs.serve(programs.subtasks, programs.subtasks_script) == "Both are done."
     spans.check_shape()
     workers = [s for s in spans.named("invoke_agent") if not s.name.endswith("planner")]
     assert len(workers) == 2
@@ -130,8 +117,7 @@ async def test_sub_tasks_work_below_the_call(spans: RecordedSpans) -> None:
 
 async def test_a_human_is_asked_and_answers_in_two_messages(spans: RecordedSpans) -> None:
     """A question to a human and the answer are messages inside the tool that asked."""
-    with ScriptedLLM(programs.human_script) as server:
-        assert await programs.human(server.url) == "Done: yes"
+    assert await programs.serve(programs.human, programs.human_script) == "Done: yes"
     spans.check_shape()
     assert spans.sent_messages() == [
         ("user", ("careful",), "Delete the file"),

@@ -62,8 +62,7 @@ async def test_a_turn_that_cannot_begin_is_a_failed_turn(spans: RecordedSpans) -
 
 async def test_a_conversation_goes_on_in_a_run_of_its_own(spans: RecordedSpans) -> None:
     """A follow-up is another run of the same conversation, and sees the words before it."""
-    with ScriptedLLM(lambda request: f"reply to {last_text(request)}") as server:
-        await programs.two_questions(server.url)
+    await programs.serve(programs.two_questions, lambda request: f"reply to {last_text(request)}")
     spans.check_shape(runs=2)
     first, second = spans.trajectories()
     assert first.conversation_id == second.conversation_id
@@ -77,8 +76,7 @@ async def test_a_conversation_goes_on_in_a_run_of_its_own(spans: RecordedSpans) 
 
 async def test_what_an_agent_is_known_by(spans: RecordedSpans) -> None:
     """An agent's name is on its turn, its model calls and its tools; the reply is the model's answer."""
-    with ScriptedLLM(programs.tools_script) as server:
-        await programs.tools(server.url)
+    await programs.serve(programs.tools, programs.tools_script)
     unlike = ("invoke_workflow", "send_message user")
     named = [s for s in spans.all if not s.name.startswith(unlike)]
     assert {s.attributes[semconv.AGENT_NAME] for s in named} == {"solver"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 from typing import Any
@@ -11,121 +10,10 @@ import pytest
 
 anthropic = pytest.importorskip("anthropic", reason="needs the Anthropic client")
 
-from recorded_calls import ANSWER, a_run, answers, asked_for, chat, shown
+from anthropic_ways import request, tell
+from recorded_calls import ANSWER, a_run, answers, chat, shown, under_langgraph
 
 pytestmark = pytest.mark.framework("anthropic")
-
-WAYS = ["create", "stream", "helper", "beta", "beta stream", "beta helper"]
-
-
-def request(text: str = "Hello", **more: Any) -> dict[str, Any]:
-    asked = [{"role": "user", "content": text}]
-    return {"model": "scripted", "max_tokens": 64, "system": "Be brief.", "messages": asked, **more}
-
-
-def ask(options: dict[str, Any], way: str, text: str = "Hello") -> str:
-    """Make a call; return the text of the answer as the program sees it."""
-    with anthropic.Anthropic(**options) as client:
-        messages = client.beta.messages if "beta" in way else client.messages
-        if "helper" in way:
-            with messages.stream(**request(text)) as stream:
-                return "".join(stream.text_stream)
-        if "stream" in way:
-            events = messages.create(**request(text), stream=True)
-            return "".join(getattr(getattr(e, "delta", None), "text", "") or "" for e in events)
-        answered = messages.create(**request(text)).content
-        return "".join(block.text for block in answered if block.type == "text")
-
-
-async def aask(options: dict[str, Any], way: str, text: str = "Hello") -> str:
-    """Make the call asynchronously."""
-    async with anthropic.AsyncAnthropic(**options) as client:
-        messages = client.beta.messages if "beta" in way else client.messages
-        if "helper" in way:
-            async with messages.stream(**request(text)) as stream:
-                return "".join([piece async for piece in stream.text_stream])
-        if "stream" in way:
-            events = [e async for e in await messages.create(**request(text), stream=True)]
-            return "".join(getattr(getattr(e, "delta", None), "text", "") or "" for e in events)
-        answered = (await messages.create(**request(text))).content
-        return "".join(block.text for block in answered if block.type == "text")
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> str:
-    """A way to ask."""
-    return str(request.param)
-
-
-class TestEveryWay:
-    """Whole or streamed, of the stable interface or the beta one."""
-
-    @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-    async def test_request_answer_and_usage_are_on_the_span(
-        self, recorded, options, way, asynchronous
-    ):
-        """Request, answer and usage are on the span, for every way to ask."""
-        with a_run(recorded):
-            answered = await aask(options, way) if asynchronous else ask(options, way)
-
-        assert answered == ANSWER
-        assert answers(recorded) == [ANSWER]
-        assert shown(recorded) == [("system", "Be brief."), ("user", "Hello")]
-        about = chat(recorded)
-        assert about["gen_ai.request.model"] == "scripted"
-        assert about["gen_ai.response.model"] == "scripted-1"
-        assert about["gen_ai.response.id"] == "msg_1"
-        assert about["gen_ai.provider.name"] == "anthropic"
-        assert about["gen_ai.response.finish_reasons"] == ("end_turn",)
-        assert about["gen_ai.usage.input_tokens"] == 7
-        assert about["gen_ai.usage.output_tokens"] > 1
-        recorded.check_shape()
-
-    def test_input_tokens_are_all_tokens(self, recorded, options, way):
-        """The client counts what a cache has read or written apart; the conventions add it up."""
-        with a_run(recorded):
-            ask(options, way, "use the cache")
-
-        about = chat(recorded)
-        assert about["gen_ai.usage.input_tokens"] == 127
-        assert about["gen_ai.usage.cache_read.input_tokens"] == 100
-        assert about["gen_ai.usage.cache_write.input_tokens"] == 20
-        assert recorded.trajectory().input_tokens == 127
-
-    def test_calls_of_tools(self, recorded, options, way):
-        """Arguments of tool calls come in pieces in a stream."""
-        with a_run(recorded):
-            assert ask(options, way, "Use a tool") == "Let me see."
-
-        assert answers(recorded) == ["Let me see."]
-        arguments = {"key": "x", "more": "y" * 20}
-        assert asked_for(recorded) == [{"name": "look_up", "arguments": arguments}]
-
-    def test_thoughts_are_not_what_is_said(self, recorded, options, way):
-        """Thoughts count among the tokens."""
-        with a_run(recorded):
-            assert ask(options, way, "think") == "Thought."
-
-        assert answers(recorded) == ["Thought."]
-
-    @pytest.mark.parametrize("text", ["refuse", "break"])
-    def test_errors_pass_through_and_are_on_the_span(self, recorded, options, way, text):
-        """The client's own exceptions."""
-        kind = anthropic.BadRequestError if text == "refuse" else anthropic.InternalServerError
-        with a_run(recorded), pytest.raises(kind, match="scripted failure"):
-            ask(options, way, text)
-
-        assert chat(recorded)["error.type"] == kind.__name__
-
-    @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-    @pytest.mark.parametrize("way", ["stream", "helper", "beta stream", "beta helper"])
-    async def test_a_connection_that_is_reset(self, recorded, options, way, asynchronous):
-        """The part of a stream before an error is kept, beside the error."""
-        with a_run(recorded), pytest.raises(Exception) as raised:
-            await aask(options, way, "reset") if asynchronous else ask(options, way, "reset")
-
-        assert chat(recorded)["error.type"] == type(raised.value).__qualname__
-        assert answers(recorded) == [ANSWER[:32]]
 
 
 class TestRequests:
@@ -318,16 +206,6 @@ class TestStreams:
 
         assert answers(recorded) == [ANSWER, ANSWER]
 
-    async def test_asynchronous_raw_answers(self, recorded, options):
-        async with anthropic.AsyncAnthropic(**options) as client:
-            with a_run(recorded):
-                raw = await client.messages.with_raw_response.create(**request())
-                parsed = raw.parse()
-                parsed = await parsed if asyncio.iscoroutine(parsed) else parsed
-                assert parsed.content[0].text == ANSWER
-
-        assert answers(recorded) == [ANSWER]
-
     def test_bodies_that_the_program_reads_are_left_to_it(self, recorded, options):
         """`with_streaming_response`: the call is recorded, without the answer."""
         with a_run(recorded), anthropic.Anthropic(**options) as client:
@@ -389,46 +267,12 @@ class TestWhose:
         assert recorded.named("chat") == []
 
 
-class TestUnderLangGraph:
-    """LangGraph and the client, both instrumented."""
-
-    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-    def test_each_call_gives_one_span(self, recorded, options, stream):
-        """LangChain's calls are its own; what goes around LangChain is recorded here."""
-        models = pytest.importorskip("langchain_anthropic", reason="needs langchain-anthropic")
-        pytest.importorskip("langgraph.graph", reason="needs LangGraph")
-        from langgraph.graph import START, MessagesState, StateGraph
-
-        from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
-
-        model = models.ChatAnthropic(
-            model_name="scripted", base_url=options["base_url"], api_key="x", max_retries=0
-        )
-
-        def through_langchain(state: Any) -> dict[str, Any]:
-            if stream:
-                (*_, last) = model.stream(state["messages"])
-                assert last is not None
-                return {"messages": [("ai", "streamed")]}
-            return {"messages": [model.invoke(state["messages"])]}
-
-        def directly(_state: Any) -> dict[str, Any]:
-            return {"messages": [("ai", ask(options, "stream" if stream else "create"))]}
-
-        builder = StateGraph(MessagesState)
-        builder.add_node("through_langchain", through_langchain)
-        builder.add_node("directly", directly)
-        builder.add_edge(START, "through_langchain")
-        builder.add_edge("through_langchain", "directly")
-        langgraph = LangGraphInstrumentor()
-        langgraph.instrument(tracer_provider=recorded.provider)
-        try:
-            builder.compile().invoke({"messages": [("user", "Hello")]})
-        finally:
-            langgraph.uninstrument()
-
-        recorded.check_shape()
-        spans = recorded.named("chat")
-        frameworks = [span.attributes["mast.framework"] for span in spans]
-        assert frameworks == ["langgraph", "anthropic"]
-        assert spans[1].attributes["gen_ai.agent.name"] == "directly"
+@pytest.mark.parametrize(("text", "chats"), [("Hello", 1), ("stream", 2)])
+def test_each_call_under_langgraph_gives_one_span(recorded, options, text, chats):
+    """LangChain's calls are its own; what goes around LangChain is recorded here."""
+    models = pytest.importorskip("langchain_anthropic", reason="needs langchain-anthropic")
+    address = {"base_url": options["base_url"], "api_key": "x", "max_retries": 0}
+    model = models.ChatAnthropic(model_name="scripted", **address)
+    way = "stream" if text == "stream" else "create"
+    found = under_langgraph(recorded, model, lambda: tell(options, way).text, text)
+    assert found == [("langgraph", "through_langchain")] * chats + [("anthropic", "directly")]

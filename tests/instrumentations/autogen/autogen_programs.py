@@ -29,7 +29,7 @@ from autogen.agentchat.group import (
 )
 from autogen.agentchat.group.patterns import DefaultPattern
 from autogen_tools import submit_to
-from scripted_llm import Call, Reply, last_text, messages_of, system_text
+from scripted_llm import Call, Reply, ScriptedLLM, last_text, messages_of, system_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,13 @@ def model(url: str, **more: Any) -> dict[str, Any]:
         ],
         "cache_seed": None,
     }
+
+
+def serve(program: Callable[[str], Any], script: Callable[[dict[str, Any]], Any]) -> Any:
+    """Run a program to its end against its model."""
+    with ScriptedLLM(script) as server:
+        result = program(server.url)
+        return asyncio.run(result) if asyncio.iscoroutine(result) else result
 
 
 def person(name: str, url: str | None, **more: Any) -> ConversableAgent:

@@ -7,20 +7,17 @@ import io
 from typing import TYPE_CHECKING
 
 import pytest
-from recorded_spans import RecordedSpans
+from client_peers import elsewhere
+from recorded_spans import recorded_by
 
 from mast_trace_instrumentations.autogen import AutogenInstrumentor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+__all__ = ["elsewhere"]
 
-@pytest.fixture
-def spans() -> Iterator[RecordedSpans]:
-    """AG2 classic instrumented into memory."""
-    recorded = RecordedSpans.of(AutogenInstrumentor())
-    yield recorded
-    recorded.instrumentor.uninstrument()
+spans = recorded_by(AutogenInstrumentor)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,8 +34,10 @@ TALK = [
 ]
 
 
-def check_talk(spans: RecordedSpans) -> None:
-    """Two agents: flat below the run, each message answering the one before."""
+@pytest.mark.parametrize("program", [programs.two_agents, programs.a_two_agents])
+def test_two_agents(spans: RecordedSpans, program: Any) -> None:
+    """A talk of two, also if it is awaited: flat below the run, each message answering the one before."""
+    programs.serve(program, programs.talk_script)
     spans.check_shape()
     assert spans.sent_messages() == TALK
     assert spans.counts() == {
@@ -56,22 +58,10 @@ def check_talk(spans: RecordedSpans) -> None:
     assert [step.kind for step in run.steps] == [StepKind.MESSAGE] * 5
 
 
-def test_two_agents(spans: RecordedSpans) -> None:
-    """A talk of two."""
-    with ScriptedLLM(programs.talk_script) as server:
-        programs.two_agents(server.url)
-    check_talk(spans)
-
-
-async def test_two_agents_awaited(spans: RecordedSpans) -> None:
-    """Awaited model calls go through an executor and stay in the trace."""
-    with ScriptedLLM(programs.talk_script) as server:
-        await programs.a_two_agents(server.url)
-    check_talk(spans)
-
-
-def check_group(spans: RecordedSpans) -> None:
-    """A group: no relays, no hidden chat; the selecting model calls are the manager's."""
+@pytest.mark.parametrize("program", [programs.group, programs.a_group])
+def test_a_group(spans: RecordedSpans, program: Any) -> None:
+    """A group whose model selects: no relays, no hidden chat; the selecting calls are the manager's."""
+    programs.serve(program, programs.group_script)
     spans.check_shape()
     assert spans.sent_messages() == [
         ("user", ("coder", "tester", "boss"), "Print the sum of 2 and 3."),
@@ -97,24 +87,9 @@ def check_group(spans: RecordedSpans) -> None:
     assert spans.trajectory().termination_reason == "terminate_message"
 
 
-def test_a_group(spans: RecordedSpans) -> None:
-    """A group whose speakers a model selects."""
-    with ScriptedLLM(programs.group_script) as server:
-        programs.group(server.url)
-    check_group(spans)
-
-
-async def test_a_group_awaited(spans: RecordedSpans) -> None:
-    """A group, awaited."""
-    with ScriptedLLM(programs.group_script) as server:
-        await programs.a_group(server.url)
-    check_group(spans)
-
-
 def test_an_introduction_is_one_message_of_the_manager(spans: RecordedSpans) -> None:
     """An introduction goes to everybody and the framework wrote it; rounds that run out end the chat."""
-    with ScriptedLLM(programs.group_script) as server:
-        programs.round_robin(server.url)
+    programs.serve(programs.round_robin, programs.group_script)
     spans.check_shape()
     assert [(sender, to) for sender, to, _ in spans.sent_messages()] == [
         ("user", ("coder", "tester", "boss")),
@@ -131,8 +106,7 @@ def test_an_introduction_is_one_message_of_the_manager(spans: RecordedSpans) -> 
 
 def test_a_limit_of_turns(spans: RecordedSpans) -> None:
     """AutoGen's words for the end stand beside the common one."""
-    with ScriptedLLM(programs.talk_script) as server:
-        programs.limited(server.url)
+    programs.serve(programs.limited, programs.talk_script)
     assert spans.trajectory().termination_reason == "max_turns"
     (root,) = spans.named("invoke_workflow")
     assert root.attributes["autogen.termination_reason"] == "Maximum turns (2) reached"
@@ -140,8 +114,7 @@ def test_a_limit_of_turns(spans: RecordedSpans) -> None:
 
 def test_a_human(spans: RecordedSpans) -> None:
     """A human's input is a message with the user's role; leaving ends the run."""
-    with ScriptedLLM(echo) as server:
-        programs.human(server.url)
+    programs.serve(programs.human, echo)
     spans.check_shape()
     roles = [s.attributes[semconv.MESSAGE_ROLE] for s in spans.named("send_message")]
     assert roles == ["user", "assistant", "user", "assistant"]
@@ -150,8 +123,7 @@ def test_a_human(spans: RecordedSpans) -> None:
 
 def test_the_same_words_said_twice_are_two_messages(spans: RecordedSpans) -> None:
     """Repetition is what some failures consist of: it keeps its own ids."""
-    with ScriptedLLM(lambda _request: "Hello Bob.") as server:
-        programs.limited(server.url)
+    programs.serve(programs.limited, lambda _request: "Hello Bob.")
     messages = spans.named("send_message")
     assert [m.attributes[semconv.MESSAGE_CONTENT] for m in messages] == ["Hello Bob."] * 4
     assert len({m.attributes[semconv.MESSAGE_ID] for m in messages}) == 4

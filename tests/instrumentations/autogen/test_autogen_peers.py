@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from client_peers import Elsewhere, another_provider
 
 pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`import autogen`)")
 
@@ -47,13 +46,6 @@ PEERS: list[tuple[Any, Any, Any]] = [
     (pattern, programs.pattern, programs.pattern_script),
 ]
 NAMES = ["own-tools", "own-pattern"]
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Elsewhere]:
-    """A provider of theirs."""
-    with another_provider() as provider:
-        yield provider
 
 
 @pytest.fixture

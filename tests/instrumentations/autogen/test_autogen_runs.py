@@ -33,8 +33,7 @@ def echo(request: dict[str, Any]) -> str:
 
 def test_a_nested_chat_is_a_part_of_the_turn_that_holds_it(spans: RecordedSpans) -> None:
     """A nested chat is below the agent's turn, in the same trace, with messages of its own."""
-    with ScriptedLLM(echo) as server:
-        programs.nested(server.url)
+    programs.serve(programs.nested, echo)
     spans.check_shape()
     outer, inner = spans.named("invoke_workflow")
     assert spans.parent(inner).name == "invoke_agent bob"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.framework("autogen")
 
 
-def check_tools(spans: RecordedSpans) -> None:
-    """Five calls at once: five spans below the executing agent, with who asked for them."""
+@pytest.mark.parametrize("program", [programs.tools, programs.a_tools])
+def test_tools(spans: RecordedSpans, program: Any) -> None:
+    """Parallel, raising, unknown, async and malformed calls: spans below the executing agent."""
+    programs.serve(program, programs.tools_script)
     spans.check_shape()
     assert spans.counts() == {
         "invoke_workflow": 1,
@@ -56,20 +58,6 @@ def check_tools(spans: RecordedSpans) -> None:
     assert roles == ["user", "assistant", "tool", "assistant"]
 
 
-def test_tools(spans: RecordedSpans) -> None:
-    """Parallel, raising, unknown, async and malformed calls; the async one in a sync chat."""
-    with ScriptedLLM(programs.tools_script) as server:
-        programs.tools(server.url)
-    check_tools(spans)
-
-
-async def test_tools_awaited(spans: RecordedSpans) -> None:
-    """Awaited tools give the same spans."""
-    with ScriptedLLM(programs.tools_script) as server:
-        await programs.a_tools(server.url)
-    check_tools(spans)
-
-
 def test_code(spans: RecordedSpans, tmp_path: Path) -> None:
     """Code that an agent writes is a tool call of the agent that runs it, failed ones too."""
     with ScriptedLLM(programs.code_script) as server:
@@ -86,18 +74,10 @@ def test_code(spans: RecordedSpans, tmp_path: Path) -> None:
     assert fails.status.description == "exit code 3"
 
 
-def check_pattern(spans: RecordedSpans) -> None:
+@pytest.mark.parametrize("program", [programs.pattern, programs.a_pattern])
+def test_hand_offs(spans: RecordedSpans, program: Any) -> None:
     """A model's hand-off, one that a tool's result asks for, one after the work."""
-    spans.check_shape()
-    assert [sender for sender, _, _ in spans.sent_messages()] == [
-        "_User",
-        "triage",
-        "_Group_Tool_Executor",
-        "coder",
-        "_Group_Tool_Executor",
-        "tester",
-        "boss",
-    ]
+    programs.serve(program, programs.pattern_script)
     handoffs = [
         (
             s.attributes[semconv.OPERATION_NAME],
@@ -125,27 +105,11 @@ def check_pattern(spans: RecordedSpans) -> None:
         ("tester", "agent"),
         ("boss", "code"),
     ]
-    assert spans.trajectory().termination_reason == "no_speaker"
-
-
-def test_hand_offs(spans: RecordedSpans) -> None:
-    """Each hand-off is on one span, with source and target."""
-    with ScriptedLLM(programs.pattern_script) as server:
-        programs.pattern(server.url)
-    check_pattern(spans)
-
-
-async def test_hand_offs_awaited(spans: RecordedSpans) -> None:
-    """Awaited hand-offs give the same spans."""
-    with ScriptedLLM(programs.pattern_script) as server:
-        await programs.a_pattern(server.url)
-    check_pattern(spans)
 
 
 def test_a_hand_off_by_a_condition(spans: RecordedSpans) -> None:
     """AutoGen writes a line in the agent's name: it is marked so, and carries the hand-off."""
-    with ScriptedLLM(lambda request: f"reply to {last_text(request)}") as server:
-        programs.by_condition(server.url)
+    programs.serve(programs.by_condition, lambda request: f"reply to {last_text(request)}")
     spans.check_shape()
     (handoff,) = [s for s in spans.all if semconv.HANDOFF_TARGET in s.attributes]
     assert handoff.name == "send_message first"

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pytest
-from recorded_spans import RecordedSpans
+from client_peers import elsewhere
+from recorded_spans import recorded_by
 
 from mast_trace_instrumentations.crewai import CrewAIInstrumentor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["elsewhere"]
 
-
-@pytest.fixture
-def recorded() -> Iterator[RecordedSpans]:
-    """The spans of the test's crews."""
-    spans = RecordedSpans.of(CrewAIInstrumentor())
-    yield spans
-    spans.instrumentor.uninstrument()
+recorded = recorded_by(CrewAIInstrumentor)

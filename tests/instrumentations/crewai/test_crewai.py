@@ -44,24 +44,9 @@ def agent_around(recorded, span):
     return None
 
 
-def test_a_crew_gives_each_message_model_call_and_tool_call_once(recorded) -> None:
+def test_model_calls_and_tool_calls_are_the_acting_agents(recorded) -> None:
     with ScriptedLLM(team_script) as server:
-        result = team(server).kickoff()
-    assert result.raw == "Paris: 2.1 million inhabitants."
-    recorded.check_shape()
-    assert root(recorded).name == "invoke_workflow city"
-    assert root(recorded).attributes["mast.run.termination_reason"] == "completed"
-    sent = [
-        (s.attributes["mast.message.sender"], s.attributes["mast.message.recipients"])
-        for s in recorded.named("send_message")
-    ]
-    assert sent == [
-        ("user", ("Researcher",)),
-        ("Researcher", ("Writer",)),
-        ("user", ("Writer",)),
-        ("Writer", ("user",)),
-    ]
-    assert len(recorded.named("chat")) == len(server.requests)
+        team(server).kickoff()
     assert all(
         agent_around(recorded, s) == s.attributes["gen_ai.agent.name"]
         for s in recorded.named("chat")

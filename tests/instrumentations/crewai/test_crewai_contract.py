@@ -172,6 +172,7 @@ class TestContract(FrameworkContract):
             else {}
         ),
     }
+    counted = ("main", "streamed", "awaited")
     others = {
         "hierarchy": Program(at(programs.managed), programs.managed_script),
         "unknown coworker": Program(at(programs.delegating), programs.delegating_script("Nobody")),

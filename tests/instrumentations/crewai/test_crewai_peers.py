@@ -5,10 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
 
 import pytest
-from client_peers import Elsewhere, another_provider
 from installed import installed
 
 if not installed("crewai.crew"):
@@ -17,18 +15,7 @@ if not installed("crewai.crew"):
 import crewai_programs as programs
 from scripted_llm import ScriptedLLM
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 pytestmark = pytest.mark.framework("crewai")
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Elsewhere]:
-    """A provider of theirs."""
-    with another_provider() as provider:
-        yield provider
 
 
 def test_with_crewais_own_telemetry() -> None:

@@ -16,21 +16,9 @@ from crewai.tools import tool
 from scripted_llm import Call, ScriptedLLM, messages_of
 
 from mast_trace import semconv
-from mast_trace_instrumentations.litellm import LiteLLMInstrumentor
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 pytestmark = pytest.mark.framework("crewai")
-
-
-@pytest.fixture(params=[False, True], ids=["alone", "beside the clients"])
-def client(request, recorded):
-    """CrewAI's instrumentation alone, and with the clients under it instrumented as well."""
-    below = [OpenAIInstrumentor(), LiteLLMInstrumentor()] if request.param else []
-    for instrumentor in below:
-        instrumentor.instrument(tracer_provider=recorded.provider)
-    yield
-    for instrumentor in reversed(below):
-        instrumentor.uninstrument()
 
 
 def shown(request) -> int:
@@ -41,24 +29,6 @@ def shown(request) -> int:
 def counted(recorded, name: str) -> list[int]:
     """Return the tokens on all spans: every span, so that none is counted elsewhere too."""
     return [span.attributes[name] for span in recorded.all if name in span.attributes]
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.usefixtures("client")
-def test_each_calls_tokens_are_on_its_span(recorded, stream: bool) -> None:
-    with ScriptedLLM(programs.team_script) as server:
-        programs.team(server, model=programs.llm(server, stream=stream)).kickoff()
-    assert len(recorded.named("chat")) == len(server.requests)
-    assert counted(recorded, semconv.INPUT_TOKENS) == [shown(r) for r in server.requests]
-    assert all(counted(recorded, semconv.OUTPUT_TOKENS))
-    assert {s.attributes["mast.framework"] for s in recorded.named("chat")} == {"crewai"}
-
-
-@pytest.mark.usefixtures("client")
-async def test_so_they_are_where_the_crew_is_awaited(recorded) -> None:
-    with ScriptedLLM(programs.team_script) as server:
-        await programs.team(server).kickoff_async()
-    assert counted(recorded, semconv.INPUT_TOKENS) == [shown(r) for r in server.requests]
 
 
 def test_calls_that_are_not_an_agents_turn_have_tokens_too(recorded) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from recorded_calls import ANSWER
-from recorded_spans import RecordedSpans
+from recorded_spans import recorded_by
 from scripted_llm import Call
 from scripted_protocols.gemini import Gemini
 from scripted_protocols.server import ScriptedAnswer, ScriptedProvider
@@ -29,19 +29,13 @@ ANSWERS = {
     "reset": ScriptedAnswer(ANSWER, reset_after=2),
 }
 
+recorded = recorded_by(GoogleGenAIInstrumentor)
+
 
 def script(request: dict[str, Any]) -> ScriptedAnswer | str:
     """Answer, call a function, think, or fail, as the last content asks for."""
     asked = str(request["contents"][-1]["parts"])
     return next((each for word, each in ANSWERS.items() if word in asked), ANSWER)
-
-
-@pytest.fixture
-def recorded() -> Iterator[RecordedSpans]:
-    """The spans of the test."""
-    spans = RecordedSpans.of(GoogleGenAIInstrumentor())
-    yield spans
-    spans.instrumentor.uninstrument()
 
 
 @pytest.fixture

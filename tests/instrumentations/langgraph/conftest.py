@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from recorded_spans import RecordedSpans
+from recorded_spans import recorded_by
 from scripted_llm import ScriptedLLM
 
 pytest.importorskip("langgraph.graph", reason="needs LangGraph")
@@ -19,13 +19,7 @@ from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
-@pytest.fixture
-def recorded() -> Iterator[RecordedSpans]:
-    """The spans of the test's graphs."""
-    spans = RecordedSpans.of(LangGraphInstrumentor())
-    yield spans
-    spans.instrumentor.uninstrument()
+recorded = recorded_by(LangGraphInstrumentor)
 
 
 class Models:

@@ -130,3 +130,12 @@ class Topics(TypedDict, total=False):
     topics: list[str]
     facts: Annotated[list[str], operator.add]
     report: str
+
+
+PROGRAMS = {
+    "supervisor": (supervised, arithmetic),
+    "swarm": (swarm, swarm_script),
+    "writers": (writers, writers_script),
+    "agent": (calculator, arithmetic),
+}
+"""Programs by name, with the scripts of their models."""

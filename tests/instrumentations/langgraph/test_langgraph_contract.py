@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,7 @@ from confirmed_planted import SOME
 from contract.examples import ExampleContract
 from contract.frameworks import FrameworkContract, Program
 from contract.planted import PlantedContract
+from installed import installed
 from langchain_core.tools import tool
 from langchain_core.tracers.context import _configure_hooks
 from langchain_openai import ChatOpenAI
@@ -31,6 +34,7 @@ from langgraph_programs import (
     writers,
     writers_script,
 )
+from recorded_spans import recording
 from scripted_llm import Call, Reply, messages_of, system_text
 
 from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
@@ -108,6 +112,13 @@ def counting(request: dict[str, Any]) -> Reply | str:
     return Reply("Let me see." if rounds else "", calls=(add, add))
 
 
+def apart(peer: str, order: str, *, shared: bool) -> None:
+    """Compare a run with and without others' spans, in a process of its own."""
+    with recording(LangGraphInstrumentor()) as recorded:
+        contract = TestContract()
+        contract.check_with_theirs(peer, shared, order, lambda f, *args: f(*args), recorded)
+
+
 class TestContract(FrameworkContract):
     """A supervisor over a mathematician with a tool."""
 
@@ -139,6 +150,16 @@ class TestContract(FrameworkContract):
             for streaming in (False, True)
             for use_responses_api in (False, True)
         },
+    }
+    peers = {
+        tool: (
+            (f"{tool}.instrumentation.langchain", name),
+            (f"{tool}.instrumentation.openai", "OpenAIInstrumentor"),
+        )
+        for tool, name in {
+            "openinference": "LangChainInstrumentor",
+            "opentelemetry": "LangchainInstrumentor",
+        }.items()
     }
     lost = {
         "langgraph.pregel.main:Pregel.stream": [
@@ -179,6 +200,13 @@ invoke_workflow team
     def built(self, url: str) -> Callable[[], Any]:
         graph = team(model(url))
         return lambda: said(graph.invoke(ask()))
+
+    def test_a_run_reads_the_same_with_theirs(self, peer: str, shared: bool, order: str) -> None:
+        """In a process for each, as the others' `uninstrument` does not take out all that they put in place."""
+        if not installed(self.peers[peer][0][0]):
+            pytest.skip("not installed here")
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            process.submit(apart, peer, order, shared=shared).result(timeout=120)
 
     def raising(self, error: Exception) -> Any:
         """A node."""

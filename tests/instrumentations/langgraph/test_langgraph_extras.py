@@ -11,7 +11,8 @@ from scripted_llm import Reply, ScriptedLLM
 pytest.importorskip("langgraph", reason="needs LangGraph")
 
 from langchain_openai import ChatOpenAI
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
+from langgraph_programs import linear
 
 from mast_trace import semconv
 from mast_trace.testing import capture_spans, replayed
@@ -52,24 +53,16 @@ def refusing() -> Iterator[ScriptedLLM]:
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_refusal_is_given_again(
-    refusing: ScriptedLLM,
-    streaming: bool,
-) -> None:
+def test_a_refusal_is_given_again(refusing: ScriptedLLM, streaming: bool) -> None:
     """The graph's message has it in its additional fields, in the replay as in the recorded run."""
     model = ChatOpenAI(
         model="m", base_url=refusing.url, api_key="x", max_retries=0, streaming=streaming
     )
 
     def answer(state: MessagesState) -> dict[str, Any]:
-        said = model.invoke(state["messages"])
-        return {"messages": [said]}
+        return {"messages": [model.invoke(state["messages"])]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("clerk", answer)
-    graph.add_edge(START, "clerk")
-    graph.add_edge("clerk", END)
-    compiled = graph.compile()
+    compiled = linear(MessagesState, clerk=answer)
 
     def program() -> Any:
         last = compiled.invoke({"messages": [("user", "Do it.")]})["messages"][-1]

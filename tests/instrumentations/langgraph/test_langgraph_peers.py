@@ -1,45 +1,30 @@
-"""LangGraph recorded by us and by others at the same time: nothing is doubled, nothing orphaned."""
+"""LangGraph recorded by us and by LangSmith at the same time: nothing is doubled, nothing orphaned."""
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ProcessPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from installed import installed
-from langgraph_peers import compare, run_team
+from langchain_openai import ChatOpenAI
+from langgraph_programs import arithmetic, ask, supervised
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from scripted_llm import ScriptedLLM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.framework("langgraph")
 
-PACKAGES = {
-    "openinference": "openinference.instrumentation.langchain",
-    "openllmetry": "opentelemetry.instrumentation.langchain",
-}
 
-
-@pytest.mark.parametrize("order", ["ours first", "theirs first"])
-@pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_run_reads_the_same_with_theirs(name: str, shared: bool, order: str) -> None:
-    """The same steps, turns and tokens as without them; their own spans are there, too."""
-    if not installed(PACKAGES[name]):
-        pytest.skip("not installed here")
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        found = process.submit(compare, name, shared=shared, order=order).result(timeout=120)
-    assert found["with theirs"] == found["alone"]
-    assert found["their spans"]
-    if not shared:
-        # Only the run itself may have begun inside of a span of theirs.
-        assert found["without parent"] in ([], ["invoke_workflow team"])
+def run_team() -> None:
+    """Run a team once."""
+    with ScriptedLLM(arithmetic) as server:
+        model = ChatOpenAI(base_url=server.url, model="scripted", api_key="scripted", max_retries=0)
+        supervised(model, name="team").invoke(ask())
 
 
 class _LangSmith:

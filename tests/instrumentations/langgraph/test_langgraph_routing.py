@@ -291,11 +291,7 @@ class TestWhoCalls:
             expert.invoke(state)
             return Command(goto=goto)
 
-        builder = StateGraph(MessagesState)
-        builder.add_node("command", command)
-        builder.add_node("writer", says("I write."))
-        builder.add_edge(START, "command")
-        builder.compile().invoke(ask())
+        desk(command, "writer").compile().invoke(ask())
 
         callers = [s.attributes["gen_ai.agent.name"] for s in recorded.named("chat")]
-        assert callers == ["command", "math", "math"]
+        assert callers == ["desk", "math", "math"]

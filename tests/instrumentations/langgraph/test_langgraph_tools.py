@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Annotated, Any
 
@@ -36,6 +37,12 @@ def run(models: Any, tools: list[Any], *calls: Call) -> dict[str, Any]:
     return result
 
 
+def calling(node: ToolNode, name: str, **arguments: Any) -> Any:
+    """A graph that asks for a tool, and calls it in a node."""
+    asked = AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "call_7"}])
+    return linear(MessagesState, ask=lambda _state: {"messages": [asked]}, tools=node)
+
+
 class TestOnce:
     """One span for each call."""
 
@@ -52,7 +59,6 @@ class TestOnce:
 
     def test_an_async_tool_in_an_async_run_gives_one_span(self, recorded, models):
         """`arun` of a coroutine tool."""
-        import asyncio
 
         @tool
         async def fetch(page: int) -> str:
@@ -60,23 +66,14 @@ class TestOnce:
             await asyncio.sleep(0)
             return f"page {page}"
 
-        from langchain_core.messages import HumanMessage
-
-        node = ToolNode([fetch])
-        asked = AIMessage("", tool_calls=[{"name": "fetch", "args": {"page": 1}, "id": "c1"}])
-        graph = linear(MessagesState, ask=lambda _s: {"messages": [asked]}, fetcher=node)
-        asyncio.run(graph.ainvoke({"messages": [HumanMessage("go")]}))
+        asyncio.run(calling(ToolNode([fetch]), "fetch", page=1).ainvoke(ask()))
 
         (span,) = recorded.named("execute_tool")
         assert span.attributes["gen_ai.tool.call.result"] == "page 1"
 
     def test_a_sync_tool_in_an_async_run_gives_one_span(self, recorded):
         """A plain function runs in a worker thread, where `run` is called for `arun`."""
-        import asyncio
-
-        asked = AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1, "b": 1}, "id": "c1"}])
-        graph = linear(MessagesState, ask=lambda _s: {"messages": [asked]}, adder=ToolNode([add]))
-        asyncio.run(graph.ainvoke(ask()))
+        asyncio.run(calling(ToolNode([add]), "add", a=1, b=1).ainvoke(ask()))
 
         recorded.check_shape()
         assert recorded.counts()["execute_tool"] == 1
@@ -145,12 +142,8 @@ class TestFailures:
                 raise ToolException("no division by zero") from error
 
         divide.handle_tool_error = False
-        asked = AIMessage(
-            "", tool_calls=[{"name": "divide", "args": {"a": 1, "b": 0}, "id": "call_7"}]
-        )
         node = ToolNode([divide], handle_tool_errors=True)
-        graph = linear(MessagesState, ask=lambda _s: {"messages": [asked]}, divider=node)
-        told = graph.invoke(ask())["messages"][-1]
+        told = calling(node, "divide", a=1, b=0).invoke(ask())["messages"][-1]
 
         (span,) = recorded.named("execute_tool")
         assert span.status.status_code.name == "ERROR"
@@ -167,10 +160,8 @@ class TestFailures:
             raise RuntimeError("boom")
 
         node = ToolNode([explode], handle_tool_errors=False)
-        asked = AIMessage("", tool_calls=[{"name": "explode", "args": {}, "id": "call_8"}])
-        graph = linear(MessagesState, ask=lambda _s: {"messages": [asked]}, tool=node)
         with pytest.raises(RuntimeError, match="boom"):
-            graph.invoke(ask())
+            calling(node, "explode").invoke(ask())
 
         (span,) = recorded.named("execute_tool")
         assert span.attributes["error.type"] == "RuntimeError"

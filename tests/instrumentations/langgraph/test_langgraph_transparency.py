@@ -9,19 +9,8 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.graph import MessagesState
 from langgraph.types import Command
-from langgraph_programs import (
-    arithmetic,
-    ask,
-    calculator,
-    linear,
-    says,
-    supervised,
-    swarm,
-    swarm_script,
-    writers,
-    writers_script,
-)
-from recorded_spans import RecordedSpans
+from langgraph_programs import PROGRAMS, arithmetic, ask, calculator, linear, says
+from recorded_spans import recording
 
 from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
 
@@ -29,12 +18,6 @@ pytestmark = pytest.mark.framework("langgraph")
 
 LOOP = pytest.mark.asyncio(loop_scope="session")
 MODES = ["values", "updates", "messages", "debug", ["values", "updates", "messages"]]
-PROGRAMS = {
-    "supervisor": (supervised, arithmetic),
-    "swarm": (swarm, swarm_script),
-    "writers": (writers, writers_script),
-    "agent": (calculator, arithmetic),
-}
 
 
 def plain(value: Any) -> Any:
@@ -64,38 +47,18 @@ _VARYING = {
 }
 
 
-class Instrumented:
-    """Runs something with and without instrumentation."""
-
-    def both(self, call: Any) -> tuple[Any, Any]:
-        without = call()
-        recorded = RecordedSpans.of(LangGraphInstrumentor())
-        try:
-            return without, call()
-        finally:
-            recorded.instrumentor.uninstrument()
-
-
-@pytest.fixture
-def instrumented() -> Instrumented:
-    return Instrumented()
-
-
+@pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
-class TestResults:
-    """The program's results."""
+def test_stream_yields_the_same(models, name, mode):
+    """Chunk for chunk, in order."""
+    build, script = PROGRAMS[name]
+    graph = build(models(script))
+    without = [plain(chunk) for chunk in graph.stream(ask(), stream_mode=mode)]
+    with recording(LangGraphInstrumentor()):
+        within = [plain(chunk) for chunk in graph.stream(ask(), stream_mode=mode)]
 
-    @pytest.mark.parametrize("mode", MODES, ids=str)
-    def test_stream_yields_the_same(self, instrumented, models, name, mode):
-        """Chunk for chunk, in order."""
-        build, script = PROGRAMS[name]
-        graph = build(models(script))
-        without, within = instrumented.both(
-            lambda: [plain(chunk) for chunk in graph.stream(ask(), stream_mode=mode)]
-        )
-
-        assert within == without
-        assert within
+    assert within == without
+    assert within
 
 
 class TestErrors:
@@ -118,22 +81,17 @@ class TestErrors:
             raise ZeroDivisionError("a defect")
 
         graph = calculator(models(arithmetic))
-        recorded = RecordedSpans.of(LangGraphInstrumentor())
-        try:
+        with recording(LangGraphInstrumentor()) as recorded:
             for place in (
                 (run, "shape_of"),
                 (agent, "snapshot"),
                 (agent, "next_nodes"),
                 (tool, "record_result"),
+                (recorded.instrumentor.telemetry, "chat"),
             ):
                 with monkeypatch.context() as patching:
                     patching.setattr(*place, defect)
                     assert graph.invoke(ask())["messages"][-1].content == "2 + 3 is 5"
-            with monkeypatch.context() as patching:
-                patching.setattr(recorded.instrumentor.telemetry, "chat", defect)
-                assert graph.invoke(ask())["messages"][-1].content == "2 + 3 is 5"
-        finally:
-            recorded.instrumentor.uninstrument()
         assert "your program is not affected" in caplog.text
 
 
@@ -148,21 +106,18 @@ class TestStreams:
         assert inspect.isasyncgen(stream)
 
     @LOOP
-    async def test_a_model_streams_the_same(self, instrumented, models):
+    async def test_a_model_streams_the_same(self, models):
         """A model's own stream, outside and inside of runs, is passed on chunk by chunk."""
         model = models(lambda _r: "A rather long answer in several chunks.")
         without = [c.content async for c in model.astream("Hi")]
-        recorded = RecordedSpans.of(LangGraphInstrumentor())
         within: list[Any] = []
 
         async def node(_state: MessagesState) -> dict[str, Any]:
             within.extend([c.content async for c in model.astream("Hi")])
             return {}
 
-        try:
+        with recording(LangGraphInstrumentor()) as recorded:
             await linear(MessagesState, node=node).ainvoke(ask())
-        finally:
-            recorded.instrumentor.uninstrument()
 
         assert within == without
         (chat,) = recorded.named("chat")

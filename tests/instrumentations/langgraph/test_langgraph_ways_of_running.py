@@ -7,18 +7,7 @@ from typing import Any
 
 import pytest
 from langgraph.graph import MessagesState
-from langgraph_programs import (
-    arithmetic,
-    ask,
-    calculator,
-    linear,
-    says,
-    supervised,
-    swarm,
-    swarm_script,
-    writers,
-    writers_script,
-)
+from langgraph_programs import PROGRAMS, arithmetic, ask, linear, says, supervised, writers_script
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
@@ -26,12 +15,6 @@ pytestmark = pytest.mark.framework("langgraph")
 
 LOOP = pytest.mark.asyncio(loop_scope="session")
 MODES = ["values", "updates", "messages", "custom", "debug", ["values", "updates", "messages"]]
-PROGRAMS = {
-    "supervisor": (supervised, arithmetic),
-    "swarm": (swarm, swarm_script),
-    "writers": (writers, writers_script),
-    "agent": (calculator, arithmetic),
-}
 
 
 def told(recorded: Any) -> list[tuple[Any, ...]]:
@@ -71,31 +54,16 @@ class TestModes:
         assert told(recorded) == expected
 
     @LOOP
-    async def test_ainvoke(self, recorded, reference, name):
-        """The asynchronous call."""
+    @pytest.mark.parametrize("way", ["invoke", "events", *MODES], ids=str)
+    async def test_asynchronously(self, recorded, reference, name, way):
+        """Whole, as LangChain's events, and in every stream mode."""
         graph, expected = reference(name)
-        await graph.ainvoke(ask())
-
-        recorded.check_shape()
-        assert told(recorded) == expected
-
-    @LOOP
-    @pytest.mark.parametrize("mode", MODES, ids=str)
-    async def test_astream(self, recorded, reference, name, mode):
-        """Every stream mode, asynchronously."""
-        graph, expected = reference(name)
-        async for _chunk in graph.astream(ask(), stream_mode=mode, subgraphs=True):
-            pass
-
-        recorded.check_shape()
-        assert told(recorded) == expected
-
-    @LOOP
-    async def test_astream_events(self, recorded, reference, name):
-        """LangChain's event stream runs the graph too."""
-        graph, expected = reference(name)
-        async for _event in graph.astream_events(ask(), version="v2"):
-            pass
+        if way == "invoke":
+            await graph.ainvoke(ask())
+        elif way == "events":
+            [event async for event in graph.astream_events(ask(), version="v2")]
+        else:
+            [each async for each in graph.astream(ask(), stream_mode=way, subgraphs=True)]
 
         recorded.check_shape()
         assert told(recorded) == expected

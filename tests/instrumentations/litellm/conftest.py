@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from recorded_calls import ANSWER
-from recorded_spans import RecordedSpans
+from recorded_spans import RecordedSpans, recorded_by
 from scripted_llm import Call, Reply, ScriptedLLM, last_text
 from scripted_protocols.anthropic_messages import AnthropicMessages
 from scripted_protocols.server import ScriptedAnswer, ScriptedProvider
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would ask the network for prices
+from mast_trace_instrumentations.anthropic import AnthropicInstrumentor
 from mast_trace_instrumentations.litellm import LiteLLMInstrumentor
+from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+recorded = recorded_by(LiteLLMInstrumentor)
 
 
 def answer(asked: str) -> ScriptedAnswer | Reply | str:
@@ -44,14 +48,6 @@ def _streams_end_here() -> Iterator[None]:
 
 
 @pytest.fixture
-def recorded() -> Iterator[RecordedSpans]:
-    """The spans of the test."""
-    spans = RecordedSpans.of(LiteLLMInstrumentor())
-    yield spans
-    spans.instrumentor.uninstrument()
-
-
-@pytest.fixture
 def chat_server() -> Iterator[ScriptedLLM]:
     """OpenAI's protocol, which LiteLLM speaks through OpenAI's client."""
     with ScriptedLLM(lambda request: answer(last_text(request))) as serving:
@@ -65,6 +61,30 @@ def native_server() -> Iterator[ScriptedProvider]:
         AnthropicMessages(), lambda request: answer(str(request["messages"][-1]["content"]))
     ) as serving:
         yield serving
+
+
+@pytest.fixture
+def clients(recorded: RecordedSpans) -> Iterator[None]:
+    """Record the clients that LiteLLM may go through as well: they have to be silent."""
+    below = [OpenAIInstrumentor(), AnthropicInstrumentor()]
+    for each in below:
+        each.instrument(tracer_provider=recorded.provider)
+    yield
+    for each in below:
+        each.uninstrument()
+
+
+@pytest.fixture
+def server(chat_server: ScriptedLLM, native_server: ScriptedProvider) -> ScriptedLLM:
+    """Both servers, with the requests of both."""
+    native_server.requests = chat_server.requests
+    return chat_server
+
+
+@pytest.fixture
+def options(routes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The same by the name of the contract."""
+    return routes
 
 
 @pytest.fixture

@@ -7,23 +7,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from recorded_spans import RecordedSpans
+from recorded_spans import recorded_by
 
 from mast_trace_instrumentations.mcp import MCPInstrumentor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 
-
-@pytest.fixture
-def recorded() -> Iterator[RecordedSpans]:
-    """The spans of the test."""
-    spans = RecordedSpans.of(MCPInstrumentor())
-    yield spans
-    spans.instrumentor.uninstrument()
+recorded = recorded_by(MCPInstrumentor)
 
 
 @asynccontextmanager

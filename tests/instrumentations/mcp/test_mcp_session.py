@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import sys
 from typing import Any
 
@@ -12,8 +11,9 @@ import pytest
 pytest.importorskip("mcp.client.session", reason="needs MCP")
 
 from conftest import SERVER, a_session
+from contract.lifecycle import Lifecycle
 from opentelemetry.sdk.trace import TracerProvider
-from recorded_calls import a_run, targets
+from recorded_calls import a_run
 
 from mast_trace_instrumentations.mcp import MCPInstrumentor
 
@@ -224,23 +224,7 @@ class TestWhose:
         assert {s.attributes["mast.mcp.server.name"] for s in spans} == {"warehouse"}
 
 
-class TestInstrumenting:
-    """On and off."""
+class TestContract(Lifecycle):
+    """On and off; each further fact would start a server."""
 
-    def test_uninstrumenting_puts_back_the_very_objects(self):
-        before = targets(MCPInstrumentor)
-        instrumentor = MCPInstrumentor()
-        instrumentor.instrument()
-        during = targets(MCPInstrumentor)
-        assert instrumentor.state.missing == []
-        instrumentor.uninstrument()
-
-        after = targets(MCPInstrumentor)
-        assert all(after[path] is before[path] for path in before)
-        assert all(during[path] is not before[path] for path in before)
-
-    def test_signatures_are_still_there(self, recorded):
-        from mcp import ClientSession
-
-        assert "arguments" in inspect.signature(ClientSession.call_tool).parameters
-        assert inspect.iscoroutinefunction(ClientSession.call_tool)
+    instrumentor = MCPInstrumentor

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _HOME = Path(tempfile.mkdtemp(prefix="mast-trace-metagpt-"))
 
+TASK = "an adder"
+
 
 class Model(ScriptedLLM):
     """One server for the process: MetaGPT reads its address once, when it is imported.
@@ -148,6 +150,12 @@ def team(*roles: Role) -> Team:
     made.hire(list(roles) or [Coder(), Reviewer()])
     made.invest(3.0)
     return made
+
+
+async def run(made: Team, rounds: int = 4) -> object:
+    """Let a team work on an adder."""
+    made.run_project(TASK)
+    return await made.run(n_round=rounds)
 
 
 def script(request: Request) -> Reply | str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from installed import installed
@@ -13,15 +12,10 @@ if not installed("metagpt.team"):
 
 import metagpt_programs  # noqa: F401  # sets MetaGPT's surroundings before it is imported
 from metagpt.schema import Message
-from metagpt_programs import Coder, Runner, TwoSteps, script, team
+from metagpt_programs import TASK, Coder, Runner, TwoSteps, run, script, team
 from scripted_llm import Reply
 
-if TYPE_CHECKING:
-    from metagpt.team import Team
-
 pytestmark = pytest.mark.framework("metagpt")
-TASK = "an adder"
-CODE = "def add(a, b): return a + b"
 
 
 def root(recorded):
@@ -30,32 +24,11 @@ def root(recorded):
     return only
 
 
-async def run(made: Team, rounds: int = 4) -> object:
-    made.run_project(TASK)
-    return await made.run(n_round=rounds)
-
-
-async def test_a_team_gives_each_message_and_model_call_once(recorded, server) -> None:
-    server.follow(script)
-    await run(team())
-    recorded.check_shape()
-    assert recorded.sent_messages() == [
-        ("Human", ("Coder",), TASK),
-        ("Coder", ("Reviewer",), CODE),
-        ("Reviewer", (), "LGTM"),
-    ]
-    assert len(recorded.named("chat")) == len(server.requests) == 2
-    assert [s.attributes["gen_ai.agent.name"] for s in recorded.named("chat")] == [
-        "Coder",
-        "Reviewer",
-    ]
-    assert len(recorded.named("invoke_agent")) == 2
-    assert root(recorded).attributes["mast.run.termination_reason"] == "completed"
-
-
 async def test_a_message_answers_the_one_that_its_role_observed(recorded, server) -> None:
     server.follow(script)
     await run(team())
+    callers = [s.attributes["gen_ai.agent.name"] for s in recorded.named("chat")]
+    assert callers == ["Coder", "Reviewer"]
     asked, written, reviewed = recorded.named("send_message")
     assert written.attributes["mast.message.in_reply_to"] == asked.attributes["mast.message.id"]
     assert reviewed.attributes["mast.message.in_reply_to"] == written.attributes["mast.message.id"]
@@ -94,10 +67,7 @@ async def test_code_that_raises_is_a_failed_tool_call(recorded, server) -> None:
 async def test_an_error_that_the_team_swallows_is_on_the_root(recorded, server) -> None:
     server.follow(lambda _request: Reply(status=400, text="no such model"))
     assert await run(team()) is None
-    recorded.check_shape()
-    assert root(recorded).status.status_code.name == "ERROR"
     assert root(recorded).attributes["error.type"] == "BadRequestError"
-    assert root(recorded).attributes["mast.run.termination_reason"] == "error"
     (call,) = recorded.named("chat")
     assert call.attributes["error.type"] == "BadRequestError"
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.framework("metagpt")
 
-TASK = "an adder"
 CODE = "def add(a, b): return a + b"
 HISTORY: list[dict[str, Any]] = [
     {"role": "user", "content": "Print the sum."},
@@ -63,8 +62,7 @@ def serving(script: Any) -> Iterator[Any]:
 
 async def run(made: Any, *, rounds: int = 4, budget: float = 3.0) -> Any:
     made.invest(budget)
-    made.run_project(TASK)
-    return await made.run(n_round=rounds)
+    return await programs.run(made, rounds)
 
 
 def a_team(*roles: type[Role], **more: Any) -> Callable[[str], Any]:
@@ -86,7 +84,7 @@ async def streamed(_url: str) -> Any:
 
 
 async def by_itself(_url: str) -> Any:
-    return (await programs.Coder().run(TASK)).content
+    return (await programs.Coder().run(programs.TASK)).content
 
 
 async def with_calls(_url: str, *, stream: bool) -> Any:
@@ -146,7 +144,7 @@ class TestContract(FrameworkContract):
         for name in ("openinference", "opentelemetry")
     }
     sent = (
-        ("Human", ("Coder",), TASK),
+        ("Human", ("Coder",), programs.TASK),
         ("Coder", ("Reviewer",), CODE),
         ("Reviewer", (), "LGTM"),
     )

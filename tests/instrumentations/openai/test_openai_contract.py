@@ -1,69 +1,58 @@
-# the contract annotates its attributes
+# ruff: noqa: RUF012  # the contract annotates its attributes
 """The OpenAI client keeps the facts of every client."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
+import openai_ways
 import pytest
-from contract.clients import ClientContract
+from contract.replays import ReplayedClientContract
+from scripted_llm import ScriptedLLM
 
+from mast_trace import semconv
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 pytestmark = pytest.mark.framework("openai")
 
-HAS_RESPONSES = "responses" in dir(openai.OpenAI(api_key="x"))
-STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+ASKED = [len(json.dumps(message)) for message in openai_ways.messages()]
 
 
-def _chat(text: str, way: str) -> dict[str, Any]:
-    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
-    return {"model": "scripted", "messages": asked, **(STREAM if "stream" in way else {})}
-
-
-def _responses(text: str, way: str) -> dict[str, Any]:
-    told = {"instructions": "Be brief.", "input": text}
-    return {"model": "scripted", **told, **({"stream": True} if "stream" in way else {})}
-
-
-def _joined(pieces: list[Any]) -> str:
-    return "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
-
-
-def ask(options: dict[str, Any], way: str, text: str = "Hello") -> str:
-    with openai.OpenAI(**options) as client:
-        if "responses" in way:
-            answer = client.responses.create(**_responses(text, way))
-            return (list(answer)[-1].response if "stream" in way else answer).output_text
-        answer = client.chat.completions.create(**_chat(text, way))
-        return _joined(list(answer)) if "stream" in way else answer.choices[0].message.content
-
-
-async def aask(options: dict[str, Any], way: str, text: str = "Hello") -> str:
-    async with openai.AsyncOpenAI(**options) as client:
-        if "responses" in way:
-            answer = await client.responses.create(**_responses(text, way))
-            if "stream" in way:
-                answer = [event async for event in answer][-1].response
-            return answer.output_text
-        answer = await client.chat.completions.create(**_chat(text, way))
-        if "stream" in way:
-            return _joined([piece async for piece in answer])
-        return answer.choices[0].message.content
-
-
-class TestContract(ClientContract):
-    """Chat Completions and Responses, whole and streamed."""
+class TestContract(ReplayedClientContract):
+    """Chat Completions and Responses, whole, raw and streamed."""
 
     instrumentor = OpenAIInstrumentor
-    ways = ("chat", "chat stream", *(("responses", "responses stream") if HAS_RESPONSES else ()))
-    ask = staticmethod(ask)
-    aask = staticmethod(aask)
+    ways = openai_ways.WAYS
+    tell = staticmethod(openai_ways.tell)
+    atell = staticmethod(openai_ways.atell)
     peer_ways = ("chat", "chat stream")
-    tokens = sum(len(json.dumps(message)) for message in _chat("Hello", "")["messages"]) // 4 + 1
+    tokens = sum(ASKED) // 4 + 1
+    about = {
+        semconv.REQUEST_MODEL: "scripted",
+        semconv.PROVIDER_NAME: "openai",
+        semconv.FINISH_REASONS: ("stop",),
+    }
+    extras = tuple(openai_ways.MESSAGES)
     peers = tuple(
         (f"{tool}.instrumentation.openai", "OpenAIInstrumentor")
         for tool in ("openinference", "opentelemetry")
     )
+    serving = staticmethod(ScriptedLLM)
+
+    def expected(self, way: str) -> Mapping[str, Any]:
+        expected = {**super().expected(way), semconv.RESPONSE_ID: "chatcmpl-1"}
+        if "responses" in way:
+            own = {semconv.RESPONSE_ID: "resp_1", semconv.INPUT_TOKENS: ASKED[1] // 4 + 1}
+            return {**expected, **own}
+        return expected
+
+    def results(self, way: str, told: Sequence[tuple[str, str]]) -> Sequence[Any]:
+        if "responses" not in way:
+            return super().results(way, told)
+        return [
+            {"type": "function_call_output", "call_id": name, "output": text} for name, text in told
+        ]

@@ -3,124 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import openai
+import openai_ways
 import pytest
+from live_replays import going_live
 
 import mast_trace
+from mast_trace import semconv
+from mast_trace.messages import Message
+from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.recording import NotReplayable
 from mast_trace.testing import capture_spans, replayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from scripted_llm import ScriptedLLM
 
+    from mast_trace.trajectory import Trajectory
+
 pytestmark = pytest.mark.framework("openai")
 
-HAS_RESPONSES = "responses" in dir(openai.OpenAI(api_key="x"))
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
-Told = tuple[str, list[tuple[str, str, str]], str]
-"""Text, calls (id, name, arguments) and finish reason, as the client returns them."""
+VECTORS: Any = {"model": "vectors", "input": "x", "encoding_format": "float"}
 
 
-def whole(options: dict[str, Any], text: str) -> Told:
+def whole(options: dict[str, Any], text: str) -> str:
     """Call without streaming."""
-    return _told(openai.OpenAI(**options).chat.completions.create(**_request(text)))
+    return openai_ways.tell(options, "chat", text).text
 
 
-def raw(options: dict[str, Any], text: str) -> Told:
-    """Call for the raw HTTP response, and parse it."""
-    create = openai.OpenAI(**options).chat.completions.with_raw_response.create
-    return _told(create(**_request(text)).parse())
-
-
-def asynchronous(options: dict[str, Any], text: str) -> Told:
-    """Call with the asynchronous client."""
-
-    async def ask() -> Told:
-        async with openai.AsyncOpenAI(**options) as client:
-            return _told(await client.chat.completions.create(**_request(text)))
-
-    return asyncio.run(ask())
-
-
-def streamed(options: dict[str, Any], text: str) -> Told:
-    """Call with streaming."""
-    pieces = openai.OpenAI(**options).chat.completions.create(**_request(text), stream=True)
-    return _assembled(list(pieces))
-
-
-def asynchronously_streamed(options: dict[str, Any], text: str) -> Told:
-    """Call with streaming and the asynchronous client."""
-
-    async def ask() -> Told:
-        async with openai.AsyncOpenAI(**options) as client:
-            pieces = await client.chat.completions.create(**_request(text), stream=True)
-            return _assembled([piece async for piece in pieces])
-
-    return asyncio.run(ask())
-
-
-def responses(options: dict[str, Any], text: str) -> Told:
-    """Call the Responses API."""
-    response = openai.OpenAI(**options).responses.create(model="m", input=text)
-    return _response(response)
-
-
-def responses_streamed(options: dict[str, Any], text: str) -> Told:
-    """Call the Responses API with streaming."""
-    events = list(openai.OpenAI(**options).responses.create(model="m", input=text, stream=True))
-    return _response(events[-1].response)
-
-
-WAYS = [whole, raw, asynchronous, streamed, asynchronously_streamed]
-WAYS += [responses, responses_streamed] if HAS_RESPONSES else []
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_gets_the_same_from_the_record(
-    server: ScriptedLLM, options: dict[str, Any], way: Callable[[dict[str, Any], str], Told]
-) -> None:
-    """Recorded texts, tool calls and errors are returned, without retries or requests to the server."""
-
-    def program() -> list[Any]:
-        told: list[Any] = []
-        with mast_trace.run("work"), mast_trace.agent("worker"):
-            for text in ("Hello", "Call a tool", "fail"):
-                try:
-                    told.append(way({**options, "max_retries": 2}, text))
-                except openai.OpenAIError as error:
-                    told.append((type(error).__name__, getattr(error, "status_code", None)))
-        return told
-
-    with capture_spans(["openai"]) as captured:
-        first = program()
-    asked = len(server.requests)
-    with replayed(captured.trajectory(), frameworks=["openai"]) as replay:
-        second = program()
-
-    assert first[0][0] == "An answer that comes in several pieces."
-    assert first[1][1] == [("call_1", "look_up", '{"key": "x"}')]
-    assert first[2] == ("BadRequestError", 400)
-    assert second == first
-    replay.assert_identical()
-    assert len(server.requests) == asked
-
-
-def test_one_recorded_way_answers_another(server: ScriptedLLM, options: dict[str, Any]) -> None:
-    """A recorded call without streaming answers a call with streaming."""
-
-    def program(way: Callable[[dict[str, Any], str], Told]) -> Told:
-        with mast_trace.run("work"), mast_trace.agent("worker"):
-            return way(options, "Call a tool")
-
-    with capture_spans(["openai"]) as captured:
-        first = program(whole)
-    with replayed(captured.trajectory(), frameworks=["openai"]) as replay:
-        assert program(streamed) == first
-    replay.assert_identical()
+@pytest.fixture
+def recorded_run(options: dict[str, Any]) -> Trajectory:
+    """The record of one call."""
+    with capture_spans(["openai"]) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
+        whole(options, "Hello")
+    return captured.trajectory()
 
 
 def test_another_parameter_is_a_difference(options: dict[str, Any]) -> None:
@@ -129,7 +51,8 @@ def test_another_parameter_is_a_difference(options: dict[str, Any]) -> None:
     def program(**more: Any) -> None:
         client = openai.OpenAI(**options)
         with mast_trace.run("work"), mast_trace.agent("worker"):
-            client.chat.completions.create(**{**_request("Hello"), "temperature": 0.2, **more})
+            asked = {"model": "m", "tools": [TOOL], "temperature": 0.2, **more}
+            client.chat.completions.create(messages=openai_ways.messages(), **asked)
 
     with capture_spans(["openai"]) as captured:
         program()
@@ -236,12 +159,10 @@ class TestRedaction:
         assert replay.report.served_exchanges == 1
 
 
-def test_other_requests_are_not_touched(server: ScriptedLLM, options: dict[str, Any]) -> None:
+def test_other_requests_are_not_touched(options: dict[str, Any], recorded_run: Trajectory) -> None:
     """Requests to other paths reach the network; model APIs that are not recorded are refused by name."""
     client = openai.OpenAI(**options)
-    with capture_spans(["openai"]) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
-        whole(options, "Hello")
-    with replayed(captured.trajectory(), frameworks=["openai"]) as replay:
+    with replayed(recorded_run, frameworks=["openai"]) as replay:
         assert client.models.list().data
         with pytest.raises(openai.BadRequestError, match="cannot be answered"):
             client.embeddings.create(model="m", input="x")
@@ -251,58 +172,114 @@ def test_other_requests_are_not_touched(server: ScriptedLLM, options: dict[str, 
         replay.assert_identical()
 
 
-def test_embeddings_are_let_through_by_name(server: ScriptedLLM, options: dict[str, Any]) -> None:
+def test_embeddings_are_let_through_by_name(
+    server: ScriptedLLM, options: dict[str, Any], recorded_run: Trajectory
+) -> None:
     """Requests for embeddings reach their server as a live tool, and are counted."""
-    client = openai.OpenAI(**options)
-    asked: Any = [{"role": "user", "content": "Hello"}]
-    with capture_spans(["openai"]) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
-        client.chat.completions.create(model="m", messages=asked)
-    run, sent = captured.trajectory(), len(server.requests)
-    with replayed(run, live_tools=["embeddings"], frameworks=["openai"]) as replay:
-        client.embeddings.create(model="m", input="x", encoding_format="float")
+    sent = len(server.requests)
+    with replayed(recorded_run, live_tools=["embeddings"], frameworks=["openai"]) as replay:
+        openai.OpenAI(**options).embeddings.create(**VECTORS)
     assert len(server.requests) == sent + 1
     assert replay.report.divergence is None
     assert replay.report.live_executions == 1
 
 
-def test_afterwards_the_client_is_as_it_was(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_embeddings_after_a_change_are_live(
+    server: ScriptedLLM,
+    options: dict[str, Any],
+    recorded_run: Trajectory,
+    tmp_path: Path,
+    is_async: bool,
+) -> None:
+    """Before the change no tape can answer them; after it they are sent and counted."""
+
+    def work() -> None:
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            whole(options, "Hello")
+            if is_async:
+                asyncio.run(openai.AsyncOpenAI(**options).embeddings.create(**VECTORS))
+            else:
+                openai.OpenAI(**options).embeddings.create(**VECTORS)
+
+    sent = len(server.requests)
+    fixed = Intervention("answer", 0, 1, Message("fixed"))
+    with going_live(recorded_run, fixed, tmp_path, frameworks=["openai"]) as (player, live, _):
+        work()
+    assert [(call.model, call.status) for call in live.calls()] == [("vectors", 200)]
+    assert len(server.requests) == sent + 1
+    assert player.report().divergence is None
+    (tmp_path / "live.jsonl").unlink()
+    early = Intervention("keep", 1, 2)
+    with (
+        going_live(recorded_run, early, tmp_path, frameworks=["openai"]) as (player, live, _),
+        pytest.raises(openai.BadRequestError, match="cannot be answered"),
+    ):
+        work()
+    assert live.calls() == ()
+    assert len(server.requests) == sent + 1
+
+
+def test_afterwards_the_client_is_as_it_was(recorded_run: Trajectory) -> None:
     """The original functions of the HTTP client are restored."""
     import httpx
 
     before = (vars(httpx.Client)["send"], vars(httpx.AsyncClient)["send"])
-    with capture_spans(["openai"]) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
-        whole(options, "Hello")
-    with replayed(captured.trajectory(), frameworks=["openai"]):
+    with replayed(recorded_run, frameworks=["openai"]):
         assert vars(httpx.Client)["send"] is not before[0]
     assert vars(httpx.Client)["send"] is before[0]
     assert vars(httpx.AsyncClient)["send"] is before[1]
 
 
-def _request(text: str) -> dict[str, Any]:
-    return {"model": "m", "messages": [{"role": "user", "content": text}], "tools": [TOOL]}
+@pytest.mark.skipif(not openai_ways.HAS_RESPONSES, reason="this version has no Responses")
+def test_a_stream_of_responses_is_complete(options: dict[str, Any]) -> None:
+    """The client's own helper assembles a replayed stream from its pieces."""
+
+    def whole(word: str) -> Any:
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            return openai_ways.output(
+                openai.OpenAI(**options).responses.create(model="m", input=word)
+            )
+
+    for word in openai_ways.OUTPUTS:
+        with capture_spans(["openai"]) as captured:
+            first = whole(word)
+        with (
+            replayed(captured.trajectory(), frameworks=["openai"]),
+            mast_trace.run("work"),
+            mast_trace.agent("worker"),
+            openai.OpenAI(**options).responses.stream(model="m", input=word) as stream,
+        ):
+            kinds = [event.type for event in stream]
+            found = stream.get_final_response()
+        assert "".join(_texts(openai_ways.output(found))) == "".join(_texts(first))
+        assert kinds[0] == "response.created"
+        assert kinds[-1] == "response.completed"
 
 
-def _told(completion: Any) -> Told:
-    choice = completion.choices[0]
-    calls = [
-        (call.id, call.function.name, call.function.arguments)
-        for call in choice.message.tool_calls or ()
+@pytest.mark.parametrize("capture", [True, False])
+def test_extras_are_content(options: dict[str, Any], capture: bool) -> None:
+    """They are redacted text by text, and absent where content is not captured."""
+
+    def hidden(text: str) -> str:
+        return text.replace("The list", "[hidden]")
+
+    with (
+        capture_spans(["openai"], capture_content=capture, redact=hidden) as captured,
+        mast_trace.run("work"),
+        mast_trace.agent("worker"),
+    ):
+        whole(options, "think")
+    (kept,) = [
+        span.attributes.get(semconv.RESPONSE_EXTRA)
+        for span in captured.records
+        if span.operation == semconv.CHAT
     ]
-    return choice.message.content or "", calls, choice.finish_reason
+    expected = {"message": {"reasoning_content": "[hidden] says 79, so it is 79."}}
+    assert (json.loads(kept) if capture else kept) == (expected if capture else None)
 
 
-def _assembled(pieces: list[Any]) -> Told:
-    choices = [piece.choices[0] for piece in pieces if piece.choices]
-    text = "".join(choice.delta.content or "" for choice in choices)
-    parts = [call for choice in choices for call in choice.delta.tool_calls or ()]
-    calls = [(part.id, part.function.name, part.function.arguments) for part in parts]
-    return text, calls, next(c.finish_reason for c in reversed(choices) if c.finish_reason)
-
-
-def _response(response: Any) -> Told:
-    calls = [
-        (item.call_id, item.name, item.arguments)
-        for item in response.output
-        if item.type == "function_call"
-    ]
-    return response.output_text, calls, response.status
+def _texts(output: list[dict[str, Any]]) -> Iterator[str]:
+    for item in output:
+        for part in item.get("content") or ():
+            yield part.get("text") or part.get("refusal") or ""
