@@ -115,4 +115,4 @@ class TestHandoffs:
             ("math", ("boss",), "2 + 3 is 5"),
             ("boss", (), "I am the boss."),
         ]
-        assert handoffs(recorded) == [("send_message", "math", "boss")]
+        assert handoffs(recorded) == [("send_message", "desk", "boss")]

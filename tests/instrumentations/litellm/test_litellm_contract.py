@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 litellm = pytest.importorskip("litellm", reason="needs LiteLLM")
 
 import litellm_ways
-from contract.clients import ClientContract, both_clients
+from contract.clients import ClientContract, a_run, answers, both_clients
 from recorded_calls import ANSWER
 from scripted_protocols.anthropic_messages import FRESH, AnthropicMessages, as_chat
 from scripted_protocols.server import ScriptedProvider
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.framework("litellm")
 
+QUIET = version("litellm").startswith("1.74.")
+"""Whether the asynchronous client takes a connection's reset for the end of a stream."""
 ASKED = sum(len(json.dumps(message)) for message in litellm_ways.asking()) // 4 + 1
 
 
@@ -60,6 +63,17 @@ class TestContract(ClientContract):
         if route == "openai":
             more[semconv.INPUT_TOKENS] = None if "stream" in way else ASKED
         return {**super().expected(way), **more}
+
+    @both_clients
+    def test_a_connection_that_is_reset(
+        self, reset_way: str, asynchronous: bool, call: Call, recorded: Any
+    ) -> None:
+        if not (asynchronous and QUIET):
+            super().test_a_connection_that_is_reset(reset_way, asynchronous, call, recorded)
+            return
+        with a_run(recorded):
+            call(self.asking(asynchronous), self.options, reset_way, "reset")
+        assert answers(recorded)[0] in self.before_reset
 
     @pytest.mark.usefixtures("clients")
     @both_clients
