@@ -219,7 +219,7 @@ def test_no_extra_is_left_out() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_an_extra_alone_in_an_environment(
+def test_an_extra_alone(
     extra: str,
     wheel: Path,  # noqa: F811
     tmp_path: Path,

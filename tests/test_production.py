@@ -251,9 +251,7 @@ def test_the_example_of_a_key_has_the_form_of_one() -> None:
     )
 
 
-def test_the_servers_limits_are_understood_by_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_engine_has_the_servers_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded engine is the same program: it starts with the file and reports its values."""
     text = (FOLDER / "clickhouse" / "config.d" / "mast-trace.xml").read_text()
     monkeypatch.setattr(embedded, "_CONFIG", text.replace("{", "{{").replace("}", "}}"))
@@ -283,7 +281,7 @@ def statements(name: str) -> list[str]:
     return [statement.strip() for statement in text.split(";") if statement.strip()]
 
 
-def test_backup_and_restore_bring_everything_back(
+def test_backup_and_restore_keep_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The very statements, on the embedded engine: full, then what came since, then restored."""

@@ -72,9 +72,7 @@ def test_what_has_moved_is_where_it_moved_to() -> None:
 
 
 @pytest.mark.parametrize("table", ["collector", "worker"])
-def test_when_a_run_is_over_is_said_once_for_collector_and_worker(
-    tmp_path: Path, table: str
-) -> None:
+def test_the_end_of_a_run_is_said_once_for_collector_and_worker(tmp_path: Path, table: str) -> None:
     """Both have settings of that; a file that names one under either table means one thing."""
     path = tmp_path / "mast-trace.toml"
     path.write_text(f"[{table}]\nrun_quiet_seconds = 60\nrun_idle_seconds = 1200\n")

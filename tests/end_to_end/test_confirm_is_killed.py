@@ -140,9 +140,7 @@ def test_a_program_that_cannot_be_replayed_is_refused(
             assert spent(store).replays == 0
 
 
-def test_a_program_that_never_ends_when_it_is_live(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_never_ends_when_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Replays that are killed at their time limit are no failures: nothing is concluded from them."""
     with failed_shop(tmp_path) as failed:
         failed.server.script = lambda request: Reply(shop(request), delay=600)
@@ -156,7 +154,7 @@ def test_a_program_that_never_ends_when_it_is_live(
         assert not running(str(failed.program))
 
 
-def test_a_child_process_of_a_replay_does_not_outlive_it(
+def test_no_child_process_outlives_its_replay(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with failed_shop(tmp_path, program=STRANGER) as failed:

@@ -99,9 +99,7 @@ def test_under_load(
     assert stored(database) == sorted(ids), f"MAST_TRACE_TEST_SEED={SEED}"
 
 
-def test_a_collector_killed_during_an_outage(
-    collector: CollectorProcess, database: CollectorProcess
-) -> None:
+def test_a_kill_during_an_outage(collector: CollectorProcess, database: CollectorProcess) -> None:
     """Spans acknowledged during the outage outlive both processes."""
     database.kill()
     body, ids = request_of(1, 1)

@@ -95,9 +95,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made.up.kill_if_running()
 
 
-def test_a_folder_that_is_destroyed_comes_back_from_a_backup_made_under_load(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_destroyed_folder_comes_back_from_a_backup_under_load(home: Home, tmp_path: Path) -> None:
     back_up, look_at, bring_back = blocks("Back up and restore `mast-trace up`")
     home.up.start()
     subprocess.run([sys.executable, HERE / "long_job.py"], env=home.up.environment(), check=True)

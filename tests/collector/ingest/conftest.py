@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,9 @@ def store(engine: Store) -> Store:
 
 
 @pytest.fixture
-async def start_collector(
+async def launch(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[StartCollector]:
+) -> AsyncIterator[Launch]:
     """Starts collectors with given settings; they are stopped at the end."""
     # So often a pipeline looks whether it is to stop: half a second at the end of every test.
     monkeypatch.setattr(exporter, "_POLL_SECONDS", 0.02)
@@ -64,5 +64,5 @@ async def start_collector(
 
 
 @pytest.fixture
-async def collector(start_collector: StartCollector) -> Collector:
-    return await start_collector()
+async def collector(launch: Launch) -> Collector:
+    return await launch()

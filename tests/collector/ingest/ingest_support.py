@@ -15,7 +15,7 @@ from mast_trace_collector.collector import Collector
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
-StartCollector = Callable[..., Awaitable[Collector]]
+Launch = Callable[..., Awaitable[Collector]]
 PROTOBUF = {"content-type": "application/x-protobuf"}
 JSON = {"content-type": "application/json"}
 

@@ -80,7 +80,7 @@ class TestProjectKeys:
         assert ProjectKeys(file).grant_of(header.replace("{key}", key)) is None
 
     @pytest.mark.parametrize("way", ["added", "replaced", "same size and time", "renamed over it"])
-    def test_a_change_of_the_file_takes_effect_within_a_second(
+    def test_a_change_takes_effect_within_a_second(
         self, file: Path, clock: Clock, way: str
     ) -> None:
         """A key that stays works all the time; one that is removed works for a second at most."""
@@ -180,9 +180,7 @@ class TestRights:
             ("metrics read", {Right.METRICS, Right.READ}),
         ],
     )
-    def test_rights_stand_behind_the_hash(
-        self, file: Path, written: str, rights: set[Right]
-    ) -> None:
+    def test_rights_follow_the_hash(self, file: Path, written: str, rights: set[Right]) -> None:
         key, line = new_key("team")
         file.write_text(f"{line.removesuffix(' write')}\t{written}\n")
         grant = ProjectKeys(file).grant_of_key(key)

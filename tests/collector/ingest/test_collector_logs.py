@@ -127,9 +127,7 @@ class TestRepeats:
         logger.addHandler(handler)
         return logger, handler, repeats
 
-    def test_whatever_a_peer_puts_into_it(
-        self, log: tuple[logging.Logger, Written, Repeats]
-    ) -> None:
+    def test_whatever_a_peer_adds(self, log: tuple[logging.Logger, Written, Repeats]) -> None:
         logger, handler, repeats = log
         for number in range(2_839):
             logger.warning("cannot accept %d" % number)  # noqa: G002, UP031
@@ -147,9 +145,7 @@ class TestRepeats:
         assert handler.entries[-1].startswith("repeated 2836 times in ")
         assert handler.entries[-1].endswith("the last time: cannot accept 2838")
 
-    def test_while_it_goes_on_one_in_a_period_is_enough(
-        self, log: tuple[logging.Logger, Written, Repeats]
-    ) -> None:
+    def test_one_in_a_period_is_enough(self, log: tuple[logging.Logger, Written, Repeats]) -> None:
         logger, handler, repeats = log
         for _ in range(3):
             for _ in range(10):

@@ -90,7 +90,7 @@ def test_a_letter_is_gone_once_it_is_stored(letters: DeadLetters, meanwhile: str
     assert not letters
 
 
-def test_a_letter_that_cannot_be_read_for_now_is_due_later(
+def test_a_letter_unreadable_now_is_due_later(
     letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_: Path) -> bytes:
@@ -132,9 +132,7 @@ def test_a_letter_that_is_dropped_before_it_is_read_is_not_due(letters, once_lis
     assert list(letters.due()) == []
 
 
-def test_a_letter_is_listed_while_a_collector_gives_its_file_the_other_name(
-    letters, once_listed
-) -> None:
+def test_a_letter_is_listed_while_a_collector_renames_its_file(letters, once_listed) -> None:
     once_listed(lambda: letters.failed_again(*next(letters.due()), "again"))
     assert [(letter.id, letter.attempts) for letter in letters.letters()] == [("a", 2)]
 
@@ -155,9 +153,7 @@ def test_an_unknown_letter_is_an_error_and_nothing_else_happens(letters: DeadLet
     assert len(letters) == 1
 
 
-def test_a_letter_that_somebody_has_damaged_hides_no_other(
-    letters: DeadLetters, tmp_path: Path
-) -> None:
+def test_a_letter_that_is_damaged_hides_no_other(letters: DeadLetters, tmp_path: Path) -> None:
     letters.add("a", b"x", 1, "why")
     (tmp_path / "dead-letters" / "b.dead").write_bytes(b"oops")
     assert {letter.id: letter.reason for letter in letters.letters()} == {
@@ -175,7 +171,7 @@ class TestDamage:
     """A damaged file is distinguished from a request, and is never deleted."""
 
     @pytest.mark.parametrize("at", [-1, -20, -30, -60])
-    def test_a_changed_request_is_moved_out_of_the_way(
+    def test_a_changed_request_is_set_aside(
         self, letters: DeadLetters, tmp_path: Path, at: int
     ) -> None:
         letters.add("a", b"precious" * 10, 1, "why")
@@ -193,7 +189,7 @@ class TestDamage:
         assert [letter.id for letter in letters.letters()] == ["b"]
 
     @pytest.mark.parametrize("content", [b"", bytes(200), b"\0\n"])
-    def test_an_emptied_one_is_not_taken_for_stored(
+    def test_an_emptied_one_is_not_stored(
         self, letters: DeadLetters, tmp_path: Path, content: bytes
     ) -> None:
         letters.add("a", b"precious", 1, "why")
@@ -203,18 +199,14 @@ class TestDamage:
         assert letters.damaged_files == 1
 
     @pytest.mark.parametrize("kept", [1, 60, 100, 180])
-    def test_the_list_says_that_one_was_cut_off(
-        self, letters: DeadLetters, tmp_path: Path, kept: int
-    ) -> None:
+    def test_the_list_tells_of_a_cut(self, letters: DeadLetters, tmp_path: Path, kept: int) -> None:
         letters.add("a", b"precious" * 10, 1, "why")
         path = tmp_path / "dead-letters" / "a.dead"
         path.write_bytes(path.read_bytes()[:kept])
         (letter,) = letters.letters()
         assert "damaged" in letter.reason
 
-    def test_a_folder_in_its_place_hides_no_other(
-        self, letters: DeadLetters, tmp_path: Path
-    ) -> None:
+    def test_a_folder_instead_hides_no_other(self, letters: DeadLetters, tmp_path: Path) -> None:
         letters.add("a", b"x", 1, "why")
         letters.retry(["a"])
         (tmp_path / "dead-letters" / "b.retry").mkdir()
@@ -222,9 +214,7 @@ class TestDamage:
         assert [letter.id for letter, _ in letters.due()] == ["a"]
         assert letters.damaged_files == 1
 
-    def test_one_of_an_earlier_version_has_no_digest(
-        self, letters: DeadLetters, tmp_path: Path
-    ) -> None:
+    def test_an_earlier_version_has_no_digest(self, letters: DeadLetters, tmp_path: Path) -> None:
         head = (
             b'{"id":"a","reason":"why","items":1,"size":7,"set_aside":1.0,"attempts":1,'
             b'"retrying":false}\n'
@@ -236,9 +226,7 @@ class TestDamage:
         path.write_bytes(head + b"reque")
         assert list(letters.due()) == []
 
-    def test_an_earlier_version_stores_the_same_spans(
-        self, letters: DeadLetters, tmp_path: Path
-    ) -> None:
+    def test_earlier_versions_store_the_same(self, letters: DeadLetters, tmp_path: Path) -> None:
         """An earlier version takes everything after the line for the request.
 
         The digest is a field that OTLP lacks.

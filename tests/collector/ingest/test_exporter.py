@@ -117,7 +117,7 @@ class TestStoring:
         assert [count for _, count in line.writer.attempts] == [3]
         assert line.metrics.value("stored_spans_total") == 3
 
-    def test_a_large_segment_is_read_by_the_engine_itself(
+    def test_the_engine_reads_a_large_segment(
         self, line: Line, caplog: pytest.LogCaptureFixture
     ) -> None:
         line.writer._parse_from = 100
@@ -130,9 +130,7 @@ class TestStoring:
             assert line.writer.attempts == []
         assert not caplog.records
 
-    def test_a_segment_damaged_while_it_waits_is_stored_but_for_the_damage(
-        self, line: Line
-    ) -> None:
+    def test_a_segment_damaged_while_waiting_is_stored_in_part(self, line: Line) -> None:
         line.writer._parse_from = 100
         line.send("a", "b", "c")
         line.spool.seal()
@@ -158,7 +156,7 @@ class TestStoring:
         assert line.stored() == ["b"]
         assert line.metrics.value("damaged_spans_total") == 1
 
-    def test_what_clickhouse_cannot_read_it_is_not_given_twice(
+    def test_nothing_unreadable_is_given_twice(
         self, line: Line, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         line.writer._parse_from = 100
@@ -173,7 +171,7 @@ class TestStoring:
         wait_for(lambda: line.stored() == ["a", "nested"])
         assert given == []
 
-    def test_a_defect_of_reading_files_leaves_the_other_way(
+    def test_a_defect_leaves_the_other_way(
         self, line: Line, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def defect(*_: object, **__: object) -> bool:
@@ -235,7 +233,7 @@ class TestStoring:
         wait_for(lambda: line.stored() == ["fine"])
         wait_for(lambda: line.spool.waiting_items == 1)
 
-    def test_an_error_of_another_kind_does_not_end_storing(
+    def test_other_errors_do_not_end_storing(
         self, line: Line, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = line.spool.next_segment
@@ -283,9 +281,7 @@ class TestStoring:
         assert line.spool.waiting_items == 1
 
     @pytest.mark.parametrize(("timeout", "left"), [(20.0, 1), (0.01, 2)])
-    def test_stopping_waits_for_an_insert_that_has_begun(
-        self, line: Line, timeout: float, left: int
-    ) -> None:
+    def test_stopping_waits_for_a_begun_insert(self, line: Line, timeout: float, left: int) -> None:
         """The database is closed next, and must not be closed under an insert.
 
         The folder is let go after the time: from then on the segment is another process's.
@@ -313,7 +309,7 @@ class TestStoring:
         assert line.stored() == ["a"]
         assert line.spool.waiting_items == left
 
-    def test_stopping_without_draining_leaves_all_in_the_spool(
+    def test_stopping_without_draining_leaves_all(
         self, line: Line, tmp_path: Path, store: Store
     ) -> None:
         line.send("a")
@@ -325,7 +321,7 @@ class TestStoring:
         assert after.stored() == ["a"]
 
 
-def test_a_segment_that_is_closed_while_the_end_is_announced_is_stored(
+def test_a_segment_closed_at_the_announced_end_is_stored(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the spool's answer, that there is nothing, and what the exporter makes of it."""
@@ -389,7 +385,7 @@ class TestDeadLetters:
         (letter,) = line.letters.letters()
         assert "no OTLP trace request" in letter.reason
 
-    def test_a_segment_of_nothing_but_poison_ends(
+    def test_a_segment_of_poison_alone_ends(
         self, line: Line, caplog: pytest.LogCaptureFixture
     ) -> None:
         line.writer.trouble = poison(b"bad")
@@ -416,7 +412,7 @@ class TestDeadLetters:
         assert line.metrics.value("dead_lettered_spans_total") == 1
         assert line.metrics.value("stored_spans_total") == 2
 
-    def test_a_crash_after_setting_aside_sets_nothing_aside_twice(
+    def test_a_crash_sets_nothing_aside_twice(
         self, line: Line, tmp_path: Path, store: Store
     ) -> None:
         line.writer.trouble = poison(b"bad")
@@ -441,7 +437,7 @@ class TestDeadLetters:
             (body_of("bad"), 1, "it does not fit"),
         ],
     )
-    def test_a_retried_letter_that_fails_again_is_not_lost(
+    def test_a_retried_letter_is_not_lost(
         self, line: Line, payload: bytes, items: int, reason: str
     ) -> None:
         """Damaged bytes are set aside as no spans at all, and stay until somebody drops them."""

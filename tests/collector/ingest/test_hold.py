@@ -19,7 +19,7 @@ from mast_trace_collector.hold import Hold
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.storage import Store
 
@@ -65,15 +65,15 @@ def test_a_holder_that_is_killed_holds_no_more(tmp_path: Path) -> None:
         assert may
 
 
-async def test_a_collector_acknowledges_and_does_not_store_while_held(
-    start_collector: StartCollector, store: Store, tmp_path: Path
+async def test_what_comes_while_held_is_stored_later(
+    launch: Launch, store: Store, tmp_path: Path
 ) -> None:
     """Afterwards storing resumes by itself."""
 
     def stored() -> int:
         return int(store.query("SELECT count() AS n FROM otel_traces")[0]["n"])
 
-    collector = await start_collector(data_dir=tmp_path)
+    collector = await launch(data_dir=tmp_path)
     async with httpx.AsyncClient() as client:
         url = f"{collector.http_address}/v1/traces"
         with Hold(tmp_path).take():
@@ -85,12 +85,12 @@ async def test_a_collector_acknowledges_and_does_not_store_while_held(
         await until(lambda: stored() == 1)
 
 
-async def test_what_waits_of_both_signals_is_drained_or_counted(
-    start_collector: StartCollector, store: Store, tmp_path: Path
+async def test_what_waits_is_drained_or_counted(
+    launch: Launch, store: Store, tmp_path: Path
 ) -> None:
     """As before a backup: while somebody holds, nothing of it can be stored."""
     logs = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}}]}]}]}'
-    collector = await start_collector(data_dir=tmp_path, batch_max_age_seconds=3600.0)
+    collector = await launch(data_dir=tmp_path, batch_max_age_seconds=3600.0)
     async with httpx.AsyncClient(base_url=collector.http_address) as client:
         await client.post("/v1/traces", content=body_of("a", "b"), headers=PROTOBUF)
         await client.post("/v1/logs", content=logs, headers=JSON)
@@ -106,15 +106,15 @@ async def test_what_waits_of_both_signals_is_drained_or_counted(
 
 
 async def test_a_collector_that_is_told_to_stop_while_held_leaves_what_waits(
-    start_collector: StartCollector, store: Store, tmp_path: Path
+    launch: Launch, store: Store, tmp_path: Path
 ) -> None:
-    collector = await start_collector(data_dir=tmp_path, drain_timeout_seconds=0.3)
+    collector = await launch(data_dir=tmp_path, drain_timeout_seconds=0.3)
     async with httpx.AsyncClient() as client:
         with Hold(tmp_path).take():
             url = f"{collector.http_address}/v1/traces"
             await client.post(url, content=body_of("a"), headers=PROTOBUF)
             await collector.stop()
     assert list((tmp_path / "spool").glob("*.log"))
-    again = await start_collector(data_dir=tmp_path)
+    again = await launch(data_dir=tmp_path)
     await until(lambda: store.query("SELECT 1 FROM otel_traces") != [])
     assert again.readiness()["ready"]

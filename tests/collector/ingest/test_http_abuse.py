@@ -10,7 +10,7 @@ import pytest
 from ingest_support import body_of, post, until
 
 if TYPE_CHECKING:
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
@@ -34,19 +34,17 @@ class TestSlowSenders:
             writer.close()
 
     @pytest.mark.parametrize("sent", [b"", b"POST /v1/traces HTTP/1.1\r\nhost: x\r\n"])
-    async def test_headers_that_never_end(
-        self, start_collector: StartCollector, sent: bytes
-    ) -> None:
-        collector = await start_collector(header_timeout_seconds=0.2)
+    async def test_headers_that_never_end(self, launch: Launch, sent: bytes) -> None:
+        collector = await launch(header_timeout_seconds=0.2)
         assert await self.closes(collector, sent) == b""
 
-    async def test_headers_of_the_second_request(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(header_timeout_seconds=0.2)
+    async def test_headers_of_the_second_request(self, launch: Launch) -> None:
+        collector = await launch(header_timeout_seconds=0.2)
         sent = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost"
         assert (await self.closes(collector, sent)).count(b"200 OK") == 1
 
-    async def test_a_body_that_never_ends(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(request_timeout_seconds=0.2)
+    async def test_a_body_that_never_ends(self, launch: Launch) -> None:
+        collector = await launch(request_timeout_seconds=0.2)
         sent = (
             b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
             b"content-length: 100\r\n\r\nabc"
@@ -102,11 +100,9 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", ABUSE)
-async def test_abused_headers_and_paths_harm_nobody(
-    start_collector: StartCollector, store: Store, kind: str
-) -> None:
+async def test_abused_headers_harm_nobody(launch: Launch, store: Store, kind: str) -> None:
     """The sender is answered with its mistake or cut off; others are served, nothing is stored."""
-    collector = await start_collector(header_timeout_seconds=0.3, request_timeout_seconds=0.3)
+    collector = await launch(header_timeout_seconds=0.3, request_timeout_seconds=0.3)
     host, port = collector.http_address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     with contextlib.suppress(ConnectionError):

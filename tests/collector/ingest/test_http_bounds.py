@@ -218,9 +218,7 @@ FRAMING = {
 
 @pytest.mark.parametrize("whole", [True, False], ids=["at once", "byte by byte"])
 @pytest.mark.parametrize("kind", FRAMING)
-async def test_framing_that_others_may_read_differently_is_refused(
-    serve: Serve, kind: str, whole: bool
-) -> None:
+async def test_ambiguous_framing_is_refused(serve: Serve, kind: str, whole: bool) -> None:
     """Ambiguous framing gets one answer, no request behind it, and a log entry at debug level alone."""
     served = await serve()
     sent = FRAMING[kind] + SMUGGLED
@@ -230,7 +228,7 @@ async def test_framing_that_others_may_read_differently_is_refused(
     assert served.refused == {"malformed": 1}
 
 
-async def test_malformed_requests_are_not_logged_one_by_one(
+async def test_malformed_requests_are_not_logged(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     served = await serve()
@@ -317,7 +315,7 @@ class TestServed:
             b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         ],
     )
-    async def test_an_offer_to_upgrade_is_passed_over(
+    async def test_an_offer_to_upgrade_is_ignored(
         self, serve: Serve, offer: bytes, body: bytes
     ) -> None:
         """Java's client offers HTTP/2 with its first request; the body is read, and the next request."""

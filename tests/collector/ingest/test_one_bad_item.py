@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
@@ -83,9 +83,7 @@ class TestTexts:
 
     @SIGNALS
     @pytest.mark.parametrize("project", [None, "team"])
-    def test_in_any_field_get_a_mark_and_nothing_else_changes(
-        self, signal: Signal, project: str | None
-    ) -> None:
+    def test_get_a_mark_and_nothing_else_changes(self, signal: Signal, project: str | None) -> None:
         places = [place for place, _, _ in texts_in(whole_request(signal, 1, 2))]
         for path in places:
             request = whole_request(signal, 1, 2)
@@ -145,9 +143,7 @@ class TestTexts:
         ("9" * 5000, "json: unsupported value: +Inf"),
     ],
 )
-def test_numbers_that_are_none_are_stored_as_the_text_that_protobuf_s_have(
-    written: str, stored: str
-) -> None:
+def test_numbers_that_are_none_are_stored_as_a_text(written: str, stored: str) -> None:
     """No sum of them is spoiled: the text is none that a database reads as a number."""
     request = whole_request(TRACES, 1, 2, 3)
     items_of(request, TRACES)[1].attributes[1].value.double_value = 0.25
@@ -212,9 +208,7 @@ class TestRejected:
             (deep(60), 0),
         ],
     )
-    def test_an_item_that_cannot_be_read(
-        self, signal: Signal, attribute: bytes, missing: int
-    ) -> None:
+    def test_an_unreadable_item(self, signal: Signal, attribute: bytes, missing: int) -> None:
         request = whole_request(signal, 1, 2, 3)
         number = (
             LogRecord.ATTRIBUTES_FIELD_NUMBER if signal is LOGS else Span.ATTRIBUTES_FIELD_NUMBER
@@ -445,9 +439,7 @@ class TestAnything:
         decoded = decode(with_item(request, signal, 1, bad), signal, LIMITS)
         assert kept(decoded, signal) == without_the_second(signal)
 
-    def test_the_engine_reads_what_is_kept_as_python_does(
-        self, store: Store, tmp_path: Path
-    ) -> None:
+    def test_the_engine_reads_it_as_python_does(self, store: Store, tmp_path: Path) -> None:
         request = whole_request(TRACES, 1, 2, 3, maps=False)
         good = items_of(request, TRACES)[1].SerializeToString()
         dice, read = random.Random(SEED), 0
@@ -523,7 +515,7 @@ class TestAsSent:
     @pytest.mark.parametrize("kind", ["text", "unreadable"])
     async def test_the_others_are_stored_and_the_answer_counts_it(
         self,
-        start_collector: StartCollector,
+        launch: Launch,
         store: Store,
         tmp_path: Path,
         kind: str,
@@ -533,7 +525,7 @@ class TestAsSent:
     ) -> None:
         key, line = new_key("team")
         (tmp_path / "keys").write_text(line)
-        collector = await start_collector(keys_file=tmp_path / "keys", max_attributes=50)
+        collector = await launch(keys_file=tmp_path / "keys", max_attributes=50)
         body = bad_request(signal, kind, json=way == "json", size=size)
         for _ in range(2):
             partial = await answered(collector, signal, way, body, key)
@@ -566,7 +558,7 @@ class TestAsSent:
     @SIGNALS
     async def test_the_key_decides_the_project_whatever_the_request_names(
         self,
-        start_collector: StartCollector,
+        launch: Launch,
         store: Store,
         tmp_path: Path,
         signal: Signal,
@@ -575,7 +567,7 @@ class TestAsSent:
         """Small requests are decoded in passing, large ones beside the event loop."""
         key, line = new_key("team")
         (tmp_path / "keys").write_text(line)
-        collector = await start_collector(keys_file=tmp_path / "keys")
+        collector = await launch(keys_file=tmp_path / "keys")
         for first, size in ((10, 10), (20, 300_000)):
             request = signal.request()
             for number, named in enumerate(("forged", "team2", "", "team"), first):
@@ -597,9 +589,7 @@ class TestAsSent:
 @SIGNALS
 @pytest.mark.parametrize("json", [False, True])
 @pytest.mark.parametrize("kind", ["text", "unreadable"])
-def test_reading_item_by_item_never_holds_up_other_senders(
-    signal: Signal, kind: str, json: bool
-) -> None:
+def test_reading_item_by_item_holds_nobody_up(signal: Signal, kind: str, json: bool) -> None:
     body = bad_request(signal, kind, json=json, size=1)
     with pytest.raises(TakesLong):
         decode(body, signal, LIMITS, json=json, patient=False)

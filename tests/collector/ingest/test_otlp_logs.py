@@ -36,7 +36,7 @@ def send(exporter: HTTPExporter | GRPCExporter) -> None:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-async def test_an_evaluation_of_the_usual_exporter_can_be_read(
+async def test_an_evaluation_can_be_read(
     collector: Collector, store: Store, transport: str
 ) -> None:
     exporter: HTTPExporter | GRPCExporter

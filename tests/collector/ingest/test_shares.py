@@ -26,7 +26,7 @@ from mast_trace_collector.spool import Refused
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
 
@@ -58,7 +58,7 @@ class TestMemory:
             ([30, 31, 39], 80, [39, 31], 30),  # none of what is a sender's share
         ],
     )
-    def test_bodies_that_still_arrive_make_room(
+    def test_arriving_bodies_make_room(
         self, sizes: list[int], wanted: int, stopped: list[int], held: int
     ) -> None:
         shares = MemoryShares(100, 50)
@@ -104,9 +104,7 @@ class TestMemory:
             st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans()), max_size=60
         )
     )
-    def test_what_is_held_adds_up_and_stays_below_the_bound(
-        self, steps: list[tuple[str, int, bool]]
-    ) -> None:
+    def test_all_held_adds_up_below_the_bound(self, steps: list[tuple[str, int, bool]]) -> None:
         shares = MemoryShares(100, 50)
         memories: list[MemoryReservation] = []
         for sender, size, arriving in steps:
@@ -205,9 +203,9 @@ def keys(tmp_path: Path) -> dict[str, str]:
     return {project: key for project, (key, _) in made.items()}
 
 
-async def test_declared_lengths_take_no_memory(start_collector: StartCollector) -> None:
+async def test_declared_lengths_take_no_memory(launch: Launch) -> None:
     """Four senders that declare the largest body and send a byte of it keep nobody out."""
-    collector = await start_collector()
+    collector = await launch()
     slow = [await stalled(collector, b"x", 64 << 20) for _ in range(8)]
     await until(lambda: collector._ingest.held == 8)
     assert (await post(collector, body_of("innocent"))).status_code == 200
@@ -215,8 +213,8 @@ async def test_declared_lengths_take_no_memory(start_collector: StartCollector) 
         writer.close()
 
 
-async def test_a_slow_body_is_refused(start_collector: StartCollector) -> None:
-    collector = await start_collector(body_grace_seconds=0.2)
+async def test_a_slow_body_is_refused(launch: Launch) -> None:
+    collector = await launch(body_grace_seconds=0.2)
     reader, writer = await stalled(collector, b"x", 64 << 20)
     assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 408")
     assert collector.metrics.value("refused_requests_total", transport="http", reason="too_slow")
@@ -225,9 +223,9 @@ async def test_a_slow_body_is_refused(start_collector: StartCollector) -> None:
 
 
 async def test_a_sender_that_fills_the_memory_makes_room_for_another(
-    start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+    launch: Launch, tmp_path: Path, keys: dict[str, str]
 ) -> None:
-    collector = await start_collector(
+    collector = await launch(
         keys_file=tmp_path / "keys", max_body_bytes=100_000, max_inflight_bytes=400_000
     )
     slow = [await stalled(collector, b"x" * 99_000, 100_000, keys["greedy"]) for _ in range(4)]
@@ -248,10 +246,10 @@ async def test_a_sender_that_fills_the_memory_makes_room_for_another(
         writer.close()
 
 
-async def test_bodies_that_still_arrive_are_refused_when_the_collector_stops(
-    start_collector: StartCollector,
+async def test_bodies_still_arriving_are_refused_when_it_stops(
+    launch: Launch,
 ) -> None:
-    collector = await start_collector()
+    collector = await launch()
     reader, writer = await stalled(collector, b"x", 100_000)
     await until(lambda: collector._ingest.held)
     stopping = asyncio.create_task(collector.stop())
@@ -263,9 +261,9 @@ async def test_bodies_that_still_arrive_are_refused_when_the_collector_stops(
 
 
 async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
-    start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+    launch: Launch, tmp_path: Path, keys: dict[str, str]
 ) -> None:
-    collector = await start_collector(keys_file=tmp_path / "keys")
+    collector = await launch(keys_file=tmp_path / "keys")
     decoding = collector._ingest._decoding
     for _ in range(2):
         await decoding.take("project greedy")
@@ -279,11 +277,9 @@ async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
 
 
 @pytest.mark.parametrize("way", ["plain", "gzip", "grpc"])
-async def test_what_is_in_flight_leaves_no_room_by_any_way(
-    start_collector: StartCollector, way: str
-) -> None:
+async def test_what_is_in_flight_leaves_no_room_by_any_way(launch: Launch, way: str) -> None:
     """A compressed body fits in the beginning, but its content does not."""
-    collector = await start_collector(max_body_bytes=10_000, max_inflight_bytes=10_000)
+    collector = await launch(max_body_bytes=10_000, max_inflight_bytes=10_000)
     body = body_of("x", attributes=20)
     packed = gzip.compress(body)
     headers = PROTOBUF | ({"content-encoding": "gzip"} if way == "gzip" else {})
@@ -349,9 +345,9 @@ class TestGRPC:
     """Shares over gRPC, where only the library sees the bytes arrive."""
 
     async def test_slow_calls_of_one_sender_keep_no_other_out(
-        self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+        self, launch: Launch, tmp_path: Path, keys: dict[str, str]
     ) -> None:
-        collector = await start_collector(keys_file=tmp_path / "keys")
+        collector = await launch(keys_file=tmp_path / "keys")
         address = collector.grpc_address
         slow = [SlowCall(address, keys["greedy"], 64 << 20, b"x") for _ in range(100)]
         messages = collector._grpc._messages
@@ -369,8 +365,8 @@ class TestGRPC:
             one.socket.close()
         await until(lambda: not messages._calls)
 
-    async def test_a_slow_call_ends(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(request_timeout_seconds=0.3)
+    async def test_a_slow_call_ends(self, launch: Launch) -> None:
+        collector = await launch(request_timeout_seconds=0.3)
         slow = SlowCall(collector.grpc_address, "", 64 << 20, b"x")
         await until(
             lambda: collector.metrics.value(
@@ -379,11 +375,11 @@ class TestGRPC:
         )
         slow.socket.close()
 
-    async def test_without_a_key_no_message_is_read(
-        self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+    async def test_without_a_key_none_is_read(
+        self, launch: Launch, tmp_path: Path, keys: dict[str, str]
     ) -> None:
         assert keys
-        collector = await start_collector(keys_file=tmp_path / "keys")
+        collector = await launch(keys_file=tmp_path / "keys")
         slow = SlowCall(collector.grpc_address, "wrong", 64 << 20, b"x" * 1000)
         await until(
             lambda: collector.metrics.value(
@@ -393,8 +389,8 @@ class TestGRPC:
         assert not collector._grpc._messages._calls
         slow.socket.close()
 
-    async def test_metadata_is_bounded(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(max_header_bytes=20_000)
+    async def test_metadata_is_bounded(self, launch: Launch) -> None:
+        collector = await launch(max_header_bytes=20_000)
         async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
             export = channel.unary_unary(EXPORT)
             metadata = (("x", "y" * 30_000),)
@@ -403,8 +399,8 @@ class TestGRPC:
         assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         await call(collector, body_of("x"), "")
 
-    async def test_a_call_without_a_message(self, start_collector: StartCollector) -> None:
-        collector = await start_collector()
+    async def test_a_call_without_a_message(self, launch: Launch) -> None:
+        collector = await launch()
         async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
             empty = channel.stream_unary(EXPORT)(timeout=30)
             await empty.done_writing()
@@ -414,11 +410,9 @@ class TestGRPC:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-async def test_a_few_kilobytes_of_countless_values_are_refused_before_they_are_parsed(
-    start_collector: StartCollector, transport: str
-) -> None:
+async def test_countless_values_are_refused_before_parsing(launch: Launch, transport: str) -> None:
     """Sixteen megabytes of empty spans would take the parser six gigabytes."""
-    collector = await start_collector(max_values=100_000)
+    collector = await launch(max_values=100_000)
     spans = b"\x12\x00" * (1 << 18)
     for tag in (0x12, 0x0A):
         size = struct.pack("<BBBB", *(len(spans) >> shift & 127 | 128 for shift in (0, 7, 14, 21)))

@@ -102,9 +102,7 @@ class TestSpool:
         assert fine is not None
         assert [record.payload for record in fine.read()[0]] == [b"fine"]
 
-    def test_many_threads_share_syncs_and_lose_nothing(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_many_threads_share_syncs(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         syncs = []
         real = os.fdatasync
         monkeypatch.setattr(os, "fdatasync", lambda file: (syncs.append(1), real(file)))
@@ -153,7 +151,7 @@ class TestSpool:
         assert [bytes(record.payload) for record in segment.read()[0]] == payloads
         assert not payloads or segment.intact()
 
-    def test_what_gathers_is_handed_to_the_disk_at_once(
+    def test_what_gathers_is_written_at_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         handed = []
@@ -234,7 +232,7 @@ class TestDuplicates:
 class TestRefusal:
     """A bound that is reached turns into a refusal, never into a loss or a crash."""
 
-    def test_at_the_size_bound_until_room_is_made(
+    def test_at_the_bound_until_there_is_room(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         spool = Spool(tmp_path, limits(max_bytes=1000))

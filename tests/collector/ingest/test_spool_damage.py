@@ -373,7 +373,7 @@ class TestWriting:
         stop(spool)
         writer.close(0.0)
 
-    def test_a_failed_write_takes_its_receipt_back(
+    def test_a_failed_write_has_no_receipt(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         writer = SegmentWriter(tmp_path / "000000000001-00000000deadbeef.log")
@@ -441,9 +441,7 @@ class TestOtherVersions:
         stop(spool)
 
 
-def test_a_bad_block_costs_what_stands_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_block_costs_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mapped, it would end the process with SIGBUS."""
     spool, paths = filled(tmp_path)
     stop(spool)
@@ -464,7 +462,7 @@ def test_a_bad_block_costs_what_stands_in_it(
     stop(spool)
 
 
-def test_a_file_that_may_not_be_read_is_stored_once_it_may(
+def test_a_file_is_stored_once_it_may_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its permissions, which root does not feel."""

@@ -64,7 +64,7 @@ def found(folder: Path) -> list[bytes]:
 class TestPowerFailure:
     """Only synced records are left."""
 
-    def test_the_disk_forgets_what_was_not_synced(
+    def test_the_disk_forgets_the_rest(
         self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
     ) -> None:
         """The test's own tool: neither an unsynced name nor unsynced content comes back."""
@@ -77,7 +77,7 @@ class TestPowerFailure:
         assert [path.name for path in left.glob("*.log")] == [segment.name]
         assert b"never synced" not in (left / segment.name).read_bytes()
 
-    def test_the_first_request_of_a_segment_survives(
+    def test_a_first_request_survives(
         self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
     ) -> None:
         """The name of a new segment is durable, not only its bytes."""
@@ -87,7 +87,7 @@ class TestPowerFailure:
             assert found(left) == [b"%d" % each for each in range(number + 1)]
             spool.seal()
 
-    def test_what_comes_after_a_failed_sync_survives(
+    def test_later_requests_survive(
         self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
     ) -> None:
         """The file whose sync failed is not written to again: its next sync would say too much."""
@@ -106,7 +106,7 @@ class TestPowerFailure:
             max_size=12,
         )
     )
-    def test_whatever_happens_before(
+    def test_after_anything(
         self, tmp_path_factory: pytest.TempPathFactory, moves: list[str]
     ) -> None:
         """Everything that was acknowledged and not stored is found; what was refused is not."""
@@ -162,9 +162,7 @@ class TestOrder:
         assert found(tmp_path / "spool") == [b"0", b"1", b"2", b"3"]
 
     @pytest.mark.parametrize("marked", [True, False])
-    def test_a_new_segment_is_never_taken_for_a_stored_one(
-        self, tmp_path: Path, marked: bool
-    ) -> None:
+    def test_a_new_segment_is_no_stored_one(self, tmp_path: Path, marked: bool) -> None:
         """After stored segments only marks are left; without them numbers begin anew, names do not."""
         names: list[str] = []
         for start in range(3):

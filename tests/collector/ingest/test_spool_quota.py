@@ -155,9 +155,7 @@ class TestRoom:
             quota.check(601)
         assert disk["asked"] == 2  # once for the message
 
-    def test_what_is_taken_counts_before_the_disk_is_asked_again(
-        self, tmp_path: Path, disk: dict[str, float]
-    ) -> None:
+    def test_what_is_taken_counts_at_once(self, tmp_path: Path, disk: dict[str, float]) -> None:
         quota = DiskQuota(tmp_path, 10_000, 400)
         quota.check(300)
         quota.take(300)
@@ -169,7 +167,7 @@ class TestRoom:
         quota.check(600)
         assert quota.used == 300
 
-    def test_after_a_failed_write_it_is_taken_for_full_for_a_moment(
+    def test_a_failed_write_fills_it_for_a_moment(
         self, tmp_path: Path, disk: dict[str, float]
     ) -> None:
         quota = DiskQuota(tmp_path, 10_000, 0)
@@ -244,7 +242,7 @@ class TestFolder:
         with pytest.raises(CollectorError, match=f"cannot use the folder {file}"):
             Spool(file, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
 
-    def test_one_that_cannot_be_taken_up_is_left_to_others(
+    def test_an_unusable_one_is_left_to_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         spool = opened(tmp_path)
@@ -308,7 +306,7 @@ class TestFailedWrites:
         receipt_path(writer.path).unlink()
         writer.remove()
 
-    def test_a_segment_that_cannot_be_begun_leaves_nothing(
+    def test_a_failed_beginning_leaves_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A failed beginning leaves neither a file nor an open descriptor, which a full disk would use up."""

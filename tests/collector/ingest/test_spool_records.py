@@ -231,9 +231,7 @@ class TestContent:
         monkeypatch.setattr(os, "preadv", preadv)
         assert bytes(content(path)) == data[:8192] + bytes(4096) + data[12288:]
 
-    def test_a_bad_block_behind_the_first_mebibyte_is_found_before_it_is_mapped(
-        self, tmp_path, monkeypatch
-    ):
+    def test_a_bad_block_far_behind_is_found_before_it_is_mapped(self, tmp_path, monkeypatch):
         """Mapped, it would end the process."""
         path = tmp_path / "file"
         path.write_bytes(b"x" * (2**21 + 5))
@@ -354,9 +352,7 @@ class TestTakingUp:
         assert spool.waiting_bytes == size
         self.stop(spool)
 
-    def test_an_unfinished_write_that_may_not_be_cut_off_holds_nothing_up(
-        self, tmp_path, monkeypatch
-    ):
+    def test_an_unfinished_write_that_stays_holds_nothing_up(self, tmp_path, monkeypatch):
         path = self.filled(tmp_path, b"first")
         with path.open("ab") as file:
             file.write(framed(b"second", name=path.stem)[:-1])
@@ -393,9 +389,7 @@ class TestTakingUp:
         self.stop(spool)
 
     @pytest.mark.parametrize(("older", "lost"), [(-1, []), (0, [5]), (1, [5])])
-    def test_where_marks_are_forgotten_an_older_receipt_may_be_of_a_stored_segment(
-        self, tmp_path, monkeypatch, older, lost
-    ):
+    def test_an_older_receipt_may_be_of_a_stored_segment(self, tmp_path, monkeypatch, older, lost):
         """As many marks are kept as are bounded; what is not older than they are would have one."""
         monkeypatch.setattr(recent_module, "_MAX_MARKS", 2)
         path = self.filled(tmp_path, b"first")

@@ -174,7 +174,7 @@ class TestRecovery:
         spool.close()
 
     @pytest.mark.parametrize("count", [2, 3])
-    def test_in_a_first_version_no_payload_makes_the_next_record_a_framed_one(
+    def test_no_payload_makes_the_next_record_a_framed_one(
         self, tmp_path: Path, count: int
     ) -> None:
         path = tmp_path / f"{7:012d}-00000000deadbeef.log"
@@ -215,9 +215,7 @@ class TestRecovery:
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
         spool.close()
 
-    def test_a_segment_without_a_receipt_is_as_long_and_as_old_as_its_file(
-        self, tmp_path: Path
-    ) -> None:
+    def test_without_a_receipt_size_and_age_are_the_files(self, tmp_path: Path) -> None:
         """The requests of a segment without a receipt are recognised in the order of their arrival."""
         payloads = [b"one", b"two", b"three"]
         path = written(tmp_path, payloads)
@@ -245,9 +243,7 @@ class TestRecovery:
         spool.close()
         spool.release()
 
-    def test_of_a_file_that_cannot_be_read_only_its_receipt_has_the_number_of_its_spans(
-        self, tmp_path: Path
-    ) -> None:
+    def test_an_unreadable_file_without_a_receipt_has_no_number(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two"])
         receipt_path(path).unlink()
         path.unlink()
@@ -257,9 +253,7 @@ class TestRecovery:
         spool.close()
         spool.release()
 
-    def test_of_two_files_with_other_names_that_hold_one_segment_one_is_a_copy(
-        self, tmp_path: Path
-    ) -> None:
+    def test_of_two_files_that_hold_one_segment_one_is_a_copy(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two"])
         for number in (8, 9):
             other = tmp_path / f"{number:012d}-00000000deadbeef.log"

@@ -45,7 +45,7 @@ class Clock:
 class TestAge:
     """Since when something waits, by the arrival of the oldest request."""
 
-    def test_it_goes_on_from_the_first_request_to_the_commit(
+    def test_it_goes_on_until_the_commit(
         self, spool: Spool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         clock = Clock(monkeypatch)
@@ -70,7 +70,7 @@ class TestAge:
         spool.commit(again)
         assert spool.oldest_age() == 0.0
 
-    def test_of_a_younger_one_that_is_left_it_is_less(
+    def test_of_a_younger_one_it_is_less(
         self, spool: Spool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         clock = Clock(monkeypatch)
@@ -182,9 +182,7 @@ class TestGroups:
         of_spans = SpoolLimits(10_000, 0, 10_000, 10, 60.0, 1000)
         assert self.gathered(tmp_path / "spans", of_spans, 5) == [2, 2, 1]
 
-    def test_the_same_request_waits_with_the_first_until_that_is_durable(
-        self, spool: Spool
-    ) -> None:
+    def test_the_same_request_waits_until_the_first_is_durable(self, spool: Spool) -> None:
         with spool._writing:
             first = spool.append(b"same", 1)
             second = spool.append(b"same", 1)

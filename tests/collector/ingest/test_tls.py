@@ -18,7 +18,7 @@ from mast_trace.exceptions import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.storage import Store
 
@@ -29,11 +29,11 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return self_signed(tmp_path_factory.mktemp("tls"))
 
 
-async def test_spans_over_https_and_grpc_with_tls(
-    start_collector: StartCollector, certificate: tuple[Path, Path], store: Store
+async def test_both_receivers_speak_tls(
+    launch: Launch, certificate: tuple[Path, Path], store: Store
 ) -> None:
     cert, key = certificate
-    collector = await start_collector(tls_cert_file=cert, tls_key_file=key)
+    collector = await launch(tls_cert_file=cert, tls_key_file=key)
     assert collector.http_address.startswith("https://")
     trust = ssl.create_default_context(cafile=cert)
     async with httpx.AsyncClient(base_url=collector.http_address, verify=trust) as client:
@@ -47,11 +47,9 @@ async def test_spans_over_https_and_grpc_with_tls(
     await until(lambda: store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}])
 
 
-async def test_plain_text_is_not_understood(
-    start_collector: StartCollector, certificate: tuple[Path, Path]
-) -> None:
+async def test_plain_text_is_not_understood(launch: Launch, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
-    collector = await start_collector(tls_cert_file=cert, tls_key_file=key)
+    collector = await launch(tls_cert_file=cert, tls_key_file=key)
     plain = collector.http_address.replace("https", "http")
     async with httpx.AsyncClient(base_url=plain) as client:
         with pytest.raises(httpx.HTTPError):
@@ -62,11 +60,7 @@ async def test_plain_text_is_not_understood(
             await asyncio.wait_for(export(body_of("x")), 20)
 
 
-async def test_a_certificate_that_cannot_be_read_is_named(
-    start_collector: StartCollector, tmp_path: Path
-) -> None:
+async def test_a_certificate_that_cannot_be_read_is_named(launch: Launch, tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("no certificate")
     with pytest.raises(ConfigurationError, match="TLS"):
-        await start_collector(
-            tls_cert_file=tmp_path / "cert.pem", tls_key_file=tmp_path / "missing.pem"
-        )
+        await launch(tls_cert_file=tmp_path / "cert.pem", tls_key_file=tmp_path / "missing.pem")

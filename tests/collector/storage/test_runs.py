@@ -165,9 +165,7 @@ class TestSummary:
         ],
         ids=["end", "status", "attributes", "start"],
     )
-    def test_other_content_of_a_span_changes_the_fingerprint_not_the_count(
-        self, store, write, changed
-    ):
+    def test_other_content_changes_the_fingerprint_not_the_count(self, store, write, changed):
         write(request(agent_span(1)))
         before = run_summary(store, TRACE)
         write(request(agent_span(1, **changed)))
@@ -277,7 +275,7 @@ class TestFinished:
     @pytest.mark.parametrize(
         ("ago", "recent", "due"), [(800, None, 1), (1000, None, 0), (20, 3600, 1), (100, 3600, 0)]
     )
-    def test_clocks_may_differ_by_a_quarter_of_an_hour_and_of_late_by_a_minute(
+    def test_clocks_may_differ_by_a_quarter_of_an_hour_or_a_minute(
         self, store, write, ago, recent, due
     ):
         """By so much a verdict may seem to have seen what came after it."""

@@ -149,9 +149,7 @@ def test_what_was_stored_before_a_bad_piece_is_not_stored_again(store):
 
 @pytest.mark.usefixtures("none_bad")
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_what_follows_a_request_that_is_left_out_never_joins_a_piece_that_is_stored(
-    store, monkeypatch, gone
-):
+def test_what_follows_a_request_left_out_never_joins_a_stored_piece(store, monkeypatch, gone):
     """A request that joined a stored piece would count as a repetition of it, and be lost."""
     requests = [request(span(number)) for number in (1, 2, 3)]
     bad = request(span(4, name="bad"))

@@ -213,9 +213,7 @@ def test_an_erasure_that_goes_on_is_left_to_itself(store):
 
 
 @pytest.mark.parametrize("often", [2, 1000])
-def test_what_comes_meanwhile_is_deleted_and_what_keeps_coming_is_an_error(
-    store, monkeypatch, often
-):
+def test_what_comes_meanwhile_is_deleted_or_an_error_at_last(store, monkeypatch, often):
     two_runs(store)
     original, calls = Store.command, itertools.count()
 
