@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import opened_spool
 import pytest
 
 from mast_trace_collector import exporter
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ingest_support import Launch
+
+
+@pytest.fixture(autouse=True)
+def no_spool_left() -> Iterator[None]:
+    """Stops the spools that a test has begun."""
+    yield
+    opened_spool.stop_all()
 
 
 @pytest.fixture(scope="module")

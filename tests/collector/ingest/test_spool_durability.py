@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import opened_spool
 import pytest
 from forgetful_disk import ForgetfulDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opened_spool import begin, payloads_of, put, stop, take, waiting
 
 from mast_trace_collector.spool import Refused, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-LIMITS = replace(opened_spool.LIMITS, segment_bytes=2000)
 
 
 @pytest.fixture
@@ -29,19 +26,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> ForgetfulDisk:
 def spool(disk: ForgetfulDisk, tmp_path: Path) -> Iterator[Spool]:
     spool = opened(tmp_path / "spool")
     yield spool
-    spool.close()
-    spool.release()
+    stop(spool)
 
 
 def opened(folder: Path) -> Spool:
-    spool = Spool(folder, LIMITS)
-    spool.open()
-    return spool
-
-
-def put(spool: Spool, *payloads: bytes) -> None:
-    for ticket in [spool.append(payload, 1) for payload in payloads]:
-        ticket.durable.result(timeout=30)
+    return begin(folder, segment_bytes=2000)
 
 
 def refused(spool: Spool, payload: bytes) -> None:
@@ -53,11 +42,8 @@ def refused(spool: Spool, payload: bytes) -> None:
 def found(folder: Path) -> list[bytes]:
     """Payloads that a new process finds."""
     spool = opened(folder)
-    payloads = []
-    while (segment := spool.next_segment(0.0)) is not None:
-        payloads += [bytes(record.payload) for record in segment.read()[0]]
-    spool.close()
-    spool.release()
+    payloads = waiting(spool)
+    stop(spool)
     return payloads
 
 
@@ -129,18 +115,15 @@ class TestPowerFailure:
                     case "seal":
                         spool.seal()
                     case "commit" if (segment := spool.next_segment(0.0)) is not None:
-                        gone = {bytes(record.payload) for record in segment.read()[0]}
+                        gone = set(payloads_of(segment))
                         spool.commit(segment)
                         owed, stored = owed - gone, stored | gone
                     case "restart":
-                        spool.close()
-                        spool.release()
                         spool = opened(folder / "spool")
             left = disk.after_power_failure(folder / "spool", folder / "left")
             # A removal may be forgotten too: such a segment is stored again under its old name.
             assert owed <= set(found(left)) <= owed | stored
-            spool.close()
-            spool.release()
+            stop(spool)
 
 
 class TestOrder:
@@ -151,8 +134,7 @@ class TestOrder:
         for start in range(4):
             spool = opened(tmp_path / "spool")
             put(spool, b"%d" % start)
-            spool.close()
-            spool.release()
+            stop(spool)
             names += [
                 path.stem for path in (tmp_path / "spool").glob("*.log") if path.stem not in names
             ]
@@ -170,15 +152,13 @@ class TestOrder:
             for number in range(2):
                 put(spool, b"%d %d" % (start, number))
                 spool.seal()
-            segments = [spool.next_segment(5.0) for _ in range(2)]
-            payloads = [bytes(each.read()[0][0].payload) for each in segments]
-            assert payloads == [b"%d 0" % start, b"%d 1" % start]
+            segments = [take(spool) for _ in range(2)]
+            assert payloads_of(*segments) == [b"%d 0" % start, b"%d 1" % start]
             names += [segment.name for segment in segments]
             # The later one first, so that its mark is the older.
             for segment in reversed(segments):
                 spool.commit(segment)
-            spool.close()
-            spool.release()
+            stop(spool)
             assert not list((tmp_path / "spool").glob("*.log"))
             for mark in () if marked else (tmp_path / "spool").glob("*.stored"):
                 mark.unlink()

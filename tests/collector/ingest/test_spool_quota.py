@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from opened_spool import opened, put, stop
+from opened_spool import opened, payloads_of, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
@@ -19,7 +19,7 @@ from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, rec
 from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 class Usage(NamedTuple):
@@ -31,10 +31,8 @@ class Usage(NamedTuple):
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    spool = opened(tmp_path / "spool")
-    yield spool
-    stop(spool)
+def spool(tmp_path: Path) -> Spool:
+    return opened(tmp_path / "spool")
 
 
 class TestCheck:
@@ -71,7 +69,6 @@ class TestCheck:
         spool.check()
         with pytest.raises(Refused, match="too much is waiting"):
             spool.append(b"", 0)
-        stop(spool)
 
 
 class TestCheckAgain:
@@ -108,7 +105,6 @@ class TestCheckAgain:
             with pytest.raises(Refused):
                 spool.append(b"x" * size, 1)
         assert self.refusal(spool) == reason
-        stop(spool)
 
     def test_not_while_the_disk_takes_nothing_whatever_it_says_of_its_room(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -130,7 +126,6 @@ class TestCheckAgain:
         put(spool, b"1")
         assert not spool._quota.failing
         assert {path.suffix for path in tmp_path.iterdir()} <= {"", ".log", ".acked"}
-        stop(spool)
 
 
 class TestRoom:
@@ -224,7 +219,6 @@ class TestFolder:
         modes = {path.name: path.stat().st_mode & 0o777 for path in spool._directory.iterdir()}
         assert spool._directory.stat().st_mode & 0o777 == 0o700
         assert set(modes.values()) == {0o600}
-        stop(spool)
 
     def test_another_gets_it_once_it_is_released(self, tmp_path: Path) -> None:
         first, second = FolderLock(tmp_path), FolderLock(tmp_path)
@@ -259,7 +253,6 @@ class TestFolder:
                 Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
         after = opened(tmp_path)
         assert after.waiting_items == 1
-        stop(after)
 
 
 def open_files() -> int:
@@ -297,7 +290,6 @@ class TestFailedWrites:
         assert spool.waiting_bytes == spool.waiting_items == 0
         spool._quota._checked = 0.0
         put(spool, b"1")
-        stop(spool)
 
     def test_a_file_that_is_gone_already_is_no_error(self, tmp_path: Path) -> None:
         writer = SegmentWriter(tmp_path / "000000000001-ab.log")
@@ -355,7 +347,7 @@ class TestFailedWrites:
                 writer.append([Record.of(b"two", 2)])
         assert (writer.size, writer.items) == (Record.OVERHEAD + 3, 1)
         segment = writer.close(0.0)
-        assert [bytes(record.payload) for record in segment.read()[0]] == [b"one"]
+        assert payloads_of(segment) == [b"one"]
 
     def test_where_there_is_no_fdatasync_the_drive_is_told_to_empty_its_cache(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -405,7 +397,7 @@ class TestFailedWrites:
         writer.path.unlink()
         segment = writer.close(0.0)
         assert segment.intact()
-        assert [bytes(record.payload) for record in segment.read()[0]] == payloads
+        assert payloads_of(segment) == payloads
 
     def test_a_deleted_one_that_cannot_be_written_anew_is_told_and_ends(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture

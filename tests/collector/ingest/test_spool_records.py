@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from opened_spool import begin, begun, put, stop
 
-from mast_trace_collector.spool import Spool, SpoolLimits
 from mast_trace_collector.spool import deduplication as recent_module
 from mast_trace_collector.spool.reading import beyond_reading, content, scan
 from mast_trace_collector.spool.receipt import (
@@ -32,7 +32,6 @@ from mast_trace_collector.spool.record import (
     read_record,
 )
 
-LIMITS = SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
 NAME = "000000000007-00000000deadbeef"
 OTHER = "000000000008-00000000deadbeef"
 MARKER = marker_of(NAME)
@@ -314,43 +313,30 @@ class TestTakingUp:
     """Findings of a process that starts, its words, and the files that it leaves."""
 
     def filled(self, folder: Path, *payloads: bytes) -> Path:
-        spool = Spool(folder, LIMITS)
-        spool.open()
-        for payload in payloads:
-            spool.append(payload, 5).durable.result(timeout=10)
-        spool.close()
-        spool.release()
+        spool = begin(folder)
+        put(spool, *payloads, items=5)
+        stop(spool)
         (path,) = folder.glob("*.log")
         return path
-
-    def opened(self, folder: Path, most: int = 1000) -> tuple[Spool, list]:
-        spool = Spool(folder, SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, most))
-        return spool, spool.open()
-
-    def stop(self, spool: Spool) -> None:
-        spool.close()
-        spool.release()
 
     def test_it_says_where_the_damage_is(self, tmp_path):
         path = self.filled(tmp_path, b"first" * 10, b"second" * 10)
         data = path.read_bytes()
         first = len(framed(b"first" * 10))
         path.write_bytes(flipped(data, first + 50))
-        spool, (loss,) = self.opened(tmp_path)
+        _, (loss,) = begun(tmp_path)
         expected = f"{len(data) - first} of its {len(data)} bytes, from {first} on, hold no request"
         assert loss.reason == f"{expected} of {path.stem}"
         assert (loss.name, loss.lost, loss.kept) == (path.stem, 5, 5)
-        self.stop(spool)
 
     def test_it_says_how_much_was_cut_off(self, tmp_path):
         path = self.filled(tmp_path, b"first", b"second")
         size, kept = path.stat().st_size, len(framed(b"first"))
         os.truncate(path, kept)
-        spool, (loss,) = self.opened(tmp_path)
+        spool, (loss,) = begun(tmp_path)
         assert loss.reason == f"it has {kept} bytes where {size} were acknowledged"
         # It counts as what it was: by its size the way into the database is chosen.
         assert spool.waiting_bytes == size
-        self.stop(spool)
 
     def test_an_unfinished_write_that_stays_holds_nothing_up(self, tmp_path, monkeypatch):
         path = self.filled(tmp_path, b"first")
@@ -361,13 +347,11 @@ class TestTakingUp:
             raise PermissionError(errno.EPERM, "Operation not permitted")
 
         monkeypatch.setattr(os, "truncate", refusing)
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        spool = begin(tmp_path)
         segment = spool.next_segment(0.0)
         assert [bytes(each.payload) for each in spool.read(segment).records] == [b"first"]
         spool.commit(segment)
         assert spool.damaged_files == 0
-        self.stop(spool)
 
     @pytest.mark.parametrize("receipt", ["garbage", "folder", "of nothing", "of a stored one"])
     def test_other_receipts_alone_tell_of_no_loss(self, tmp_path, receipt):
@@ -383,10 +367,8 @@ class TestTakingUp:
             alone.write_bytes(Receipt(0, 0, 0, chain().digest()).packed(path.stem))
         else:
             path.with_suffix(".stored").write_bytes(Record.of(b"first", 5).digest)
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        begin(tmp_path)
         assert alone.exists() == (receipt == "folder")
-        self.stop(spool)
 
     @pytest.mark.parametrize(("older", "lost"), [(-1, []), (0, [5]), (1, [5])])
     def test_an_older_receipt_may_be_of_a_stored_segment(self, tmp_path, monkeypatch, older, lost):
@@ -399,24 +381,18 @@ class TestTakingUp:
             mark.write_bytes(bytes(16))
             os.utime(mark, (1000 + number, 1000 + number))
         os.utime(receipt_path(path), (1001 + older, 1001 + older))
-        spool, losses = self.opened(tmp_path)
-        assert [loss.lost for loss in losses] == lost
-        self.stop(spool)
+        begin(tmp_path, lost)
 
     def test_segments_of_the_first_version_that_changed_places_get_their_names_back(self, tmp_path):
         tmp_path.joinpath(f"{OTHER}.log").write_bytes(bare(b"first"))
         tmp_path.joinpath(f"{NAME}.log").write_bytes(bare(b"second", name=OTHER))
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        begin(tmp_path)
         assert tmp_path.joinpath(f"{NAME}.log").read_bytes() == bare(b"first")
         assert tmp_path.joinpath(f"{OTHER}.log").read_bytes() == bare(b"second", name=OTHER)
-        self.stop(spool)
 
     def test_a_move_that_was_broken_off_goes_on(self, tmp_path):
         path = self.filled(tmp_path, b"first")
         path.rename(path.with_suffix(".moved"))
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        spool = begin(tmp_path)
         assert spool.waiting_items == 5
         assert path.exists()
-        self.stop(spool)
