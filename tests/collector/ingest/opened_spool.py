@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from mast_trace_collector.spool.damaged import Loss
@@ -87,3 +89,32 @@ def waiting(spool: Spool) -> list[bytes]:
     for segment in segments:
         spool.give_back(segment)
     return payloads_of(*segments)
+
+
+def flip(path: Path, *places: int | bytes) -> None:
+    """Change a bit at places of a file, or in the first byte of texts."""
+    data = bytearray(path.read_bytes())
+    for place in places:
+        data[data.index(place) if isinstance(place, bytes) else place] ^= 1
+    path.write_bytes(data)
+
+
+def failing(code: int, words: str = "") -> Callable[..., NoReturn]:
+    """A call of the system that fails."""
+
+    def call(*_: object, **__: object) -> NoReturn:
+        raise OSError(code, words or os.strerror(code))
+
+    return call
+
+
+def unreadable(bad: Callable[[int, int, int], bool]) -> Callable[..., int]:
+    """A read that fails where a part of a file, given with its place and its end, is bad."""
+    real = os.preadv
+
+    def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
+        if bad(file, offset, offset + sum(map(len, buffers))):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(file, buffers, offset)
+
+    return preadv

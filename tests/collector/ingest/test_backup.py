@@ -123,10 +123,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("there", ["spool", "clickhouse", "clickhouse-password"])
-def test_data_is_not_restored_over(
-    backup: tuple[Path, Manifest], tmp_path: Path, there: str
-) -> None:
-    """Any one of its files is enough, and nothing of them is changed."""
+def test_data_is_never_replaced(backup: tuple[Path, Manifest], tmp_path: Path, there: str) -> None:
     other = config_of(tmp_path / "other")
     (other.data_dir / there).mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=rf"holds data already \({there}\)"):
@@ -200,9 +197,7 @@ def test_what_an_earlier_process_left_is_stored_before(
         _wait_for_what_was_left(config, started, print)
 
 
-def test_a_failed_backup_leaves_nothing(
-    config: CollectorConfig, store: Store, tmp_path: Path
-) -> None:
+def test_a_failure_leaves_nothing(config: CollectorConfig, store: Store, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is there already"):
         back_up(store, config, tmp_path)
     store.command("DROP DATABASE mast_trace SYNC", use_database=False)

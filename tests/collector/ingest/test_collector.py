@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from google.protobuf import json_format
-from ingest_support import JSON, PROTOBUF, body_of, request_of, until
+from ingest_support import JSON, PROTOBUF, body_of, get, post, refusals, request_of, until
 
 from mast_trace.exceptions import CollectorError, ConfigurationError
 from mast_trace_collector.collector import Collector
@@ -45,20 +46,16 @@ class TestLifecycle:
         await collector.stop()
         await collector.stop()
 
-    async def test_stopping_stores_the_acknowledged(self, launch: Launch, store: Store) -> None:
+    @pytest.mark.parametrize("drain", [True, False])
+    async def test_acknowledged_is_stored(self, launch: Launch, store: Store, drain: bool) -> None:
+        """While it stops, or after the next start."""
         collector = await launch(batch_max_age_seconds=3600.0)
         assert await send(collector, body_of("a"), body_of("b")) == [200, 200]
-        await collector.stop()
-        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
-
-    async def test_the_next_start_stores_what_was_left(self, launch: Launch, store: Store) -> None:
-        collector = await launch(batch_max_age_seconds=3600.0)
-        await send(collector, body_of("a"))
-        await collector.stop(drain=False)
-        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+        await collector.stop(drain=drain)
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2 * drain}]
         again = await launch()
-        await until(lambda: store.query("SELECT 1 FROM otel_traces"))
-        assert again.metrics.value("recovered_spans_total") == 1
+        await until(lambda: store.query("SELECT 1 FROM otel_traces LIMIT 1, 1"))
+        assert again.metrics.value("recovered_spans_total") == 2 * (not drain)
 
     async def test_what_a_damaged_file_no_longer_holds_is_counted(
         self, launch: Launch, store: Store, caplog: pytest.LogCaptureFixture
@@ -68,8 +65,7 @@ class TestLifecycle:
         logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [entry, entry]}]}]}
         collector = await launch(batch_max_age_seconds=3600.0)
         await send(collector, body_of("a", "b", "c"))
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            assert (await client.post("/v1/logs", json=logs)).status_code == 200
+        assert (await post(collector, json.dumps(logs), "/v1/logs", **JSON)).status_code == 200
         await collector.stop(drain=False)
         for folder in (collector._config.spool_dir, collector._config.log_spool_dir):
             (path,) = folder.glob("*.log")
@@ -92,9 +88,7 @@ class TestLifecycle:
         assert "2 acknowledged log records are lost" in errors[1]
 
     @pytest.mark.parametrize("trouble", ["http", "grpc", "logs"])
-    async def test_a_failed_start_leaves_nothing(
-        self, launch: Launch, tmp_path: Path, trouble: str
-    ) -> None:
+    async def test_a_failed_start(self, launch: Launch, tmp_path: Path, trouble: str) -> None:
         """A port that is in use, which is never shared, or the second of two folders."""
         first, folder = await launch(), tmp_path / "other"
         addresses = {"http": first.http_address, "grpc": first.grpc_address}
@@ -124,9 +118,7 @@ class TestLifecycle:
         assert collector.grpc_address == ""
         assert await send(collector, body_of("a")) == [200]
 
-    async def test_other_paths_are_of_the_given_application(
-        self, tmp_path: Path, store: Store
-    ) -> None:
+    async def test_other_paths_are_of_an_application(self, tmp_path: Path, store: Store) -> None:
         async def app(scope, receive, send) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": scope["path"].encode()})
@@ -134,9 +126,8 @@ class TestLifecycle:
         config = CollectorConfig(data_dir=tmp_path, http_port=0, grpc_enabled=False)
         collector = Collector(config, store, app=app)
         await collector.start()
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            assert (await client.get("/runs/7")).text == "/runs/7"
-            assert (await client.get("/healthz")).text == "ok\n"
+        assert (await get(collector, "/runs/7")).text == "/runs/7"
+        assert (await get(collector, "/healthz")).text == "ok\n"
         await collector.stop()
 
 
@@ -191,11 +182,8 @@ class TestCounters:
         await until(lambda: collector._pipelines[0].spool.waiting_items == 0)
 
         value = collector.metrics.value
-        refused = {
-            reason: value("refused_requests_total", transport="http", reason=reason)
-            for reason in ("malformed", "too_large", "unsupported_media_type")
-        }
-        assert refused == {"malformed": 1, "too_large": 1, "unsupported_media_type": 1}
+        for reason in ("malformed", "too_large", "unsupported_media_type"):
+            assert refusals(collector, "http", reason) == 1, reason
         assert value("received_requests_total", transport="http") == 9
         assert value("accepted_requests_total", transport="http") == 5
         assert value("duplicate_requests_total", transport="http") == 1

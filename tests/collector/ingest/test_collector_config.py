@@ -61,9 +61,7 @@ class TestErrors:
         with pytest.raises(ConfigurationError, match="htpp_port; did you mean http_port"):
             CollectorConfig.load(path)
 
-    def test_a_bad_value_names_its_place(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_bad_value_is_placed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "c.toml"
         path.write_text("[collector]\nhttp_port = 'many'\n")
         monkeypatch.setenv("MAST_TRACE_GRPC_PORT", "-1")
@@ -110,7 +108,6 @@ class TestSecrets:
 
 
 def test_every_setting_is_documented() -> None:
-    """The description of a setting is its only documentation."""
     assert [entry.name for entry in CollectorConfig().effective() if not entry.meaning] == []
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
+from ingest_support import get
 
 from mast_trace import doctor
 
@@ -21,8 +21,7 @@ async def test_a_collector_without_room_gives_its_reason(
     """The reason is that of /readyz; no advice speaks of a log, or of a collector that is missing."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
     collector = await launch(spool_min_free_bytes=1 << 60)
-    async with httpx.AsyncClient(base_url=collector.http_address) as client:
-        state = (await client.get("/readyz")).json()
+    state = (await get(collector, "/readyz")).json()
     address = collector.http_address
     if protocol == "grpc":
         address = f"http://{collector.grpc_address}"

@@ -12,9 +12,8 @@ import grpc.aio
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from ingest_support import body_of, request_of, stored_names, until
+from ingest_support import body_of, call, request_of, stored_names, until
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -37,18 +36,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
 
-TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
-
-
-async def call(
-    collector: Collector, body: bytes, method: str = TRACES, **options: Any
-) -> ExportTraceServiceResponse:
-    async with grpc.aio.insecure_channel(
-        collector.grpc_address, options=[("grpc.max_send_message_length", -1)]
-    ) as channel:
-        export = channel.unary_unary(method)
-        return ExportTraceServiceResponse.FromString(await export(body, timeout=30, **options))
 
 
 async def refusal(collector: Collector, body: bytes, **options: Any) -> grpc.aio.AioRpcError:
@@ -74,9 +62,7 @@ class TestAccepted:
         assert await until(lambda: stored_names(store)) == ["from the sdk"]
         await asyncio.to_thread(exporter.shutdown)
 
-    async def test_messages_beyond_the_usual_limit(
-        self, collector: Collector, store: Store
-    ) -> None:
+    async def test_messages_beyond_usual_limits(self, collector: Collector, store: Store) -> None:
         """LLM spans exceed gRPC's usual 4 MiB easily."""
         request = request_of("large")
         span = request.resource_spans[0].scope_spans[0].spans[0]
@@ -152,9 +138,7 @@ class TestRefused:
         reader, line = new_key("team-a", frozenset({Right.READ}))
         (tmp_path / "keys").write_text(line)
         collector = await launch(keys_file=tmp_path / "keys")
-        refused = await refusal(
-            collector, body_of("x"), metadata=(("authorization", f"Bearer {reader}"),)
-        )
+        refused = await refusal(collector, body_of("x"), key=reader)
         assert refused.code() is grpc.StatusCode.PERMISSION_DENIED
         assert "lacks the right to write" in refused.details()
         assert (await refusal(collector, body_of("x"))).code() is grpc.StatusCode.UNAUTHENTICATED

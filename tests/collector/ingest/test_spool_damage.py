@@ -11,7 +11,8 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opened_spool import begin, begun, payloads_of, put, stop, take
+from opened_spool import begin, begun, failing, payloads_of, put, stop, take, unreadable
+from opened_spool import flip as flip_bit
 
 from mast_trace_collector.spool.receipt import RECEIPT, receipt_path
 from mast_trace_collector.spool.record import Record
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.spool import Spool
+    from mast_trace_collector.spool.damaged import Loss
 
 SEGMENTS = 3
 RECORDS = 4
@@ -64,6 +66,21 @@ def drain(spool: Spool) -> tuple[list[bytes], int]:
         lost += found.lost
         spool.commit(segment)
     return stored, lost
+
+
+def changed(
+    folder: Path, running: bool, change: Callable[[list[Path]], object]
+) -> tuple[Spool, list[bytes], int]:
+    """Change the files of a spool that runs, or of one that begins then; what it stores and loses."""
+    spool, paths = filled(folder)
+    if not running:
+        stop(spool)
+    change(paths)
+    losses: list[Loss] = []
+    if not running:
+        spool, losses = begun(folder)
+    stored, more = drain(spool)
+    return spool, stored, more + sum(loss.lost for loss in losses)
 
 
 def zero(path: Path) -> None:
@@ -110,9 +127,7 @@ def loop_instead(path: Path) -> None:
 
 def flip(at: int) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
-        data = bytearray(path.read_bytes())
-        data[at] ^= 4
-        path.write_bytes(data)
+        flip_bit(path, at)
 
     damage.__name__ = f"flip_{at}"
     return damage
@@ -169,9 +184,7 @@ class TestOneSegment:
         # A frame that is damaged hides nothing: the record in it is whole.
         assert (folder / "damaged").exists() or not gone
 
-    def test_before_the_start(
-        self, tmp_path: Path, damage: Callable[[Path], None], position: int
-    ) -> None:
+    def test_at_start(self, tmp_path: Path, damage: Callable[[Path], None], position: int) -> None:
         paths = left(tmp_path)
         damage(paths[position])
         spool, losses = begun(tmp_path)
@@ -183,9 +196,7 @@ class TestOneSegment:
         self.check(tmp_path, stored, lost, damage)
         begin(tmp_path)
 
-    def test_while_running(
-        self, tmp_path: Path, damage: Callable[[Path], None], position: int
-    ) -> None:
+    def test_running(self, tmp_path: Path, damage: Callable[[Path], None], position: int) -> None:
         spool, paths = filled(tmp_path)
         damage(paths[position])
         stored, lost = drain(spool)
@@ -204,50 +215,35 @@ class TestSeveralFiles:
 
     @pytest.mark.parametrize("running", [False, True])
     def test_segments_that_changed_places(self, tmp_path: Path, running: bool) -> None:
-        spool, (first, second, third) = filled(tmp_path)
-        if not running:
-            stop(spool)
-        aside = tmp_path / "aside"
-        first.rename(aside)
-        second.rename(first)
-        third.rename(second)
-        aside.rename(third)
-        if not running:
-            spool = begin(tmp_path)
-        stored, lost = drain(spool)
+        def change(paths: list[Path]) -> None:
+            first, second, third = paths
+            aside = tmp_path / "aside"
+            first.rename(aside)
+            second.rename(first)
+            third.rename(second)
+            aside.rename(third)
+
+        spool, stored, lost = changed(tmp_path, running, change)
         assert sorted(stored) == sorted(ALL)
         assert lost == spool.damaged_files == 0
 
     @pytest.mark.parametrize("running", [False, True])
     @pytest.mark.parametrize("name", ["000000000009-00000000deadbeef.log", "copy.log"])
     def test_a_second_copy(self, tmp_path: Path, running: bool, name: str) -> None:
-        spool, paths = filled(tmp_path)
-        if not running:
-            stop(spool)
-        shutil.copy(paths[1], tmp_path / name)
-        if not running:
-            spool = begin(tmp_path)
-            assert spool.damaged_files == 1
-        stored, lost = drain(spool)
-        assert stored == ALL
-        assert lost == 0
+        def change(paths: list[Path]) -> None:
+            shutil.copy(paths[1], tmp_path / name)
+
+        spool, stored, lost = changed(tmp_path, running, change)
+        assert (stored, lost) == (ALL, 0)
+        assert running or spool.damaged_files == 1
 
     @pytest.mark.parametrize("running", [False, True])
     def test_a_copy_over_another(self, tmp_path: Path, running: bool) -> None:
-        spool, paths = filled(tmp_path)
-        if not running:
-            stop(spool)
-        shutil.copy(paths[2], paths[0])
-        if not running:
-            spool, losses = begun(tmp_path)
-            assert sum(loss.lost for loss in losses) == RECORDS * ITEMS
-        stored, lost = drain(spool)
-        assert stored == ALL[RECORDS:]
-        assert lost == RECORDS * ITEMS * running
+        _, stored, lost = changed(tmp_path, running, lambda paths: shutil.copy(paths[2], paths[0]))
+        assert (stored, lost) == (ALL[RECORDS:], RECORDS * ITEMS)
 
     @pytest.mark.parametrize("damage", [zero, truncate, empty, remove, folder_instead])
     def test_a_receipt(self, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-        """Without the receipt nothing is lost, and no loss is reported."""
         paths = left(tmp_path)
         damage(receipt_path(paths[1]))
         spool = begin(tmp_path)
@@ -255,7 +251,6 @@ class TestSeveralFiles:
 
     @pytest.mark.parametrize("damage", [zero, truncate, empty, remove, folder_instead])
     def test_a_mark(self, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-        """A stored request does not come back."""
         spool, _ = filled(tmp_path)
         drain(spool)
         stop(spool)
@@ -292,29 +287,27 @@ class TestOneBlock:
         running: bool,
     ) -> None:
         folder = tmp_path_factory.mktemp("spool")
-        spool, paths = filled(folder)
-        if not running:
-            stop(spool)
-        data = paths[position].read_bytes()
-        start = int(len(data) * begin)
-        end = min(len(data), start + length)
-        changed = data[:start] if byte is None else data[:start] + byte * (end - start) + data[end:]
-        paths[position].write_bytes(changed)
-        whole = [payload for payload in payloads(position) if _whole(payload, data, changed)]
-        lost = 0
-        if not running:
-            spool, losses = begun(folder)
-            lost = sum(loss.lost for loss in losses)
-        stored, more = drain(spool)
+        contents = []
+
+        def change(paths: list[Path]) -> None:
+            data = paths[position].read_bytes()
+            start = int(len(data) * begin)
+            end = min(len(data), start + length)
+            rest = b"" if byte is None else byte * (end - start) + data[end:]
+            contents.extend([data, data[:start] + rest])
+            paths[position].write_bytes(contents[1])
+
+        spool, stored, lost = changed(folder, running, change)
         stop(spool)
+        whole = [payload for payload in payloads(position) if _whole(payload, *contents)]
         others = [
             each for number in range(SEGMENTS) if number != position for each in payloads(number)
         ]
         assert sorted(stored) == sorted(others + whole)
-        assert lost + more == (RECORDS - len(whole)) * ITEMS
-        if lost + more:
+        assert lost == (RECORDS - len(whole)) * ITEMS
+        if lost:
             (kept,) = (folder / "damaged").glob("*.log")
-            assert kept.read_bytes().startswith(changed)
+            assert kept.read_bytes().startswith(contents[1])
 
 
 def _whole(payload: bytes, data: bytes, changed: bytes) -> bool:
@@ -351,18 +344,13 @@ class TestWriting:
         assert [(loss.lost, loss.kept) for loss in losses] == [(5, 0)]
         writer.close(0.0)
 
-    def test_a_failed_write_has_no_receipt(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_bad_write_is_undone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         writer = SegmentWriter(tmp_path / "000000000001-00000000deadbeef.log")
         writer.append([Record.of(b"one", 2)])
 
-        def failing(_: int) -> None:
-            raise OSError(28, "no space")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing)
-            with pytest.raises(OSError, match="no space"):
+            patch.setattr(os, "fdatasync", failing(28))
+            with pytest.raises(OSError, match="No space"):
                 writer.append([Record.of(b"two", 3)])
         writer.close(0.0)
         spool = begin(tmp_path)
@@ -411,23 +399,17 @@ def test_a_bad_block_costs_its_content(tmp_path: Path, monkeypatch: pytest.Monke
     """Mapped, it would end the process with SIGBUS."""
     paths = left(tmp_path)
     inode = paths[0].stat().st_ino
-    real = os.preadv
 
-    def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
-        end = offset + sum(map(len, buffers))
-        if os.fstat(file).st_ino == inode and offset < 8192 and end > 4096:
-            raise OSError(5, "Input/output error")
-        return real(file, buffers, offset)
+    def bad(file: int, start: int, end: int) -> bool:
+        return os.fstat(file).st_ino == inode and start < 8192 and end > 4096
 
-    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(os, "preadv", unreadable(bad))
     spool = begin(tmp_path, [ITEMS])
     stored, _ = drain(spool)
     assert len(stored) == len(ALL) - 1
 
 
-def test_a_file_is_stored_once_it_may_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_stored_once_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its permissions, which root does not feel."""
     paths = left(tmp_path)
     real = os.open

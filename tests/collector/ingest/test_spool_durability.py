@@ -50,9 +50,7 @@ def found(folder: Path) -> list[bytes]:
 class TestPowerFailure:
     """Only synced records are left."""
 
-    def test_the_disk_forgets_the_rest(
-        self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
-    ) -> None:
+    def test_the_disk_forgets(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The test's own tool: neither an unsynced name nor unsynced content comes back."""
         put(spool, b"kept")
         (segment,) = spool._directory.glob("*.log")
@@ -63,9 +61,7 @@ class TestPowerFailure:
         assert [path.name for path in left.glob("*.log")] == [segment.name]
         assert b"never synced" not in (left / segment.name).read_bytes()
 
-    def test_a_first_request_survives(
-        self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
-    ) -> None:
+    def test_a_first_one_survives(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The name of a new segment is durable, not only its bytes."""
         for number in range(3):
             put(spool, b"%d" % number)
@@ -73,9 +69,7 @@ class TestPowerFailure:
             assert found(left) == [b"%d" % each for each in range(number + 1)]
             spool.seal()
 
-    def test_later_requests_survive(
-        self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
-    ) -> None:
+    def test_a_later_one_survives(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The file whose sync failed is not written to again: its next sync would say too much."""
         put(spool, b"before")
         disk.fail()
@@ -92,9 +86,7 @@ class TestPowerFailure:
             max_size=12,
         )
     )
-    def test_after_anything(
-        self, tmp_path_factory: pytest.TempPathFactory, moves: list[str]
-    ) -> None:
+    def test_anything(self, tmp_path_factory: pytest.TempPathFactory, moves: list[str]) -> None:
         """Everything that was acknowledged and not stored is found; what was refused is not."""
         folder = tmp_path_factory.mktemp("power")
         with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from opened_spool import begin, opened, put, stop, take
+from opened_spool import begin, failing, flip, opened, put, stop, take
 
 from mast_trace_collector.spool import Record, Segment, Spool
 from mast_trace_collector.spool import deduplication as module
@@ -27,12 +27,6 @@ def segment_of(spool: Spool, *payloads: bytes) -> Segment:
     put(spool, *payloads, items=ITEMS)
     spool.seal()
     return take(spool, 0.0)
-
-
-def damage(segment: Segment, payload: bytes) -> None:
-    data = bytearray(segment.path.read_bytes())
-    data[data.index(payload)] ^= 1
-    segment.path.write_bytes(data)
 
 
 def digest(number: int) -> bytes:
@@ -142,7 +136,7 @@ class TestReading:
         assert (spool.read(segment).lost, spool.damaged_files) == (0, 0)
         lost = []
         for payload in (b"first", b"third"):
-            damage(segment, payload)
+            flip(segment.path, payload)
             lost += [spool.read(segment).lost, spool.read(segment).lost]
         assert lost == [ITEMS, 0, ITEMS, 0]
         assert [record.lost for record in caplog.records] == [ITEMS, 2 * ITEMS]
@@ -165,7 +159,7 @@ class TestReading:
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first", b"second")
         whole = segment.path.read_bytes()
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         assert spool.read(segment).lost == ITEMS
         segment.path.write_bytes(whole)
         reading = spool.read(segment)
@@ -175,10 +169,10 @@ class TestReading:
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first", b"second", b"third")
         stop(spool)
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         spool = begin(tmp_path, [ITEMS])
         segment = spool.next_segment(0.0)
-        damage(segment, b"second")
+        flip(segment.path, b"second")
         assert spool.read(segment).lost == ITEMS
         spool.commit(segment)
         note = orjson.loads((tmp_path / "damaged" / f"{segment.name}.json").read_bytes())
@@ -188,7 +182,7 @@ class TestReading:
         """Should a sender send again what is lost, it is taken; also after a restart."""
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first", b"second")
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         spool.read(segment)
         spool.commit(segment)
         for _ in range(2):
@@ -212,11 +206,8 @@ class TestReading:
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first")
 
-        def failing(*_: object, **__: object) -> int:
-            raise OSError(errno.EMFILE, "Too many open files")
-
         with monkeypatch.context() as patch:
-            patch.setattr("os.open", failing)
+            patch.setattr("os.open", failing(errno.EMFILE))
             with pytest.raises(OSError, match="Too many"):
                 spool.read(segment)
         assert spool.read(segment).lost == 0
@@ -225,7 +216,7 @@ class TestReading:
         folder = SegmentFolder(tmp_path, 100, "spans")
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first")
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         assert folder.read(segment).lost == ITEMS
         folder.remove(segment)
         folder.remove(segment)
@@ -280,11 +271,7 @@ class TestDamagedFiles:
             file.write_text(content)
             damaged.set_aside(self.LOSS, [file])
         kept = {path.name: path.read_text() for path in (tmp_path / "damaged").glob("*.log")}
-        assert kept == {
-            "segment.log": "first",
-            "1.segment.log": "second",
-            "2.segment.log": "third",
-        }
+        assert kept == {"segment.log": "first", "1.segment.log": "second", "2.segment.log": "third"}
         assert len(list((tmp_path / "damaged").glob("*.json"))) == 3
         assert len(damaged) == 3
 

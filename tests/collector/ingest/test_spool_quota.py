@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from opened_spool import opened, payloads_of, put, stop
+from opened_spool import failing, opened, payloads_of, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
 from mast_trace_collector.spool.quota import DiskQuota, FolderLock
 from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, receipt_path
 from mast_trace_collector.spool.segment import SegmentWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Usage(NamedTuple):
@@ -106,18 +104,15 @@ class TestCheckAgain:
                 spool.append(b"x" * size, 1)
         assert self.refusal(spool) == reason
 
-    def test_not_while_the_disk_takes_nothing_whatever_it_says_of_its_room(
+    def test_not_while_the_disk_takes_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A quota, a file system that has become read-only: its free space tells nothing."""
         spool = opened(tmp_path)
 
-        def failing(*_: object) -> None:
-            raise OSError(122, "Disk quota exceeded")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing)
-            patch.setattr(os, "fsync", failing)
+            patch.setattr(os, "fdatasync", failing(errno.EDQUOT))
+            patch.setattr(os, "fsync", failing(errno.EDQUOT))
             assert isinstance(spool.append(b"1", 1).durable.exception(timeout=10), Refused)
             spool._quota._checked = 0.0
             spool.check()
@@ -162,9 +157,7 @@ class TestRoom:
         quota.check(600)
         assert quota.used == 300
 
-    def test_a_failed_write_fills_it_for_a_moment(
-        self, tmp_path: Path, disk: dict[str, float]
-    ) -> None:
+    def test_a_failed_write_fills_it_awhile(self, tmp_path: Path, disk: dict[str, float]) -> None:
         quota = DiskQuota(tmp_path, 10_000, 0)
         quota.check(300)
         disk["now"] += 1.0
@@ -197,7 +190,6 @@ class TestRoom:
     def test_a_question_alone_ends_no_refusal(
         self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Only an accepted request ends a refusal."""
         quota = DiskQuota(tmp_path, 500, 0)
         quota.check(1)
         assert caplog.messages == []
@@ -236,19 +228,13 @@ class TestFolder:
         with pytest.raises(CollectorError, match=f"cannot use the folder {file}"):
             Spool(file, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
 
-    def test_an_unusable_one_is_left_to_others(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_failed_open_frees_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         spool = opened(tmp_path)
         put(spool, b"one")
         stop(spool)
 
-        def failing(*_: object) -> None:
-            raise OSError(24, "Too many open files")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "preadv", failing)
-            patch.setattr(os, "open", failing_for_logs(os.open))
+            patch.setattr(os, "preadv", failing(errno.EMFILE))
             with pytest.raises(CollectorError, match=f"take up the spool {tmp_path}.*Too many"):
                 Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
         after = opened(tmp_path)
@@ -259,28 +245,14 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def failing_for_logs(real):
-    def opening(path: Path, *arguments: int, **options: int) -> int:
-        if str(path).endswith(".log"):
-            raise OSError(24, "Too many open files")
-        return real(path, *arguments, **options)
-
-    return opening
-
-
 class TestFailedWrites:
     """A disk that fails costs what it did not take, and nothing else."""
 
-    def test_all_that_waited_is_refused_whatever_the_window_remembers(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_all_waiting_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         spool = opened(tmp_path, window=1)
 
-        def failing(_: int) -> None:
-            raise OSError(5, "Input/output error")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing)
+            patch.setattr(os, "fdatasync", failing(errno.EIO))
             with spool._writing:
                 tickets = [spool.append(b"%d" % number, 1) for number in range(3)]
             for ticket in tickets:
@@ -298,19 +270,14 @@ class TestFailedWrites:
         receipt_path(writer.path).unlink()
         writer.remove()
 
-    def test_a_failed_beginning_leaves_nothing(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_failing_leaves_no_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A failed beginning leaves neither a file nor an open descriptor, which a full disk would use up."""
         before = open_files()
         path = tmp_path / "000000000001-ab.log"
 
-        def failing(*_: object) -> int:
-            raise OSError(28, "No space left on device")
-
         for step in ("pwrite", "fsync"):
             with monkeypatch.context() as patch:
-                patch.setattr(os, step, failing)
+                patch.setattr(os, step, failing(errno.ENOSPC))
                 with pytest.raises(OSError, match="No space"):
                     SegmentWriter(path)
         receipt_path(path).touch()
@@ -334,15 +301,9 @@ class TestFailedWrites:
         writer = SegmentWriter(tmp_path / "000000000001-ab.log")
         writer.append([Record.of(b"one", 1)])
 
-        def failing(words: str) -> Callable[..., None]:
-            def call(*_: object) -> None:
-                raise OSError(5, words)
-
-            return call
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing("it was not synced"))
-            patch.setattr(os, "ftruncate", failing("nor cut off"))
+            patch.setattr(os, "fdatasync", failing(5, "it was not synced"))
+            patch.setattr(os, "ftruncate", failing(5, "nor cut off"))
             with pytest.raises(OSError, match="it was not synced"):
                 writer.append([Record.of(b"two", 2)])
         assert (writer.size, writer.items) == (Record.OVERHEAD + 3, 1)

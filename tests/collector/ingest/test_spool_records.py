@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
-from opened_spool import begin, begun, put, stop
+from opened_spool import begin, begun, failing, put, stop, unreadable
 
 from mast_trace_collector.spool import deduplication as recent_module
 from mast_trace_collector.spool.reading import beyond_reading, content, scan
@@ -126,7 +126,6 @@ def mapped(data: bytes) -> mmap.mmap:
 
 @pytest.mark.parametrize("number", [0, 127, 128, 300, 70_000, 2**31 + 5])
 def test_the_length_before_a_record_is_a_varint_of_five_bytes(number):
-    """As Protobuf reads it: seven bits a byte, the lowest first."""
     data = _varint(number)
     assert len(data) == 5
     assert [byte >> 7 for byte in data] == [1, 1, 1, 1, 0]
@@ -220,28 +219,15 @@ class TestContent:
         data = bytes(range(1, 251)) * 100
         path = tmp_path / "file"
         path.write_bytes(data)
-        real = os.preadv
-
-        def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
-            if offset <= 8192 < offset + sum(map(len, buffers)):
-                raise OSError(errno.EIO, "Input/output error")
-            return real(file, buffers, offset)
-
-        monkeypatch.setattr(os, "preadv", preadv)
+        bad = unreadable(lambda _, begin, end: begin <= 8192 < end)
+        monkeypatch.setattr(os, "preadv", bad)
         assert bytes(content(path)) == data[:8192] + bytes(4096) + data[12288:]
 
     def test_a_bad_block_far_behind_is_found_before_it_is_mapped(self, tmp_path, monkeypatch):
         """Mapped, it would end the process."""
         path = tmp_path / "file"
         path.write_bytes(b"x" * (2**21 + 5))
-        real = os.preadv
-
-        def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
-            if offset + sum(map(len, buffers)) > 2**21:
-                raise OSError(errno.EIO, "Input/output error")
-            return real(file, buffers, offset)
-
-        monkeypatch.setattr(os, "preadv", preadv)
+        monkeypatch.setattr(os, "preadv", unreadable(lambda _, __, end: end > 2**21))
         assert bytes(content(path)) == b"x" * 2**21 + bytes(5)
 
     def test_nothing_stays_open(self, tmp_path):
@@ -343,10 +329,7 @@ class TestTakingUp:
         with path.open("ab") as file:
             file.write(framed(b"second", name=path.stem)[:-1])
 
-        def refusing(*_: object) -> None:
-            raise PermissionError(errno.EPERM, "Operation not permitted")
-
-        monkeypatch.setattr(os, "truncate", refusing)
+        monkeypatch.setattr(os, "truncate", failing(errno.EPERM))
         spool = begin(tmp_path)
         segment = spool.next_segment(0.0)
         assert [bytes(each.payload) for each in spool.read(segment).records] == [b"first"]

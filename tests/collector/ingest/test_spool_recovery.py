@@ -14,7 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ingest_support import body_of
-from opened_spool import begin, begun, put, stop, take, waiting
+from opened_spool import begin, begun, flip, put, stop, take, waiting
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.spool import Segment
@@ -33,6 +33,19 @@ def written(folder: Path, payloads: list[bytes]) -> Path:
     stop(spool)
     (path,) = folder.glob("*.log")
     return path
+
+
+FIRST = f"{7:012d}-00000000deadbeef.log"
+"""The name of a segment of the first version."""
+
+
+def bare(*bodies: bytes) -> list[bytes]:
+    """Records of the first version."""
+    marker = xxhash.xxh64_digest(FIRST.removesuffix(".log").encode())
+    return [
+        struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
+        for body in bodies
+    ]
 
 
 PAYLOADS = st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8, unique=True)
@@ -96,33 +109,6 @@ class TestRecovery:
         assert waiting(spool) == payloads
         stop(spool)
 
-    @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, where=st.floats(0, 0.999), bit=st.integers(0, 7))
-    def test_a_flipped_bit_damages_one_record_only(
-        self,
-        tmp_path_factory: pytest.TempPathFactory,
-        payloads: list[bytes],
-        where: float,
-        bit: int,
-    ) -> None:
-        path = written(tmp_path_factory.mktemp("spool"), payloads)
-        data = bytearray(path.read_bytes())
-        position = int(len(data) * where)
-        data[position] ^= 1 << bit
-        path.write_bytes(data)
-        hit, begin = 0, 0
-        while position >= begin + 44 + len(payloads[hit]):
-            begin += 44 + len(payloads[hit])
-            hit += 1
-        # The bytes that only frame the record may be damaged: the record is whole.
-        lost = 8 <= position - begin < 40 + len(payloads[hit])
-        digests = tuple(Record.of(payload, 1).digest for payload in payloads)
-        assert not Segment(path, len(data), 0, digests, 0.0).intact()
-        spool, losses = begun(path.parent)
-        assert waiting(spool) == payloads[:hit] + payloads[hit + lost :]
-        assert [loss.lost for loss in losses] == [1] * lost
-        stop(spool)
-
     def test_a_segment_is_what_was_written_or_it_is_not_intact(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two" * 100])
         size = path.stat().st_size
@@ -147,43 +133,27 @@ class TestRecovery:
 
     def test_a_segment_of_the_first_version_is_stored(self, tmp_path: Path) -> None:
         """Records of the first version have no frame; some of them are damaged."""
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        marker = xxhash.xxh64_digest(path.stem.encode())
-        records = [
-            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
-            for body in (body_of("a"), body_of("b"), body_of("c"))
-        ]
-        path.write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
+        records = bare(body_of("a"), body_of("b"), body_of("c"))
+        (tmp_path / FIRST).write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
         spool, (loss,) = begun(tmp_path)
         assert loss.lost == 1
-        assert [(area.offset, area.size) for area in loss.areas] == [
-            (len(records[0]), len(records[1]))
-        ]
+        (area,) = loss.areas
+        assert (area.offset, area.size) == (len(records[0]), len(records[1]))
         assert waiting(spool) == [body_of("a"), body_of("c")]
 
     @pytest.mark.parametrize("count", [2, 3])
-    def test_no_payload_makes_the_next_record_a_framed_one(
-        self, tmp_path: Path, count: int
-    ) -> None:
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        marker = xxhash.xxh64_digest(path.stem.encode())
+    def test_no_payload_makes_the_next_one_framed(self, tmp_path: Path, count: int) -> None:
         bodies = [b"one\xca\x3e\x20", b"two\xca\x3e\x20", b"three"][:count]
-        records = [
-            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
-            for body in bodies
-        ]
-        path.write_bytes(b"?" + b"".join(records)[1:])
+        records = bare(*bodies)
+        (tmp_path / FIRST).write_bytes(b"?" + b"".join(records)[1:])
         spool, (loss,) = begun(tmp_path)
         assert [area.size for area in loss.areas] == [len(records[0])]
         assert waiting(spool) == bodies[1:]
 
     def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
-        """A record of another segment is none in this."""
         other = written(tmp_path / "other", [b"forged"]).read_bytes()
         path = written(tmp_path / "spool", [other, b"true"])
-        data = bytearray(path.read_bytes())
-        data[17] ^= 1  # the length of the first record
-        path.write_bytes(data)
+        flip(path, 17)  # the length of the first record
         spool, (loss,) = begun(path.parent)
         assert loss.lost == 1
         assert loss.areas[0].size > len(other)
@@ -191,8 +161,7 @@ class TestRecovery:
 
     def test_an_empty_segment_is_removed(self, tmp_path: Path) -> None:
         """A crash between its creation and its first write leaves it, with or without a receipt."""
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        SegmentWriter(path).close(0.0)
+        SegmentWriter(tmp_path / FIRST).close(0.0)
         (tmp_path / f"{8:012d}-00000000deadbeef.log").touch()
         begin(tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
@@ -211,10 +180,7 @@ class TestRecovery:
     def test_without_a_receipt_every_damage_of_a_segment_counts(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two", b"three", b"four"])
         receipt_path(path).unlink()
-        data = bytearray(path.read_bytes())
-        for payload in (b"one", b"three"):
-            data[data.index(payload)] ^= 1
-        path.write_bytes(data)
+        flip(path, b"one", b"three")
         _, (loss,) = begun(tmp_path)
         assert (loss.lost, loss.kept, len(loss.areas)) == (2, 2, 2)
 

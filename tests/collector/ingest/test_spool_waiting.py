@@ -37,9 +37,7 @@ class Clock:
 class TestAge:
     """Since when something waits, by the arrival of the oldest request."""
 
-    def test_it_goes_on_until_the_commit(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_goes_on_to_the_commit(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock(monkeypatch)
         assert spool.oldest_age() == 0.0
         put(spool, b"first")
@@ -62,9 +60,7 @@ class TestAge:
         spool.commit(again)
         assert spool.oldest_age() == 0.0
 
-    def test_of_a_younger_one_it_is_less(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_of_a_younger_it_is_less(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock(monkeypatch)
         put(spool, b"first")
         segment = taken(spool)
@@ -75,9 +71,7 @@ class TestAge:
         spool.commit(segment)
         assert spool.oldest_age() == 3.0
 
-    def test_a_clock_that_is_set_back_makes_nothing_younger_than_now(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_age_is_negative(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock(monkeypatch)
         put(spool, b"first")
         clock.now -= 100
@@ -124,7 +118,6 @@ class TestWaitingItems:
         stop(spool)
 
     def test_a_process_ends_that_has_not_closed_it(self, tmp_path: Path) -> None:
-        """The next one finds all that it acknowledged."""
         program = (
             "import sys; from pathlib import Path\n"
             "from mast_trace_collector.spool import Spool, SpoolLimits\n"
@@ -159,7 +152,6 @@ class TestGroups:
         return self.sizes(spool)
 
     def test_a_segment_ends_with_the_request_that_fills_it(self, tmp_path: Path) -> None:
-        """By its bytes or by its spans, to the last one."""
         one = Record.OVERHEAD + 100
         assert self.gathered(tmp_path / "bytes", segment_bytes=2 * one) == [2, 2, 1]
         assert self.gathered(tmp_path / "spans", segment_items=10) == [2, 2, 1]
@@ -186,7 +178,6 @@ class TestWaiting:
             assert waiting.result(timeout=50).items == 1
 
     def test_it_gets_a_segment_once_that_is_old_enough(self, tmp_path: Path) -> None:
-        """A consumer gets a segment when it is old enough, not only at the end of its own timeout."""
         spool = begin(tmp_path, segment_age=0.1)
         put(spool, b"one")
         with ThreadPoolExecutor(1) as pool:
@@ -203,7 +194,6 @@ class TestWaiting:
             assert waiting.result(timeout=50) is None
 
     def test_a_young_segment_stays_open(self, spool: Spool) -> None:
-        """A young segment stays open, even if another consumer has just closed the old one."""
         spool._seal_if_due()
         put(spool, b"one")
         spool._seal_if_due()
