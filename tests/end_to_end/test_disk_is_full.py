@@ -80,8 +80,7 @@ def test_it_refuses_until_there_is_room(small_disk: Path, tmp_path: Path, reserv
         collector.kill()
         collector.start()
         assert collector.terminate() == 0
-        rows = collector.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
-        assert [row["SpanId"] for row in rows] == sorted(acknowledged)
+        assert collector.span_ids() == sorted(acknowledged)
     finally:
         collector.close()
 
