@@ -201,7 +201,6 @@ def test_an_extra_names_all_that_it_needs(extra: str, tmp_path: Path) -> None:
 
 
 def test_what_is_hidden_is_hidden(tmp_path: Path) -> None:
-    """Otherwise the tests above could not fail."""
     assert {"chdb", "openai", "numpy"} <= set(hidden("collector"))
     assert "httpx" not in hidden("collector")
     program = (

@@ -7,29 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from settings_classes import CLASSES
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import ProcessSettings
-from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.local.config import UpConfig
-from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_judge.config import JudgeConfig, WorkerConfig
-from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.config import WorkerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent.parent
 PACKAGES = ("collector", "judge", "dashboards")
-CLASSES: list[type[ProcessSettings]] = [
-    CollectorConfig,
-    JudgeConfig,
-    WorkerConfig,
-    PriceConfig,
-    AlertConfig,
-    UpConfig,
-    WebConfig,
-]
 
 
 def modules() -> Iterator[ast.Module]:
