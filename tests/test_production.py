@@ -160,7 +160,7 @@ def test_settings_files_hold_settings_that_fit(where: str, tmp_path: Path) -> No
 
 def test_pods_mount_what_they_have_and_probe_what_is_answered() -> None:
     for each in kubernetes():
-        if not has_pods(each):
+        if each["kind"] not in {"StatefulSet", "Deployment"}:
             continue
         spec = each["spec"]["template"]["spec"]
         claims = each["spec"].get("volumeClaimTemplates", [])

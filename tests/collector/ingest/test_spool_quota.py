@@ -233,8 +233,15 @@ class TestFolder:
         put(spool, b"one")
         stop(spool)
 
+        real = os.open
+
+        def no_logs(path: Path, *arguments: int, **options: int) -> int:
+            call = failing(errno.EMFILE) if str(path).endswith(".log") else real
+            return call(path, *arguments, **options)
+
         with monkeypatch.context() as patch:
             patch.setattr(os, "preadv", failing(errno.EMFILE))
+            patch.setattr(os, "open", no_logs)
             with pytest.raises(CollectorError, match=f"take up the spool {tmp_path}.*Too many"):
                 Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
         after = opened(tmp_path)

@@ -152,7 +152,7 @@ class TestSummary:
         ],
         ids=["end", "status", "attributes", "start"],
     )
-    def test_other_content_changes_the_fingerprint_not_the_count(self, store, write, changed):
+    def test_other_content_changes_the_fingerprint_not_the_count(self, summed, changed):
         before = summed(request(agent_span(1)))
         after = summed(request(agent_span(1, **changed)))
         assert after.fingerprint != before.fingerprint

@@ -37,8 +37,8 @@ def fill(
     said = {"gen_ai.operation.name": "invoke_workflow", "mast.run.outcome": outcome}
     common = {"Timestamp": at, "ResourceAttributes": {"mast.project": project}}
     span = {**common, "ServiceName": "shop", "Duration": 1_000_000}
-    root = {**span, "SpanId": "1" * 16, "SpanAttributes": said}
-    child = {**span, "SpanId": "2" * 16, "ParentSpanId": "1" * 16}
+    root = {**span, "SpanId": "1" * 16, "ParentSpanId": "", "SpanAttributes": said}
+    child = {**span, "SpanId": "2" * 16, "ParentSpanId": "1" * 16, "SpanAttributes": {}}
     store.insert("otel_traces", [{**each, "TraceId": i} for i in ids for each in (root, child)])
     store.insert("otel_logs", [{**common, "TraceId": each, "Body": "x"} for each in ids])
     if judged:
