@@ -79,12 +79,7 @@ def check_replay(program: Path, *arguments: str, folder: Path, keep: str = "none
     return done
 
 
-def replay_here(
-    run: Trajectory,
-    program: Path,
-    *arguments: str,
-    folder: Path,
-) -> Trajectory:
+def replay_here(run: Trajectory, program: Path, *arguments: str, folder: Path) -> Trajectory:
     """Replay a run from a file in this process, as a test of a user does, and return the new run.
 
     Asserts that the runs are identical, that no tool is executed, and that no model is asked: none

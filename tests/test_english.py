@@ -15,16 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent.parent
-FOLDERS = (
-    "sdk",
-    "instrumentations",
-    "collector",
-    "judge",
-    "dashboards",
-    "examples",
-    "benchmarks",
-    "tests",
-)
+CODE = ("sdk", "instrumentations", "collector", "judge", "dashboards")
+FOLDERS = (*CODE, "examples", "benchmarks", "tests")
 OPENINGS = frozenset(
     {"how", "of", "that", "what", "whatever", "where", "wherever", "which", "whichever", "who"}
     | {"whether", "whoever", "whom", "whose", "why"}
@@ -58,7 +50,6 @@ def test_no_text_opens_with_a_question_word(folder: str) -> None:
 
 
 def test_the_sessions_of_nox_are_described_likewise() -> None:
-    """The rule holds for the noxfile, too."""
     assert list(faults(HERE / "noxfile.py")) == []
 
 
@@ -83,7 +74,6 @@ def test_the_sessions_of_nox_are_described_likewise() -> None:
     ],
 )
 def test_a_bad_opening_is_found(source: str, lines: list[int], tmp_path: Path) -> None:
-    """The check finds openings and riddles in each kind of text, and leaves other texts alone."""
     path = tmp_path / "module.py"
     path.write_text(source)
     assert [int(fault.split(":")[1]) for fault in faults(path)] == lines

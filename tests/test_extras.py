@@ -201,7 +201,6 @@ def test_an_extra_names_all_that_it_needs(extra: str, tmp_path: Path) -> None:
 
 
 def test_what_is_hidden_is_hidden(tmp_path: Path) -> None:
-    """Otherwise the tests above could not fail."""
     assert {"chdb", "openai", "numpy"} <= set(hidden("collector"))
     assert "httpx" not in hidden("collector")
     program = (
@@ -219,7 +218,7 @@ def test_no_extra_is_left_out() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_an_extra_alone_in_an_environment(
+def test_an_extra_alone(
     extra: str,
     wheel: Path,  # noqa: F811
     tmp_path: Path,

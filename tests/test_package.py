@@ -77,7 +77,6 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_holds_the_five_packages_and_what_they_need_to_run(wheel: Path) -> None:
-    """Types, schema, examples; no tests and nothing else at the top."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == PACKAGES
@@ -109,7 +108,6 @@ def test_runs_with_an_unreachable_collector(python: Path, tmp_path: Path) -> Non
 
 
 def test_brings_no_framework_and_no_server(python: Path) -> None:
-    """The SDK's environment stays small."""
     program = (
         "from importlib.metadata import distributions as d;"
         "print(*sorted({each.metadata['Name'].lower() for each in d()}))"
@@ -121,7 +119,6 @@ def test_brings_no_framework_and_no_server(python: Path) -> None:
 
 
 def test_has_a_doctor_and_says_what_the_command_line_needs(python: Path) -> None:
-    """`mast-trace doctor` works with the SDK alone; the rest names the extra."""
     command = python.with_name("mast-trace")
     ended = run(command, "doctor", "--quick", "--endpoint", "http://127.0.0.1:1", expect=1)
     assert "mast-trace up" in ended.stdout

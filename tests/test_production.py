@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 from command_lines import named_in, understand, understand_mention
+from settings_classes import BY_TABLE, CLASSES
 from toml_files import tomllib
 
 from mast_trace_collector.config import CollectorConfig
@@ -20,20 +21,14 @@ from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.declarations import READABLE, Rows
 from mast_trace_collector.storage.run_tables import run_tables
 from mast_trace_dashboards.cli.dashboards import export
-from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 ROOT = Path(__file__).parent.parent
-OF_PROJECTS = {
-    table for table, rows in READABLE.items() if rows in {Rows.OF_PROJECT, Rows.OF_TRACES}
-}
+CONFINED = {Rows.OF_PROJECT, Rows.OF_TRACES}
+OF_PROJECTS = {table for table, rows in READABLE.items() if rows in CONFINED}
 FOLDER = ROOT / "examples" / "production"
-SETTINGS = {
-    each.table: each for each in (CollectorConfig, JudgeConfig, WorkerConfig, UpConfig, WebConfig)
-}
-VARIABLES = {variable_of(name) for each in SETTINGS.values() for name in each.model_fields}
+VARIABLES = {variable_of(name) for each in CLASSES for name in each.model_fields}
 OTHERS_VARIABLES = {"MAST_TRACE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", "POD_INDEX"}
 
 
@@ -48,13 +43,23 @@ def kubernetes() -> list[dict[str, Any]]:
     return [each for file in files for each in yaml.safe_load_all(file.read_text())]
 
 
-def containers() -> list[dict[str, Any]]:
-    pods = [
-        each["spec"]["template"]["spec"]
+def named(name: str, *kinds: str) -> dict[str, Any]:
+    """The one object of a name, of some kinds."""
+    (found,) = [
+        each
         for each in kubernetes()
-        if "template" in each.get("spec", {})
+        if each["metadata"]["name"] == name and (not kinds or each["kind"] in kinds)
     ]
-    return [container for pod in pods for container in pod["containers"]]
+    return found
+
+
+def has_pods(each: dict[str, Any]) -> bool:
+    return "template" in each.get("spec", {})
+
+
+def containers() -> list[dict[str, Any]]:
+    specs = [each["spec"]["template"]["spec"] for each in kubernetes() if has_pods(each)]
+    return [container for pod in specs for container in pod["containers"]]
 
 
 def command_lines() -> dict[str, list[str]]:
@@ -68,12 +73,11 @@ def command_lines() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("where", command_lines())
 def test_every_command_line_is_understood(where: str) -> None:
-    """The words are read by the real command line, up to the moment at which it would run."""
     understand([word.replace("$(POD_INDEX)", "1") for word in command_lines()[where]])
 
 
 def test_shares_of_the_judges_are_as_many_as_judges() -> None:
-    (judge,) = [each for each in kubernetes() if each["metadata"]["name"] == "judge"]
+    judge = named("judge")
     (container,) = judge["spec"]["template"]["spec"]["containers"]
     assert f"$(POD_INDEX)/{judge['spec']['replicas']}" in container["args"]
 
@@ -81,14 +85,13 @@ def test_shares_of_the_judges_are_as_many_as_judges() -> None:
 def test_every_variable_is_one_that_is_read() -> None:
     """Names of ours by their settings, of Grafana's by the provisioning files, of ClickHouse's by its users."""
     services = compose()["services"]
-    ours = [
-        each["environment"] for each in services.values() if each["image"].startswith("mast-trace")
-    ]
+    images = [each for each in services.values() if each["image"].startswith("mast-trace")]
+    ours = [each["environment"] for each in images]
     secrets = [each["stringData"] for each in kubernetes() if each["kind"] == "Secret"]
     ours += [each for each in secrets if "keys" not in each]
     ours += [{variable["name"]: "" for variable in each.get("env", [])} for each in containers()]
-    named = {name for each in ours for name in each}
-    assert named <= VARIABLES | OTHERS_VARIABLES
+    given = {name for each in ours for name in each}
+    assert given <= VARIABLES | OTHERS_VARIABLES
     dockerfile = (FOLDER / "Dockerfile").read_text()
     assert set(re.findall(r"(MAST_TRACE_\w+)=", dockerfile)) <= VARIABLES
     users = (FOLDER / "clickhouse" / "users.d" / "mast-trace.xml").read_text()
@@ -126,11 +129,9 @@ def test_what_is_mounted_and_built_is_there() -> None:
             context = (FOLDER / service["build"]["context"]).resolve()
             assert context == ROOT
             assert (context / service["build"]["dockerfile"]).exists()
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (asked,) = re.findall(r"/src\[([\w,]+)\]", (FOLDER / "Dockerfile").read_text())
-    assert set(asked.split(",")) <= extras.keys()
+    assert set(asked.split(",")) <= project["optional-dependencies"].keys()
 
 
 @pytest.mark.parametrize("where", ["compose", "kubernetes"])
@@ -145,16 +146,11 @@ def test_settings_files_hold_settings_that_fit(where: str, tmp_path: Path) -> No
         (configured,) = [each for each in kubernetes() if each["kind"] == "ConfigMap"]
         file = tmp_path / "mast-trace.toml"
         file.write_text(configured["data"]["mast-trace.toml"])
-        (pod,) = [
-            each
-            for each in kubernetes()
-            if each["metadata"]["name"] == "collector" and each["kind"] == "StatefulSet"
-        ]
-        spec = pod["spec"]["template"]["spec"]
+        spec = named("collector", "StatefulSet")["spec"]["template"]["spec"]
         ports = {port["containerPort"] for port in spec["containers"][0]["ports"]}
         grace = float(spec["terminationGracePeriodSeconds"])
-    assert tomllib.loads(file.read_text()).keys() <= SETTINGS.keys()
-    for settings in SETTINGS.values():
+    assert tomllib.loads(file.read_text()).keys() <= BY_TABLE.keys()
+    for settings in CLASSES:
         settings.load(file)
     config = CollectorConfig.load(file)
     assert {config.http_port, config.grpc_port} == ports
@@ -167,9 +163,8 @@ def test_pods_mount_what_they_have_and_probe_what_is_answered() -> None:
         if each["kind"] not in {"StatefulSet", "Deployment"}:
             continue
         spec = each["spec"]["template"]["spec"]
-        claimed = {
-            claim["metadata"]["name"] for claim in each["spec"].get("volumeClaimTemplates", [])
-        }
+        claims = each["spec"].get("volumeClaimTemplates", [])
+        claimed = {claim["metadata"]["name"] for claim in claims}
         have = claimed | {volume["name"] for volume in spec["volumes"]}
         for container in spec["containers"]:
             assert {mount["name"] for mount in container["volumeMounts"]} <= have
@@ -179,10 +174,8 @@ def test_pods_mount_what_they_have_and_probe_what_is_answered() -> None:
                     asked = container[probe]["httpGet"]
                     assert asked["path"] in {"/readyz", "/healthz"}
                     assert asked["port"] in names
-        assert (
-            each["spec"]["selector"]["matchLabels"]
-            == each["spec"]["template"]["metadata"]["labels"]
-        )
+        labels = each["spec"]["template"]["metadata"]["labels"]
+        assert each["spec"]["selector"]["matchLabels"] == labels
 
 
 def web_settings(**given: str) -> WebConfig:
@@ -227,11 +220,7 @@ def test_the_web_view_lets_nobody_in_unknown() -> None:
 
 def test_the_web_views_pod_is_reached_through_its_service() -> None:
     (pod,) = [each for each in containers() if each["name"] == "web"]
-    (service,) = [
-        each
-        for each in kubernetes()
-        if each["kind"] == "Service" and each["metadata"]["name"] == "web"
-    ]
+    service = named("web", "Service")
     (deployment,) = [each for each in kubernetes() if each["kind"] == "Deployment"]
     assert service["spec"]["ports"][0]["targetPort"] == pod["ports"][0]["name"]
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
@@ -241,19 +230,12 @@ def test_the_web_views_pod_is_reached_through_its_service() -> None:
 
 
 def test_the_example_of_a_key_has_the_form_of_one() -> None:
-    (keys,) = [
-        each["stringData"]["keys"]
-        for each in kubernetes()
-        if each["metadata"]["name"] == "mast-trace-keys"
-    ]
-    assert re.sub(r"[0-9a-f]{64}", "", keys.strip()) == re.sub(
-        r"[0-9a-f]{64}", "", new_key("example")[1]
-    )
+    keys = named("mast-trace-keys")["stringData"]["keys"]
+    example, made = (re.sub(r"[0-9a-f]{64}", "", each) for each in (keys, new_key("example")[1]))
+    assert example.strip() == made
 
 
-def test_the_servers_limits_are_understood_by_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_engine_has_the_servers_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded engine is the same program: it starts with the file and reports its values."""
     text = (FOLDER / "clickhouse" / "config.d" / "mast-trace.xml").read_text()
     monkeypatch.setattr(embedded, "_CONFIG", text.replace("{", "{{").replace("}", "}}"))
@@ -283,17 +265,13 @@ def statements(name: str) -> list[str]:
     return [statement.strip() for statement in text.split(";") if statement.strip()]
 
 
-def test_backup_and_restore_bring_everything_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_backup_and_restore_keep_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very statements, on the embedded engine: full, then what came since, then restored."""
     monkeypatch.setattr(embedded, "backups_folder", lambda _engine: tmp_path)
     label = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('{}', 'ann')"
-    full, since = (
-        each.replace("File('", f"File('{tmp_path}/") for each in statements("backup.sql")
-    )
-    (restore,) = (
-        each.replace("File('", f"File('{tmp_path}/") for each in statements("restore.sql")
+    full, since, restore = (
+        each.replace("File('", f"File('{tmp_path}/")
+        for each in (*statements("backup.sql"), *statements("restore.sql"))
     )
     with Store.open(f"chdb://{tmp_path}/data") as store:
         migrate(store)
@@ -307,9 +285,8 @@ def test_backup_and_restore_bring_everything_back(
         assert migrate(store) == []
         rows = store.query("SELECT TraceId FROM mast_human_labels ORDER BY TraceId")
         assert [row["TraceId"] for row in rows] == ["first", "second"]
-        assert store.query("SELECT TraceId, Spans FROM mast_runs") == [
-            {"TraceId": "first", "Spans": 1}
-        ]
+        (run,) = store.query("SELECT TraceId, Spans FROM mast_runs")
+        assert run == {"TraceId": "first", "Spans": 1}
 
 
 def test_the_questions_on_sizes_are_answered(tmp_path: Path) -> None:

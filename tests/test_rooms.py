@@ -7,22 +7,15 @@ only: they are gone when the program runs.
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from test_architecture import FOLDERS, run_at_import
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-HERE = Path(__file__).parent.parent
-FOLDERS = {
-    "mast_trace": "sdk",
-    "mast_trace_instrumentations": "instrumentations",
-    "mast_trace_collector": "collector",
-    "mast_trace_judge": "judge",
-    "mast_trace_dashboards": "dashboards",
-}
 FLOORS = {
     "mast_trace": """
         exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types _diagnosis
@@ -78,16 +71,11 @@ FLOORS = {
 """The rooms of each package, the lowest floor first; rooms of one floor do not know each other."""
 
 
-def source_of(package: str) -> Path:
-    """The folder of a package."""
-    return HERE / FOLDERS[package] / package
-
-
 def modules() -> dict[str, Path]:
     """The files of all modules by dotted name."""
     found = {}
     for package in FOLDERS:
-        root = source_of(package)
+        root = FOLDERS[package]
         for file in root.rglob("*.py"):
             name = ".".join(file.relative_to(root.parent).with_suffix("").parts)
             found[name.removesuffix(".__init__")] = file
@@ -95,18 +83,6 @@ def modules() -> dict[str, Path]:
 
 
 MODULES = modules()
-
-
-def executed(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes but those under ``if TYPE_CHECKING``; functions run some day, so they count."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            waiting.extend(node.orelse)
-        else:
-            waiting.extend(ast.iter_child_nodes(node))
 
 
 def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[str, str]]:
@@ -125,7 +101,8 @@ def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[str, str]]:
 
 TREES = {name: ast.parse(file.read_text("utf-8")) for name, file in MODULES.items()}
 IMPORTS = {
-    name: {each for each in imported(executed(TREES[name])) if each[0] != name} for name in MODULES
+    name: {each for each in imported(run_at_import(TREES[name], functions=True)) if each[0] != name}
+    for name in MODULES
 }
 
 
@@ -160,10 +137,8 @@ def test_no_room_imports_a_room_above_it(package: str) -> None:
 
 def test_no_module_is_in_a_circle() -> None:
     """Modules can be read one after the other, each after those that it imports, types included."""
-    left = {
-        name: {other for other, _ in imported(ast.walk(tree))} - {name}
-        for name, tree in TREES.items()
-    }
+    every = {name: dict(imported(ast.walk(tree))).keys() for name, tree in TREES.items()}
+    left = {name: others - {name} for name, others in every.items()}
     needed = set(left)
     while left and (
         free := [name for name, needs in left.items() if not needs & left.keys()]
@@ -176,7 +151,6 @@ def test_no_module_is_in_a_circle() -> None:
 
 
 def test_no_package_takes_private_things_from_another() -> None:
-    """Neither a module nor a name with an underscore before it."""
     wrong = [
         f"{name} imports {other} {taken}".rstrip()
         for name, found in IMPORTS.items()
@@ -196,7 +170,7 @@ def test_the_walk_sees_imports_in_functions_and_not_those_for_types() -> None:
         "if TYPE_CHECKING:\n    from mast_trace import urls\n"
         "def f():\n    from mast_trace.messages import Message\n"
     )
-    assert set(imported(executed(tree))) == {
+    assert set(imported(run_at_import(tree, functions=True))) == {
         ("mast_trace.spans.guard", ""),
         ("mast_trace.semconv", ""),
         ("mast_trace.messages", "Message"),

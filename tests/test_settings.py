@@ -7,29 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from settings_classes import CLASSES
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import ProcessSettings
-from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.local.config import UpConfig
-from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_judge.config import JudgeConfig, WorkerConfig
-from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.config import WorkerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent.parent
 PACKAGES = ("collector", "judge", "dashboards")
-CLASSES: list[type[ProcessSettings]] = [
-    CollectorConfig,
-    JudgeConfig,
-    WorkerConfig,
-    PriceConfig,
-    AlertConfig,
-    UpConfig,
-    WebConfig,
-]
 
 
 def modules() -> Iterator[ast.Module]:
@@ -72,9 +60,7 @@ def test_what_has_moved_is_where_it_moved_to() -> None:
 
 
 @pytest.mark.parametrize("table", ["collector", "worker"])
-def test_when_a_run_is_over_is_said_once_for_collector_and_worker(
-    tmp_path: Path, table: str
-) -> None:
+def test_the_end_of_a_run_is_said_once_for_collector_and_worker(tmp_path: Path, table: str) -> None:
     """Both have settings of that; a file that names one under either table means one thing."""
     path = tmp_path / "mast-trace.toml"
     path.write_text(f"[{table}]\nrun_quiet_seconds = 60\nrun_idle_seconds = 1200\n")

@@ -18,18 +18,13 @@ from code_blocks import PAGES, ROOT, Block, blocks_of, obliging, run
 from command_lines import named_in, understand_mention
 from replays import NOWHERE, record
 from scripted_llm import ScriptedLLM
+from settings_classes import BY_TABLE, CLASSES
 from stores import new_store
 from toml_files import tomllib
 
 import mast_trace
 from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
 from mast_trace.trajectory import to_dict
-from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.local.config import UpConfig
-from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_judge.config import JudgeConfig, WorkerConfig
-from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.replay.work_config import WorkConfig
 
 if TYPE_CHECKING:
@@ -55,18 +50,6 @@ READ = {"python", "sh", "console", "toml", "sql", "json", "yaml"}
 ELSEWHERE = {"autogen", "crewai", "metagpt", "anthropic", "google", "litellm", "mcp"}
 OF_READERS = {"clerk"}
 """Modules that other blocks show."""
-SETTINGS = {
-    each.table: each
-    for each in (
-        UpConfig,
-        WebConfig,
-        CollectorConfig,
-        JudgeConfig,
-        WorkerConfig,
-        PriceConfig,
-        AlertConfig,
-    )
-}
 COMMAND = re.compile(r"(?:^|(?<=[ (]))mast-trace (?!up\s*&)[^&;#\n]+", re.MULTILINE)
 VARIABLE = re.compile(r"\bMAST_TRACE_[A-Z_]+\b")
 # Read by commands' options, by traced and by replayed programs, by tests, by Grafana's data source, and by the files of examples/production.
@@ -89,15 +72,12 @@ def of(*languages: str) -> list[Any]:
 
 def test_every_block_says_what_it_is() -> None:
     """Every block has a known language; these tests would skip one without."""
-    unknown = [
-        f"{each.place}: {each.language!r}" for each in BLOCKS if each.language not in SHOWN | READ
-    ]
-    assert unknown == []
+    unknown = {each.place: each.language for each in BLOCKS if each.language not in SHOWN | READ}
+    assert unknown == {}
 
 
 @pytest.mark.parametrize("block", of("python"))
 def test_python_can_be_compiled_and_its_names_exist(block: Block) -> None:
-    """Imported names exist, and calls of mast-trace match the signatures of its functions."""
     tree = ast.parse(block.text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -161,7 +141,6 @@ def test_programs_run_and_are_recorded(block: Block, tmp_path: Path) -> None:
     "block", [each for each in of("python") if "pytest" in each.values[0].words]
 )
 def test_tests_pass(block: Block, tmp_path: Path) -> None:
-    """The blocks marked ``pytest`` pass as tests, with the pytest plugin of the installed package."""
     ran = run(block, tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert " passed" in ran.output
 
@@ -185,7 +164,6 @@ def test_a_recorded_program_is_replayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", of("sh", "console"))
 def test_commands_exist(block: Block) -> None:
-    """The real command line parses the commands of mast-trace, and installed extras exist."""
     text = block.text.replace("\\\n", " ")
     if block.language == "console":
         text = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ "))
@@ -207,7 +185,7 @@ def read(command: str) -> None:
 
 def unknown_variables(text: str) -> None:
     """Assert that each variable of mast-trace that a text names belongs to a setting."""
-    settings = {field.upper() for each in SETTINGS.values() for field in each.model_fields}
+    settings = {field.upper() for each in CLASSES for field in each.model_fields}
     named = {name for name in VARIABLE.findall(text) if not name.endswith("_")}
     unknown = {name for name in named if name.removeprefix("MAST_TRACE_") not in settings}
     assert unknown <= OTHER_VARIABLES
@@ -220,10 +198,10 @@ def test_settings_of_toml_exist(block: Block) -> None:
     if "confirm" in block.words:
         WorkConfig.model_validate(text)
         return
-    for table in text.keys() & SETTINGS.keys():
-        known = SETTINGS[table].model_fields.keys() | SETTINGS[table].moved
+    for table in text.keys() & BY_TABLE.keys():
+        known = BY_TABLE[table].model_fields.keys() | BY_TABLE[table].moved
         assert text[table].keys() <= known, table
-    assert text.keys() <= SETTINGS.keys() | {"tool", "project", "dependency-groups"}
+    assert text.keys() <= BY_TABLE.keys() | {"tool", "project", "dependency-groups"}
 
 
 @pytest.fixture(scope="module")

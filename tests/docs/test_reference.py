@@ -31,7 +31,6 @@ SDK_VARIABLE = re.compile(r"OTEL_[A-Z_]+[A-Z]")
 
 
 def test_the_api_is_whole() -> None:
-    """Every public name of the package, and nothing that has gone."""
     page = (REFERENCE / "python.html").read_text("utf-8")
     found = set(re.findall(r'id="mast_trace\.(\w+)"', page))
     assert found == {name for name in mast_trace.__all__ if name != "__version__"}
@@ -54,7 +53,6 @@ def paths(group: Any, context: Any, name: str) -> Iterator[str]:
 
 
 def test_every_variable_of_the_sdk_is_named() -> None:
-    """Those that its modules read, and no others."""
     page = (PAGES / "reference" / "settings.md").read_text("utf-8")
     sources = ("_settings.py", "content_settings.py")
     read = {

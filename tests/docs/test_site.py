@@ -80,7 +80,6 @@ def test_the_site_has_been_built() -> None:
 
 
 def test_every_link_and_its_anchor_exist() -> None:
-    """Every internal link has a target, also those of the theme, of generated pages and the navigation."""
     lost = []
     for path in pages():
         for link in read(path).links:
@@ -97,7 +96,6 @@ def test_every_link_and_its_anchor_exist() -> None:
 
 
 def test_what_a_page_loads_and_links_is_seen(tmp_path: Path) -> None:
-    """The parser finds every kind of loaded address, link and id that these tests check."""
     planted = tmp_path / "page.html"
     planted.write_text(
         '<link rel="stylesheet" href="//fonts.example/f.css"><link rel="canonical" href="https://x/">'
@@ -120,7 +118,6 @@ def test_what_a_page_loads_and_links_is_seen(tmp_path: Path) -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    """No font, script, style, image or frame comes from another host; data URLs are allowed."""
     foreign = []
     for path in pages():
         page = read(path)

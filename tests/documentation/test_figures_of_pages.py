@@ -80,9 +80,8 @@ def test_sizes() -> None:
         tokens = row("benchmarks/judge/tokens.md", kind)
         assert words.format(tokens[2], tokens[5]) in told
     medians = queries()
-    listed, priced, all_priced = (
-        medians[name] / 1000 for name in ("runs", "cost_of_runs", "cost_totals")
-    )
+    names = ("runs", "cost_of_runs", "cost_totals")
+    listed, priced, all_priced = (medians[name] / 1000 for name in names)
     assert f"the list of runs takes {listed:.2f} s and its costs {priced:.2f};" in told
     assert "most other named queries take less than 0.1" in told
     assert sum(median < 100 for median in medians.values()) > len(medians) / 2
@@ -97,7 +96,6 @@ def queries() -> dict[str, int]:
 
 
 def test_what_is_not_examined() -> None:
-    """The page lists the unexamined modes of each kind of run."""
     looked = {code_of(rule) for rule in RULES}
     unknown = looked - {code_of(rule) for rule in RULES if not explains_failures(rule)}
     without_end = looked - {code_of(rule) for rule in RULES if not needs_end(rule)}

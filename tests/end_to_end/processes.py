@@ -8,8 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 HERE = Path(__file__).parent
 SETTINGS = {
@@ -39,6 +43,10 @@ class CollectorProcess:
         self.log = data_dir.with_suffix(".log")
         self._settings = {key.upper(): str(value) for key, value in settings.items()}
         self.process: subprocess.Popen[str] | None = None
+
+    def url(self, database: str = "mast_trace") -> str:
+        """The address of a database that it serves."""
+        return f"http://test:write@127.0.0.1:{self.port}/{database}"
 
     def spawn(self, **environment: str) -> subprocess.Popen[str]:
         """Start it without waiting until it serves."""
@@ -96,6 +104,10 @@ class CollectorProcess:
         rows: list[dict[str, Any]] = json.loads(answer.stdout)
         return rows
 
+    def span_ids(self, table: str = "otel_traces") -> list[str]:
+        """Ids of the stored spans; the collector must not run."""
+        return [row["SpanId"] for row in self.query(f"SELECT SpanId FROM {table} ORDER BY SpanId")]
+
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
         self.process.send_signal(number)
@@ -108,3 +120,30 @@ class CollectorProcess:
     def _environment(self, extra: dict[str, str]) -> dict[str, str]:
         port = {"MAST_TRACE_HTTP_PORT": str(self.port)}
         return {**os.environ, **SETTINGS, **port, **self._settings, **extra}
+
+
+@contextmanager
+def sending(
+    folder: Path, ports: Sequence[int], threads: int = 2
+) -> Iterator[Callable[[], list[str]]]:
+    """Send to each port; the call that is yielded ends it and returns the acknowledged ids, sorted."""
+    files = [folder / f"acknowledged-{number}" for number in range(len(ports))]
+    program = [sys.executable, HERE / "span_sender.py"]
+    senders = [
+        subprocess.Popen([*program, str(port), file, str(threads), str(number)])
+        for number, (port, file) in enumerate(zip(ports, files, strict=True))
+    ]
+
+    def end() -> list[str]:
+        for sender in senders:
+            sender.send_signal(signal.SIGTERM)
+        assert [sender.wait(timeout=120) for sender in senders] == [0] * len(senders)
+        ids = sorted(span_id for file in files for span_id in file.read_text().split())
+        assert len(ids) == len(set(ids)) > 0
+        return ids
+
+    try:
+        yield end
+    finally:
+        for sender in senders:
+            sender.kill()

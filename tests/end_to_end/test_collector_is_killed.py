@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
-from end_to_end.processes import HERE, CollectorProcess
+from end_to_end.processes import CollectorProcess, sending
 from end_to_end.span_sender import post, request_of
 
 if TYPE_CHECKING:
@@ -33,21 +31,12 @@ def collector(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Collec
     process.close()
 
 
-def stored(collector: CollectorProcess) -> list[str]:
-    rows = collector.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
-    return [row["SpanId"] for row in rows]
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300 + 20 * KILLS)
 def test_under_load_at_random_moments(collector: CollectorProcess, tmp_path: Path) -> None:
     """Senders go on sending; each kill falls while it serves, or while it starts."""
     dice = random.Random(SEED)
-    acknowledged = tmp_path / "acknowledged"
-    sender = subprocess.Popen(
-        [sys.executable, HERE / "span_sender.py", str(collector.port), acknowledged, "4"]
-    )
-    try:
+    with sending(tmp_path, [collector.port], threads=4) as end:
         for _ in range(KILLS):
             if dice.random() < 0.25:
                 collector.spawn()
@@ -58,14 +47,9 @@ def test_under_load_at_random_moments(collector: CollectorProcess, tmp_path: Pat
             collector.kill()
         collector.start()
         time.sleep(0.5)
-        sender.send_signal(signal.SIGTERM)
-        assert sender.wait(timeout=60) == 0
-    finally:
-        sender.kill()
+        ids = end()
     assert collector.terminate() == 0
-    ids = acknowledged.read_text().split()
-    assert len(ids) > 0
-    assert stored(collector) == sorted(ids), f"MAST_TRACE_TEST_SEED={SEED}"
+    assert collector.span_ids() == ids, f"MAST_TRACE_TEST_SEED={SEED}"
 
 
 @pytest.mark.parametrize("point", ["before_insert", "after_insert", "after_mark"])
@@ -82,11 +66,10 @@ def test_at_a_chosen_step(collector: CollectorProcess, point: str) -> None:
         # Acknowledged spans are not sent again: that would hide a loss.
         assert done or post(collector.port, body)
     assert collector.terminate() == 0
-    assert stored(collector) == sorted(span_id for _, ids in requests for span_id in ids)
+    assert collector.span_ids() == sorted(span_id for _, ids in requests for span_id in ids)
 
 
 def test_a_request_whose_answer_was_lost_is_stored_once(collector: CollectorProcess) -> None:
-    """Sent again before and after a restart, before and after it was stored."""
     body, ids = request_of(1, 1)
     collector.start()
     assert post(collector.port, body)
@@ -98,14 +81,13 @@ def test_a_request_whose_answer_was_lost_is_stored_once(collector: CollectorProc
     collector.start()
     assert post(collector.port, body)
     assert collector.terminate() == 0
-    assert stored(collector) == ids
+    assert collector.span_ids() == ids
 
 
 def test_sigterm_stores_what_waits(collector: CollectorProcess) -> None:
-    """An orderly end leaves nothing in the spool."""
     collector.start(MAST_TRACE_BATCH_MAX_AGE_SECONDS="60")
     body, ids = request_of(1, 1)
     assert post(collector.port, body)
     assert collector.terminate() == 0
     assert not list((collector.data_dir / "spool").glob("*.log"))
-    assert stored(collector) == ids
+    assert collector.span_ids() == ids

@@ -119,15 +119,11 @@ def test_the_program_of_a_stranger(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("way", "said"),
-    [
-        ("connects", "The program connects to 127.0.0.1:9"),
-        ("hangs", "did not end within 8 s"),
-    ],
+    [("connects", "The program connects to 127.0.0.1:9"), ("hangs", "did not end within 8 s")],
 )
 def test_a_program_that_cannot_be_replayed_is_refused(
     tmp_path: Path, way: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No model is asked, and nothing is stored."""
     with failed_shop(tmp_path, program=STRANGER) as failed:
         asked = len(failed.server.requests)
         capsys.readouterr()
@@ -140,9 +136,7 @@ def test_a_program_that_cannot_be_replayed_is_refused(
             assert spent(store).replays == 0
 
 
-def test_a_program_that_never_ends_when_it_is_live(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_never_ends_when_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Replays that are killed at their time limit are no failures: nothing is concluded from them."""
     with failed_shop(tmp_path) as failed:
         failed.server.script = lambda request: Reply(shop(request), delay=600)
@@ -156,9 +150,7 @@ def test_a_program_that_never_ends_when_it_is_live(
         assert not running(str(failed.program))
 
 
-def test_a_child_process_of_a_replay_does_not_outlive_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_child_outlives_its_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with failed_shop(tmp_path, program=STRANGER) as failed:
         capsys.readouterr()
         run(failed.arguments("--max-runs", "3", way="forks"))

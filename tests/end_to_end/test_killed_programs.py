@@ -7,26 +7,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from up_process import UpProcess, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(400)]
 
 PROGRAM = Path(__file__).parent / "stopped_program.py"
 ENDS = {"kill": -signal.SIGKILL, "terminate": -signal.SIGTERM, "exit": 3}
-
-
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[UpProcess]:
-    """A `mast-trace up` that has not been started yet; killed at the end if it still runs."""
-    process = UpProcess(tmp_path / "data")
-    yield process
-    process.kill_if_running()
 
 
 def start(up: UpProcess, how: str) -> subprocess.Popen[str]:

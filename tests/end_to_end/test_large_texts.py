@@ -7,7 +7,6 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from large_texts import text_of
@@ -17,9 +16,6 @@ from mast_trace.content import ATTRIBUTE_LIMIT
 from mast_trace.trajectory import Trajectory, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(400)]
 
 PROGRAM = Path(__file__).parent / "large_texts.py"
@@ -27,14 +23,6 @@ ASCII = "the quick brown fox "
 MIXED = f"ä€ \N{ROBOT FACE}{5 * ASCII}{5 * ASCII}"
 WIDE = "漢字仮名" * 8
 HIGHER = {"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "4000000"}
-
-
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[UpProcess]:
-    process = UpProcess(tmp_path / "data")
-    process.start()
-    yield process
-    process.kill_if_running()
 
 
 def sent(up: UpProcess, characters: int, alphabet: str, **variables: str) -> Trajectory:
@@ -58,6 +46,7 @@ def sent(up: UpProcess, characters: int, alphabet: str, **variables: str) -> Tra
 
 def test_texts_arrive_to_the_byte(up: UpProcess) -> None:
     """A million characters, whatever they are made of, as the setting allows; and all can read it."""
+    up.start()
     by_grpc = {
         "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{up.ready['otlp_grpc']}",
@@ -84,7 +73,7 @@ def test_texts_arrive_to_the_byte(up: UpProcess) -> None:
 
 
 def test_a_text_over_the_limit_keeps_its_ends(up: UpProcess) -> None:
-    """A text over the limit keeps its ends, and its neighbours are unchanged."""
+    up.start()
     text = text_of(3 * ATTRIBUTE_LIMIT, MIXED)
     run = sent(up, 3 * ATTRIBUTE_LIMIT, MIXED)
     before, cut, after = (step.text for step in run.steps[:3])

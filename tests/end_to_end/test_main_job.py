@@ -7,13 +7,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from up_process import MAST_TRACE, UpProcess, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Generous: the machine that tests may be busy with much else.
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(400)]
@@ -22,16 +18,7 @@ HERE = Path(__file__).parent
 LONG_JOB = HERE / "long_job.py"
 
 
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[UpProcess]:
-    """A `mast-trace up` that has not been started yet; killed at the end if it still runs."""
-    process = UpProcess(tmp_path / "data")
-    yield process
-    process.kill_if_running()
-
-
 def test_acknowledged_spans_survive_a_kill_exactly_once(up: UpProcess) -> None:
-    """Killed in the middle of a run and restarted: every acknowledged span is there once, and judged."""
     up.start()
     agent = subprocess.Popen(
         [sys.executable, str(LONG_JOB)], env=up.environment(), stdout=subprocess.PIPE, text=True
@@ -62,7 +49,6 @@ def test_acknowledged_spans_survive_a_kill_exactly_once(up: UpProcess) -> None:
 
 
 def test_a_stop_by_signal_drains(up: UpProcess) -> None:
-    """Spans acknowledged just before SIGTERM are in the database after the next start."""
     up.start()
     agent = subprocess.run(
         [sys.executable, str(LONG_JOB)],
@@ -80,20 +66,7 @@ def test_a_stop_by_signal_drains(up: UpProcess) -> None:
     assert up.end(signal.SIGINT) == 0
 
 
-def test_two_on_one_folder_are_refused(up: UpProcess) -> None:
-    """A second `up` on the same folder says who has it, and leaves the first alone."""
-    up.start()
-    second = up.mast_trace(
-        "up", "--http-port", "0", "--grpc-port", "0", "--clickhouse-port", "0", "--web-port", "0"
-    )
-    assert second.returncode == 1
-    assert "using this folder" in second.stderr
-    assert "Traceback" not in second.stderr
-    assert up.runs() == []
-
-
 def test_a_taken_port_is_named(up: UpProcess, tmp_path: Path) -> None:
-    """A second `up` on the same port says which port, and how to choose another."""
     up.start()
     second = up.mast_trace(
         *("up", "--data-dir", str(tmp_path / "other"), "--http-port", str(up.port)),
@@ -102,14 +75,6 @@ def test_a_taken_port_is_named(up: UpProcess, tmp_path: Path) -> None:
     assert second.returncode == 2
     assert str(up.port) in second.stderr
     assert "Traceback" not in second.stderr
-
-
-def test_an_unknown_run_is_not_found(up: UpProcess) -> None:
-    """`show` on a run that does not exist says so and ends with status 1."""
-    up.start()
-    shown = up.mast_trace("show", "ffffffffffffffffffffffffffffffff")
-    assert (shown.returncode, shown.stdout) == (1, "")
-    assert "no run's id begins with 'ffff" in shown.stderr
 
 
 EXPECTED = {
@@ -147,7 +112,6 @@ def demo() -> str:
 
 @pytest.mark.parametrize("story", EXPECTED)
 def test_the_demo_finds_what_its_agents_do_wrong(demo: str, story: str) -> None:
-    """Each run's line has its outcome, the failure mode that the agents show, and the right step."""
     framework, outcome, mode, decisive = EXPECTED[story]
     [line] = [line for line in demo.splitlines() if story in line]
     cells = re.split(r"\s{2,}", line.strip())

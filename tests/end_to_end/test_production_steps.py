@@ -95,25 +95,13 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made.up.kill_if_running()
 
 
-def test_a_folder_that_is_destroyed_comes_back_from_a_backup_made_under_load(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_destroyed_folder_comes_back_from_a_backup_under_load(home: Home, tmp_path: Path) -> None:
     back_up, look_at, bring_back = blocks("Back up and restore `mast-trace up`")
     home.up.start()
     subprocess.run([sys.executable, HERE / "long_job.py"], env=home.up.environment(), check=True)
     (run,) = wait_for(lambda: [row for row in home.up.runs() if row["State"] == "judged"])
-    labelled = home.up.mast_trace(
-        *(
-            "label",
-            "last",
-            "--annotator",
-            "ann",
-            "--outcome",
-            "success",
-            "--note",
-            "as it should be",
-        )
-    )
+    said = ["--annotator", "ann", "--outcome", "success", "--note"]
+    labelled = home.up.mast_trace("label", "last", *said, "as it should be")
     assert labelled.returncode == 0, labelled.stderr
     acknowledged = tmp_path / "acknowledged"
     command = [sys.executable, HERE / "span_sender.py", str(home.up.port), acknowledged, "2"]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
-from end_to_end.processes import HERE, CollectorProcess
+from end_to_end.processes import CollectorProcess, sending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,18 +22,9 @@ pytestmark = pytest.mark.end_to_end
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[CollectorProcess]:
-    process = CollectorProcess(tmp_path / "database", database_only=True)
-    process.start()
-    yield process
-    process.close()
-
-
-@pytest.fixture
 def collectors(tmp_path: Path, database: CollectorProcess) -> Iterator[list[CollectorProcess]]:
-    url = f"http://test:write@127.0.0.1:{database.port}/mast_trace"
     made = [
-        CollectorProcess(tmp_path / f"collector-{number}", mast_trace_database_url=url)
+        CollectorProcess(tmp_path / f"collector-{number}", mast_trace_database_url=database.url())
         for number in range(COLLECTORS)
     ]
     yield made
@@ -56,32 +44,17 @@ def test_rolling_restarts_under_load_lose_and_double_nothing(
         assert collector.process is not None
         assert collector.process.stdout is not None
         assert collector.process.stdout.readline(), collector.log.read_text()[-3000:]
-    files = [tmp_path / f"acknowledged-{number}" for number in range(COLLECTORS)]
-    senders = [
-        subprocess.Popen(
-            [sys.executable, HERE / "span_sender.py", str(collector.port), file, "2", str(number)]
-        )
-        for number, (collector, file) in enumerate(zip(collectors, files, strict=True))
-    ]
-    try:
+    with sending(tmp_path, [collector.port for collector in collectors]) as end:
         for collector in collectors:
             time.sleep(0.5)
             assert collector.terminate() == 0
             assert not list((collector.data_dir / "spool").glob("*.log"))
             collector.start()
-        for sender in senders:
-            sender.send_signal(signal.SIGTERM)
-        assert [sender.wait(timeout=60) for sender in senders] == [0] * COLLECTORS
-    finally:
-        for sender in senders:
-            sender.kill()
+        ids = end()
     for collector in collectors:
         assert collector.terminate() == 0
     database.kill()
-    ids = sorted(span_id for file in files for span_id in file.read_text().split())
-    assert len(ids) == len(set(ids)) > 0
-    rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
-    assert [row["SpanId"] for row in rows] == ids
+    assert database.span_ids() == ids
 
 
 @pytest.mark.long
@@ -94,14 +67,7 @@ def test_kills_of_any_of_them_and_of_the_database_lose_and_double_nothing(
     pair = collectors[:2]
     for collector in pair:
         collector.start()
-    files = [tmp_path / f"acknowledged-{number}" for number in range(2)]
-    senders = [
-        subprocess.Popen(
-            [sys.executable, HERE / "span_sender.py", str(collector.port), file, "2", str(number)]
-        )
-        for number, (collector, file) in enumerate(zip(pair, files, strict=True))
-    ]
-    try:
+    with sending(tmp_path, [collector.port for collector in pair]) as end:
         for kill in range(KILLS):
             time.sleep(dice.uniform(0.05, 1.0))
             killed = [[pair[0]], [pair[1]], [database], pair, [pair[0], database]][kill % 5]
@@ -109,18 +75,10 @@ def test_kills_of_any_of_them_and_of_the_database_lose_and_double_nothing(
                 process.kill()
             for process in reversed(killed):
                 process.start()
-        for sender in senders:
-            sender.send_signal(signal.SIGTERM)
-        assert [sender.wait(timeout=120) for sender in senders] == [0, 0]
-    finally:
-        for sender in senders:
-            sender.kill()
+        ids = end()
     for collector in pair:
         assert collector.terminate() == 0
         assert not list((collector.data_dir / "spool").glob("*.log"))
         assert not (collector.data_dir / "spool" / "damaged").exists()
     database.kill()
-    ids = sorted(span_id for file in files for span_id in file.read_text().split())
-    assert len(ids) == len(set(ids)) > 0
-    rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
-    assert [row["SpanId"] for row in rows] == ids, f"MAST_TRACE_TEST_SEED={SEED}"
+    assert database.span_ids() == ids, f"MAST_TRACE_TEST_SEED={SEED}"

@@ -58,8 +58,7 @@ def rounds(up: UpProcess) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("team", "outcomes"),
-    [("listening", [2, 6, 6]), ("deaf", [2, 2, 2]), ("harmed", [2, 2, 2])],
+    ("team", "outcomes"), [("listening", [2, 6, 6]), ("deaf", [2, 2, 2]), ("harmed", [2, 2, 2])]
 )
 def test_three_rounds(rounds: dict[str, str], team: str, outcomes: list[int]) -> None:
     """Each failed task is diagnosed and run again with its lesson, which never holds its answer."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
-import os
 import signal
 import socket
 import subprocess
@@ -14,12 +12,12 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from end_to_end.processes import CollectorProcess
 from end_to_end.span_sender import post, request_of
-from end_to_end.up_process import MAST_TRACE, UpProcess, wait_for
+from end_to_end.up_process import CollectProcess, UpProcess, wait_for
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -101,21 +99,11 @@ class HangingModel:
 def test_up_ends_whatever_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow senders, decoders that compute, a model that hangs: the process ends by itself."""
     model = HangingModel()
-    for name, value in {
-        "OPENAI_API_KEY": "none",
-        "OPENAI_BASE_URL": model.url,
-    }.items():
-        monkeypatch.setenv(name, value)
-
-    class Up(UpProcess):
-        def environment(self) -> dict[str, str]:
-            settings = {
-                "MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS": DEADLINE,
-                "MAST_TRACE_JUDGE_MODEL": "scripted",
-            }
-            return super().environment() | settings
-
-    up = Up(tmp_path / "data")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+    up = UpProcess(tmp_path / "data")
+    up.settings["MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS"] = DEADLINE
+    up.settings["MAST_TRACE_JUDGE_MODEL"] = "scripted"
     with ExitStack() as stack:
         stack.callback(up.kill_if_running)
         up.start()
@@ -144,52 +132,19 @@ def spans_of(store: Store) -> dict[str, int]:
     return {row["SpanId"]: row["times"] for row in rows}
 
 
-class Collect:
-    """`mast-trace collect` beside a database."""
-
-    def __init__(self, folder: Path, database: CollectorProcess, **settings: str) -> None:
-        self.ready = folder / "ready.json"
-        self.log = folder / "collect.log"
-        self.command = [*MAST_TRACE, "collect", "--data-dir", str(folder / "spool")]
-        self.command += ["--http-port", "0", "--grpc-port", "0", "--ready-file", str(self.ready)]
-        self.command += ["--url", f"http://test:write@127.0.0.1:{database.port}/mast_trace"]
-        self.environment = {**os.environ, **settings}
-
-    def start(self) -> dict[str, Any]:
-        self.ready.unlink(missing_ok=True)
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command, env=self.environment, stdout=log, stderr=log
-            )
-        while not self.ready.exists():
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-        found: dict[str, Any] = json.loads(self.ready.read_text())
-        return found
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(float(DEADLINE) + PATIENCE)
-
-
 def test_collect_ends_while_its_database_hangs(tmp_path: Path) -> None:
     """An insert that never returns is not waited for beyond the deadline; the next start stores it."""
     database = CollectorProcess(tmp_path / "database", database_only=True)
     database.start()
-    collect = Collect(
-        tmp_path,
-        database,
-        MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS=DEADLINE,
-        MAST_TRACE_SPOOL_MIN_FREE_BYTES="0",
-    )
+    collect = CollectProcess(tmp_path, database.url())
+    collect.environment["MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS"] = DEADLINE
     try:
-        addresses = collect.start()
-        port = int(addresses["otlp_http"].rpartition(":")[2])
+        port = collect.start()
         ids = acknowledged(port, 1)
         database.signal(signal.SIGSTOP)
         ids |= acknowledged(port, 2)
-        slow = slow_senders(port, addresses["otlp_grpc"])
-        assert collect.stop() == 1
+        slow = slow_senders(port, collect.ready["otlp_grpc"])
+        assert collect.stop(float(DEADLINE) + PATIENCE) == 1
         assert "what was acknowledged is on disk" in collect.log.read_text()
         for connection in slow:
             connection.close()
@@ -198,9 +153,7 @@ def test_collect_ends_while_its_database_hangs(tmp_path: Path) -> None:
         collect.start()
         assert collect.stop() == 0
     finally:
-        if collect.process.poll() is None:
-            collect.process.kill()
+        collect.kill()
         database.signal(signal.SIGCONT)
         database.terminate()
-    rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
-    assert [row["SpanId"] for row in rows] == sorted(ids)
+    assert database.span_ids() == sorted(ids)

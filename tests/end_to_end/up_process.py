@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import resource
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+
+from end_to_end.processes import free_port
 
 from mast_trace_collector.storage import Store
 
@@ -18,12 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAST_TRACE = [sys.executable, "-m", "mast_trace_dashboards"]
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class UpProcess:
@@ -99,6 +95,57 @@ class UpProcess:
     def store(self) -> Store:
         """The database, through the socket of this user's commands."""
         return Store.open(self.ready["owner"])
+
+
+class CollectProcess:
+    """`mast-trace collect` beside a database, under a limit of open files if one is given."""
+
+    def __init__(self, folder: Path, url: str = "", *, files: int = 0) -> None:
+        self.log = folder / "collect.log"
+        self.spool = folder / "collect" / "spool"
+        self.ready: dict[str, Any] = {}
+        self.environment = {**os.environ, "MAST_TRACE_SPOOL_MIN_FREE_BYTES": "0"}
+        self._ready = folder / "ready.json"
+        self._files = files
+        self._command = [*MAST_TRACE, "collect", "--data-dir", str(self.spool.parent)]
+        self._command += ["--http-port", "0", "--grpc-port", "0", "--ready-file", str(self._ready)]
+        self._command += ["--url", url] if url else []
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Start it without waiting until it serves."""
+
+        def limit() -> None:
+            if self._files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (self._files, self._files))
+
+        self._ready.unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command,
+                env=self.environment,
+                preexec_fn=limit,  # noqa: PLW1509
+                stdout=log,
+                stderr=log,
+            )
+        return self.process
+
+    def start(self) -> int:
+        """Start it and wait until it serves; its port of HTTP."""
+        process = self.spawn()
+        while not self._ready.exists():
+            assert process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        self.ready = json.loads(self._ready.read_text())
+        return int(self.ready["otlp_http"].rpartition(":")[2])
+
+    def stop(self, seconds: float = 120.0) -> int:
+        """Ask it to stop and return its exit status."""
+        self.process.terminate()
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:

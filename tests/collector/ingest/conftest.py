@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import opened_spool
 import pytest
 
 from mast_trace_collector import exporter
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
+
+
+@pytest.fixture(autouse=True)
+def no_spool_left() -> Iterator[None]:
+    """Stops the spools that a test has begun."""
+    yield
+    opened_spool.stop_all()
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +43,9 @@ def store(engine: Store) -> Store:
 
 
 @pytest.fixture
-async def start_collector(
+async def launch(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[StartCollector]:
+) -> AsyncIterator[Launch]:
     """Starts collectors with given settings; they are stopped at the end."""
     # So often a pipeline looks whether it is to stop: half a second at the end of every test.
     monkeypatch.setattr(exporter, "_POLL_SECONDS", 0.02)
@@ -64,5 +72,5 @@ async def start_collector(
 
 
 @pytest.fixture
-async def collector(start_collector: StartCollector) -> Collector:
-    return await start_collector()
+async def collector(launch: Launch) -> Collector:
+    return await launch()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+import grpc.aio
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -15,9 +16,10 @@ from mast_trace_collector.collector import Collector
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
-StartCollector = Callable[..., Awaitable[Collector]]
+Launch = Callable[..., Awaitable[Collector]]
 PROTOBUF = {"content-type": "application/x-protobuf"}
 JSON = {"content-type": "application/json"}
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
 def request_of(*names: str, attributes: int = 1, project: str = "") -> ExportTraceServiceRequest:
@@ -55,10 +57,37 @@ async def until(condition: Callable[[], Any], timeout: float = 20.0) -> Any:
     return value
 
 
-async def post(collector: Collector, body: bytes, **headers: str) -> httpx.Response:
-    """Send spans over HTTP."""
-    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
-        return await client.post("/v1/traces", content=body, headers=PROTOBUF | headers)
+async def post(
+    collector: Collector, body: Any, path: str = "/v1/traces", key: str = "", **headers: str
+) -> httpx.Response:
+    """Send a request over HTTP, with a key if there is one."""
+    shown = {"authorization": f"Bearer {key}"} if key else {}
+    async with httpx.AsyncClient(base_url=collector.http_address, timeout=60) as client:
+        return await client.post(path, content=body, headers=PROTOBUF | shown | headers)
+
+
+async def call(
+    collector: Collector, body: bytes, key: str = "", method: str = EXPORT, **options: Any
+) -> bytes:
+    """Send a request over gRPC, with a key if there is one."""
+    if key:
+        options["metadata"] = (("authorization", f"Bearer {key}"),)
+    async with grpc.aio.insecure_channel(
+        collector.grpc_address, options=[("grpc.max_send_message_length", -1)]
+    ) as channel:
+        answer: bytes = await channel.unary_unary(method)(body, timeout=60, **options)
+        return answer
+
+
+async def connect(collector: Collector) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to the receiver of HTTP."""
+    host, port = collector.http_address.removeprefix("http://").split(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+def refusals(collector: Collector, transport: str, reason: str) -> float:
+    """Return how many requests were refused for a reason."""
+    return collector.metrics.value("refused_requests_total", transport=transport, reason=reason)
 
 
 async def get(collector: Collector, path: str, **headers: str) -> httpx.Response:

@@ -91,9 +91,7 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     return folder / "backups" / "one", manifest
 
 
-def test_stored_and_waiting_spans_come_back_once_each(
-    backup: tuple[Path, Manifest], tmp_path: Path
-) -> None:
+def test_stored_and_waiting_spans_come_back(backup: tuple[Path, Manifest], tmp_path: Path) -> None:
     folder, made = backup
     assert folder.stat().st_mode & 0o077 == 0, "nobody else reads it"
     assert (made.spans, made.schema) == (len(SPANS), migrations()[-1].version)
@@ -125,10 +123,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("there", ["spool", "clickhouse", "clickhouse-password"])
-def test_a_folder_with_data_is_not_restored_over(
-    backup: tuple[Path, Manifest], tmp_path: Path, there: str
-) -> None:
-    """Any one of its files is enough, and nothing of them is changed."""
+def test_data_is_never_replaced(backup: tuple[Path, Manifest], tmp_path: Path, there: str) -> None:
     other = config_of(tmp_path / "other")
     (other.data_dir / there).mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=rf"holds data already \({there}\)"):
@@ -140,9 +135,7 @@ def test_a_folder_with_data_is_not_restored_over(
     ("more", "refused"),
     [({}, False), ({"schema": -1}, False), ({"schema": 1}, True), ({"format": 1}, True)],
 )
-def test_a_backup_of_a_newer_version_is_refused(
-    tmp_path: Path, more: dict[str, int], refused: bool
-) -> None:
+def test_a_newer_version_is_refused(tmp_path: Path, more: dict[str, int], refused: bool) -> None:
     made = Manifest(FORMAT, 1.5, migrations()[-1].version, "mast_trace", 3, 9)
     changed = replace(made, **{name: getattr(made, name) + by for name, by in more.items()})
     (tmp_path / MANIFEST).write_text(json.dumps({**asdict(changed), "unknown": 1}))
@@ -204,9 +197,7 @@ def test_what_an_earlier_process_left_is_stored_before(
         _wait_for_what_was_left(config, started, print)
 
 
-def test_a_failed_backup_leaves_nothing_that_looks_like_one(
-    config: CollectorConfig, store: Store, tmp_path: Path
-) -> None:
+def test_a_failure_leaves_nothing(config: CollectorConfig, store: Store, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is there already"):
         back_up(store, config, tmp_path)
     store.command("DROP DATABASE mast_trace SYNC", use_database=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from google.protobuf import json_format
-from ingest_support import JSON, PROTOBUF, body_of, request_of, until
+from ingest_support import JSON, PROTOBUF, body_of, get, post, refusals, request_of, until
 
 from mast_trace.exceptions import CollectorError, ConfigurationError
 from mast_trace_collector.collector import Collector
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.storage import Store
 
@@ -38,49 +39,38 @@ async def send(collector: Collector, *bodies: bytes, **headers: str) -> list[int
 class TestLifecycle:
     """Starting and stopping, in any order and number."""
 
-    async def test_stopping_before_starting_and_twice_is_safe(
-        self, tmp_path: Path, store: Store
-    ) -> None:
+    async def test_stopping_at_any_time_is_safe(self, tmp_path: Path, store: Store) -> None:
         collector = Collector(CollectorConfig(data_dir=tmp_path, http_port=0, grpc_port=0), store)
         await collector.stop()
         await collector.start()
         await collector.stop()
         await collector.stop()
 
-    async def test_stopping_stores_what_was_acknowledged(
-        self, start_collector: StartCollector, store: Store
-    ) -> None:
-        collector = await start_collector(batch_max_age_seconds=3600.0)
+    @pytest.mark.parametrize("drain", [True, False])
+    async def test_acknowledged_is_stored(self, launch: Launch, store: Store, drain: bool) -> None:
+        """While it stops, or after the next start."""
+        collector = await launch(batch_max_age_seconds=3600.0)
         assert await send(collector, body_of("a"), body_of("b")) == [200, 200]
-        await collector.stop()
-        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
-
-    async def test_what_was_not_stored_is_stored_after_the_next_start(
-        self, start_collector: StartCollector, store: Store
-    ) -> None:
-        collector = await start_collector(batch_max_age_seconds=3600.0)
-        await send(collector, body_of("a"))
-        await collector.stop(drain=False)
-        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
-        again = await start_collector()
-        await until(lambda: store.query("SELECT 1 FROM otel_traces"))
-        assert again.metrics.value("recovered_spans_total") == 1
+        await collector.stop(drain=drain)
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2 * drain}]
+        again = await launch()
+        await until(lambda: store.query("SELECT 1 FROM otel_traces LIMIT 1, 1"))
+        assert again.metrics.value("recovered_spans_total") == 2 * (not drain)
 
     async def test_what_a_damaged_file_no_longer_holds_is_counted(
-        self, start_collector: StartCollector, store: Store, caplog: pytest.LogCaptureFixture
+        self, launch: Launch, store: Store, caplog: pytest.LogCaptureFixture
     ) -> None:
         """The counters of spans and of log records are separate, and still add up."""
         entry = {"timeUnixNano": "1700000000000000000", "body": {"stringValue": "entry"}}
         logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [entry, entry]}]}]}
-        collector = await start_collector(batch_max_age_seconds=3600.0)
+        collector = await launch(batch_max_age_seconds=3600.0)
         await send(collector, body_of("a", "b", "c"))
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            assert (await client.post("/v1/logs", json=logs)).status_code == 200
+        assert (await post(collector, json.dumps(logs), "/v1/logs", **JSON)).status_code == 200
         await collector.stop(drain=False)
         for folder in (collector._config.spool_dir, collector._config.log_spool_dir):
             (path,) = folder.glob("*.log")
             path.write_bytes(bytes(path.stat().st_size))
-        again = await start_collector()
+        again = await launch()
         await send(again, body_of("d"))
         await until(lambda: again.metrics.value("stored_spans_total"))
         shown = again.metrics.exposition().decode()
@@ -98,43 +88,37 @@ class TestLifecycle:
         assert "2 acknowledged log records are lost" in errors[1]
 
     @pytest.mark.parametrize("trouble", ["http", "grpc", "logs"])
-    async def test_a_start_that_fails_leaves_nothing_behind(
-        self, start_collector: StartCollector, tmp_path: Path, trouble: str
-    ) -> None:
+    async def test_a_failed_start(self, launch: Launch, tmp_path: Path, trouble: str) -> None:
         """A port that is in use, which is never shared, or the second of two folders."""
-        first, folder = await start_collector(), tmp_path / "other"
+        first, folder = await launch(), tmp_path / "other"
         addresses = {"http": first.http_address, "grpc": first.grpc_address}
         if trouble in addresses:
             taken = {f"{trouble}_port": int(addresses[trouble].rpartition(":")[2])}
             with pytest.raises(ConfigurationError, match="cannot listen"):
-                await start_collector(data_dir=folder, **taken)
+                await launch(data_dir=folder, **taken)
         else:
             folder.mkdir()
             (folder / "spool-logs").touch()
             with pytest.raises(CollectorError, match="spool-logs"):
-                await start_collector(data_dir=folder)
+                await launch(data_dir=folder)
             (folder / "spool-logs").unlink()
-        await start_collector(data_dir=folder)
+        await launch(data_dir=folder)
 
-    async def test_two_collectors_do_not_share_a_folder(
-        self, start_collector: StartCollector
-    ) -> None:
-        await start_collector()
+    async def test_two_collectors_do_not_share_a_folder(self, launch: Launch) -> None:
+        await launch()
         with pytest.raises(CollectorError, match="another collector"):
-            await start_collector()
+            await launch()
 
     async def test_a_stranger_s_address_needs_keys(self, tmp_path: Path, store: Store) -> None:
         with pytest.raises(ConfigurationError, match="refusing to listen"):
             Collector(CollectorConfig(data_dir=tmp_path, host="0.0.0.0"), store)
 
-    async def test_grpc_can_be_switched_off(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(grpc_enabled=False)
+    async def test_grpc_can_be_switched_off(self, launch: Launch) -> None:
+        collector = await launch(grpc_enabled=False)
         assert collector.grpc_address == ""
         assert await send(collector, body_of("a")) == [200]
 
-    async def test_other_paths_are_served_by_the_application_that_is_given(
-        self, tmp_path: Path, store: Store
-    ) -> None:
+    async def test_other_paths_are_of_an_application(self, tmp_path: Path, store: Store) -> None:
         async def app(scope, receive, send) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": scope["path"].encode()})
@@ -142,16 +126,13 @@ class TestLifecycle:
         config = CollectorConfig(data_dir=tmp_path, http_port=0, grpc_enabled=False)
         collector = Collector(config, store, app=app)
         await collector.start()
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            assert (await client.get("/runs/7")).text == "/runs/7"
-            assert (await client.get("/healthz")).text == "ok\n"
+        assert (await get(collector, "/runs/7")).text == "/runs/7"
+        assert (await get(collector, "/healthz")).text == "ok\n"
         await collector.stop()
 
 
 @pytest.mark.parametrize(("batch", "of_logs"), [(99, 99), (1 << 30, COLUMNS_BYTES)])
-def test_each_signal_has_limits_of_its_own(
-    tmp_path: Path, store: Store, batch: int, of_logs: int
-) -> None:
+def test_each_signal_has_own_limits(tmp_path: Path, store: Store, batch: int, of_logs: int) -> None:
     config = CollectorConfig(
         data_dir=tmp_path,
         spool_max_bytes=4004,
@@ -183,10 +164,8 @@ class PoisonedWriter(SpanWriter):
 class TestCounters:
     """Everything that arrived is accounted for."""
 
-    async def test_they_add_up(self, start_collector: StartCollector, store: Store) -> None:
-        collector = await start_collector(
-            PoisonedWriter(store), max_attributes=3, max_body_bytes=2000
-        )
+    async def test_they_add_up(self, launch: Launch, store: Store) -> None:
+        collector = await launch(PoisonedWriter(store), max_attributes=3, max_body_bytes=2000)
         as_json = json_format.MessageToJson(request_of("by json")).encode()
         assert await send(
             collector,
@@ -203,11 +182,8 @@ class TestCounters:
         await until(lambda: collector._pipelines[0].spool.waiting_items == 0)
 
         value = collector.metrics.value
-        refused = {
-            reason: value("refused_requests_total", transport="http", reason=reason)
-            for reason in ("malformed", "too_large", "unsupported_media_type")
-        }
-        assert refused == {"malformed": 1, "too_large": 1, "unsupported_media_type": 1}
+        for reason in ("malformed", "too_large", "unsupported_media_type"):
+            assert refusals(collector, "http", reason) == 1, reason
         assert value("received_requests_total", transport="http") == 9
         assert value("accepted_requests_total", transport="http") == 5
         assert value("duplicate_requests_total", transport="http") == 1
@@ -218,11 +194,9 @@ class TestCounters:
         assert value("dead_letters") == 1
         assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 5}]
 
-    async def test_they_add_up_under_a_flood_beyond_the_limits(
-        self, start_collector: StartCollector, store: Store
-    ) -> None:
+    async def test_they_add_up_under_a_flood(self, launch: Launch, store: Store) -> None:
         """Many senders at once against a small spool: refused and stored are all there is."""
-        collector = await start_collector(spool_max_bytes=20_000, batch_max_bytes=5_000)
+        collector = await launch(spool_max_bytes=20_000, batch_max_bytes=5_000)
         statuses: list[int] = []
 
         async def sender(number: int) -> None:
@@ -239,13 +213,13 @@ class TestCounters:
         assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": accepted}]
 
 
-async def test_no_key_appears_in_the_log(
-    start_collector: StartCollector, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_no_key_is_logged(
+    launch: Launch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     key, line = new_key("team")
     (tmp_path / "keys").write_text(line)
-    collector = await start_collector(keys_file=tmp_path / "keys")
+    collector = await launch(keys_file=tmp_path / "keys")
     good, wrong = f"Bearer {key}", "Bearer geheim"
     assert await send(collector, body_of("a"), b"\xff", authorization=good) == [200, 400]
     assert await send(collector, body_of("a"), authorization=wrong) == [401]

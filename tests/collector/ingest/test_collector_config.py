@@ -30,9 +30,7 @@ def file(tmp_path: Path) -> Path:
 class TestPrecedence:
     """The nearest source wins."""
 
-    def test_argument_beats_environment_beats_file_beats_default(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_nearest_source_wins(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MAST_TRACE_GRPC_PORT", "2001")
         monkeypatch.setenv("MAST_TRACE_HTTP_PORT", "2000")
         config = CollectorConfig.load(file, http_port=3000)
@@ -44,9 +42,7 @@ class TestPrecedence:
     def test_an_argument_that_is_none_was_not_given(self, file: Path) -> None:
         assert CollectorConfig.load(file, http_port=None).http_port == 1000
 
-    def test_settings_of_other_parts_are_left_alone(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_settings_of_others_are_left(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The file and the variables also hold what the judge reads."""
         monkeypatch.setenv("MAST_TRACE_JUDGE_MODEL", "some-model")
         assert CollectorConfig.load(file).http_port == 1000
@@ -65,9 +61,7 @@ class TestErrors:
         with pytest.raises(ConfigurationError, match="htpp_port; did you mean http_port"):
             CollectorConfig.load(path)
 
-    def test_a_bad_value_names_the_file_or_the_variable(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_bad_value_is_placed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "c.toml"
         path.write_text("[collector]\nhttp_port = 'many'\n")
         monkeypatch.setenv("MAST_TRACE_GRPC_PORT", "-1")
@@ -114,7 +108,6 @@ class TestSecrets:
 
 
 def test_every_setting_is_documented() -> None:
-    """The description of a setting is its only documentation."""
     assert [entry.name for entry in CollectorConfig().effective() if not entry.meaning] == []
 
 

@@ -127,40 +127,28 @@ class TestRepeats:
         logger.addHandler(handler)
         return logger, handler, repeats
 
-    def test_whatever_a_peer_puts_into_it(
-        self, log: tuple[logging.Logger, Written, Repeats]
-    ) -> None:
+    def test_whatever_a_peer_adds(self, log: tuple[logging.Logger, Written, Repeats]) -> None:
         logger, handler, repeats = log
         for number in range(2_839):
             logger.warning("cannot accept %d" % number)  # noqa: G002, UP031
             logger.debug("seen %d", number)
         logger.warning("another matter")
         warnings = [entry for entry in handler.entries if not entry.startswith("seen")]
-        assert warnings == [
-            "cannot accept 0",
-            "cannot accept 1",
-            "cannot accept 2",
-            "another matter",
-        ]
+        assert warnings == [*(f"cannot accept {number}" for number in range(3)), "another matter"]
         assert len(handler.entries) == 2_843
         repeats.tell()
         assert handler.entries[-1].startswith("repeated 2836 times in ")
         assert handler.entries[-1].endswith("the last time: cannot accept 2838")
 
-    def test_while_it_goes_on_one_in_a_period_is_enough(
-        self, log: tuple[logging.Logger, Written, Repeats]
-    ) -> None:
+    def test_one_in_a_period_is_enough(self, log: tuple[logging.Logger, Written, Repeats]) -> None:
         logger, handler, repeats = log
         for _ in range(3):
             for _ in range(10):
                 logger.error("again")
             repeats.tell()
         assert handler.entries.count("again") == 5
-        assert [e.split()[1] for e in handler.entries if e.startswith("repeated")] == [
-            "7",
-            "9",
-            "9",
-        ]
+        told = [each.split()[1] for each in handler.entries if each.startswith("repeated")]
+        assert told == ["7", "9", "9"]
         repeats.tell()
         for _ in range(10):
             logger.error("again")

@@ -6,13 +6,13 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ingest_support import body_of
+from ingest_support import body_of, stored_names
+from opened_spool import begun, flip, put, stop, take
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.exporter import Exporter
-from mast_trace_collector.spool import Segment, Spool, SpoolLimits
 from mast_trace_collector.storage import span_writer as module
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from mast_trace_collector.spool import Segment
     from mast_trace_collector.storage import Store
 
 NAMES = ("first", "second", "third", "fourth")
-LIMITS = SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
 
 
 class ConnectionRefused(StorageError):
@@ -51,8 +51,8 @@ class Line:
 
     def __init__(self, folder: Path, writer: SpanWriter) -> None:
         self.letters = DeadLetters(folder / "dead-letters")
-        self.spool = Spool(folder / "spool", LIMITS)
-        self.lost = sum(loss.lost for loss in self.spool.open())
+        self.spool, losses = begun(folder / "spool")
+        self.lost = sum(loss.lost for loss in losses)
         config = CollectorConfig(retry_initial_seconds=0.001)
         self._pipeline = Exporter(self.spool, writer, self.letters, config, CollectorMetrics())
 
@@ -69,18 +69,16 @@ class Line:
         self.stop()
 
     def stop(self) -> None:
-        self.spool.close()
-        self.spool.release()
+        stop(self.spool)
 
 
 def crashed(folder: Path, writer: SpanWriter) -> Path:
     """The segment of a process that ended between insert and commit."""
     line = Line(folder, writer)
     for name in NAMES:
-        line.spool.append(body_of(name), 1).durable.result(timeout=10)
+        put(line.spool, body_of(name))
     line.spool.seal()
-    segment = line.spool.next_segment(5.0)
-    assert segment is not None
+    segment = take(line.spool)
     with contextlib.suppress(ConnectionRefused):
         line.write(segment)
     line.stop()
@@ -88,18 +86,12 @@ def crashed(folder: Path, writer: SpanWriter) -> Path:
 
 
 def damage_the_first(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[data.index(b"first")] ^= 1
-    path.write_bytes(data)
+    flip(path, b"first")
 
 
 def cut_off_the_last(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: data.index(NAMES[-1].encode())])
-
-
-def stored(store: Store) -> list[str]:
-    return [row["SpanName"] for row in store.query("SELECT SpanName FROM otel_traces")]
 
 
 @pytest.mark.parametrize("damage", [damage_the_first, cut_off_the_last])
@@ -112,7 +104,7 @@ def test_what_is_left_takes_the_way_that_all_of_it_took(
     after = Line(tmp_path, SpanWriter(store, parse_from=size))
     assert after.lost == 1
     after.drain()
-    assert sorted(stored(store)) == sorted(NAMES)
+    assert stored_names(store) == sorted(NAMES)
 
 
 def test_what_comes_after_the_damage_is_no_repetition(
@@ -122,9 +114,9 @@ def test_what_comes_after_the_damage_is_no_repetition(
     size = len(body_of(NAMES[0])) + 44
     monkeypatch.setattr(module, "COLUMNS_BYTES", 2 * size)
     damage_the_first(crashed(tmp_path, Half(store, 1)))
-    assert len(stored(store)) == 2
+    assert len(stored_names(store)) == 2
     Line(tmp_path, SpanWriter(store)).drain()
-    assert sorted(stored(store)) == sorted(NAMES)
+    assert stored_names(store) == sorted(NAMES)
 
 
 class Defective(Half):
@@ -138,9 +130,9 @@ class Defective(Half):
 
 def test_one_by_one_too(tmp_path: Path, store: Store) -> None:
     damage_the_first(crashed(tmp_path, Defective(store, 2)))
-    assert sorted(stored(store)) == ["first", "second"]
+    assert stored_names(store) == ["first", "second"]
     Line(tmp_path, Defective(store, 100)).drain()
-    assert sorted(stored(store)) == sorted(NAMES)
+    assert stored_names(store) == sorted(NAMES)
 
 
 def test_a_letter_keeps_its_name(tmp_path: Path, store: Store) -> None:
@@ -157,4 +149,4 @@ def test_a_letter_keeps_its_name(tmp_path: Path, store: Store) -> None:
         store.command("ALTER TABLE otel_traces DROP CONSTRAINT c")
     assert sorted(before.values()) == sorted(map(body_of, ("second", "third")))
     assert {letter.id: letters.payload(letter.id) for letter in letters.letters()} == before
-    assert sorted(stored(store)) == ["first", "fourth"]
+    assert stored_names(store) == ["first", "fourth"]

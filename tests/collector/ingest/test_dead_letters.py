@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from forgetful_disk import ForgetfulDisk
 from ingest_support import body_of
+from opened_spool import failing, flip
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace.exceptions import CollectorError
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 @pytest.fixture
 def letters(tmp_path: Path) -> DeadLetters:
     return DeadLetters(tmp_path / "dead-letters")
+
+
+def add_due(letters: DeadLetters, payload: bytes = b"x") -> None:
+    """Set a letter aside, and ask for another try."""
+    letters.add("a", payload, 1, "why")
+    letters.retry(["a"])
 
 
 def test_a_letter_keeps_its_bytes_and_its_reason(letters: DeadLetters) -> None:
@@ -56,8 +63,7 @@ def test_only_letters_that_somebody_asked_for_are_due(letters: DeadLetters) -> N
 def test_a_command_reaches_a_letter_while_a_collector_gives_its_file_the_other_name(
     letters: DeadLetters, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    letters.add("a", b"x", 1, "why")
-    letters.retry(["a"])
+    add_due(letters)
     find = DeadLetters._find
     found: list[Path] = []
 
@@ -79,8 +85,7 @@ def test_a_command_reaches_a_letter_while_a_collector_gives_its_file_the_other_n
 
 @pytest.mark.parametrize("meanwhile", ["dropped", "set aside once more"])
 def test_a_letter_is_gone_once_it_is_stored(letters: DeadLetters, meanwhile: str) -> None:
-    letters.add("a", b"x", 1, "why")
-    letters.retry(["a"])
+    add_due(letters)
     (letter, _), *_ = letters.due()
     if meanwhile == "dropped":
         letters.drop(["a"])
@@ -90,16 +95,10 @@ def test_a_letter_is_gone_once_it_is_stored(letters: DeadLetters, meanwhile: str
     assert not letters
 
 
-def test_a_letter_that_cannot_be_read_for_now_is_due_later(
-    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(_: Path) -> bytes:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    letters.add("a", b"x", 1, "why")
-    letters.retry(["a"])
+def test_one_unreadable_is_due_later(letters: DeadLetters, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_due(letters)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", failing)
+        patch.setattr(Path, "read_bytes", failing(errno.EMFILE))
         with pytest.raises(OSError, match="Too many"):
             list(letters.due())
     assert [payload for _, payload in letters.due()] == [b"x"]
@@ -120,8 +119,7 @@ def once_listed(
             event()
             return paths
 
-        letters.add("a", b"x", 1, "why")
-        letters.retry(["a"])
+        add_due(letters)
         monkeypatch.setattr(DeadLetters, "_files", listed)
 
     return arrange
@@ -132,9 +130,7 @@ def test_a_letter_that_is_dropped_before_it_is_read_is_not_due(letters, once_lis
     assert list(letters.due()) == []
 
 
-def test_a_letter_is_listed_while_a_collector_gives_its_file_the_other_name(
-    letters, once_listed
-) -> None:
+def test_a_letter_is_listed_while_a_collector_renames_its_file(letters, once_listed) -> None:
     once_listed(lambda: letters.failed_again(*next(letters.due()), "again"))
     assert [(letter.id, letter.attempts) for letter in letters.letters()] == [("a", 2)]
 
@@ -155,15 +151,12 @@ def test_an_unknown_letter_is_an_error_and_nothing_else_happens(letters: DeadLet
     assert len(letters) == 1
 
 
-def test_a_letter_that_somebody_has_damaged_hides_no_other(
-    letters: DeadLetters, tmp_path: Path
-) -> None:
+def test_a_letter_that_is_damaged_hides_no_other(letters: DeadLetters, tmp_path: Path) -> None:
     letters.add("a", b"x", 1, "why")
     (tmp_path / "dead-letters" / "b.dead").write_bytes(b"oops")
-    assert {letter.id: letter.reason for letter in letters.letters()} == {
-        "a": "why",
-        "b": "its description is damaged",
-    }
+    reasons = {letter.id: letter.reason for letter in letters.letters()}
+    assert reasons.keys() == {"a", "b"}
+    assert (reasons["a"], "damaged" in reasons["b"]) == ("why", True)
 
 
 def test_no_folder_means_no_letters(letters: DeadLetters) -> None:
@@ -175,16 +168,13 @@ class TestDamage:
     """A damaged file is distinguished from a request, and is never deleted."""
 
     @pytest.mark.parametrize("at", [-1, -20, -30, -60])
-    def test_a_changed_request_is_moved_out_of_the_way(
-        self, letters: DeadLetters, tmp_path: Path, at: int
-    ) -> None:
+    def test_one_changed_is_set_aside(self, letters: DeadLetters, tmp_path: Path, at: int) -> None:
         letters.add("a", b"precious" * 10, 1, "why")
         letters.add("b", b"other", 1, "why")
         letters.retry(["a", "b"])
         path = tmp_path / "dead-letters" / "a.retry"
-        data = bytearray(path.read_bytes())
-        data[at] ^= 1
-        path.write_bytes(data)
+        flip(path, at)
+        data = path.read_bytes()
         with pytest.raises(CollectorError, match="dead letter a is damaged"):
             letters.payload("a")
         assert [letter.id for letter, _ in letters.due()] == ["b"]
@@ -193,38 +183,28 @@ class TestDamage:
         assert [letter.id for letter in letters.letters()] == ["b"]
 
     @pytest.mark.parametrize("content", [b"", bytes(200), b"\0\n"])
-    def test_an_emptied_one_is_not_taken_for_stored(
-        self, letters: DeadLetters, tmp_path: Path, content: bytes
-    ) -> None:
-        letters.add("a", b"precious", 1, "why")
-        letters.retry(["a"])
+    def test_an_emptied_one(self, letters: DeadLetters, tmp_path: Path, content: bytes) -> None:
+        add_due(letters, b"precious")
         (tmp_path / "dead-letters" / "a.retry").write_bytes(content)
         assert list(letters.due()) == []
         assert letters.damaged_files == 1
 
     @pytest.mark.parametrize("kept", [1, 60, 100, 180])
-    def test_the_list_says_that_one_was_cut_off(
-        self, letters: DeadLetters, tmp_path: Path, kept: int
-    ) -> None:
+    def test_the_list_tells_of_a_cut(self, letters: DeadLetters, tmp_path: Path, kept: int) -> None:
         letters.add("a", b"precious" * 10, 1, "why")
         path = tmp_path / "dead-letters" / "a.dead"
         path.write_bytes(path.read_bytes()[:kept])
         (letter,) = letters.letters()
         assert "damaged" in letter.reason
 
-    def test_a_folder_in_its_place_hides_no_other(
-        self, letters: DeadLetters, tmp_path: Path
-    ) -> None:
-        letters.add("a", b"x", 1, "why")
-        letters.retry(["a"])
+    def test_a_folder_instead_hides_no_other(self, letters: DeadLetters, tmp_path: Path) -> None:
+        add_due(letters)
         (tmp_path / "dead-letters" / "b.retry").mkdir()
         assert len(letters.letters()) == 2
         assert [letter.id for letter, _ in letters.due()] == ["a"]
         assert letters.damaged_files == 1
 
-    def test_one_of_an_earlier_version_has_no_digest(
-        self, letters: DeadLetters, tmp_path: Path
-    ) -> None:
+    def test_an_earlier_version_has_no_digest(self, letters: DeadLetters, tmp_path: Path) -> None:
         head = (
             b'{"id":"a","reason":"why","items":1,"size":7,"set_aside":1.0,"attempts":1,'
             b'"retrying":false}\n'
@@ -236,9 +216,7 @@ class TestDamage:
         path.write_bytes(head + b"reque")
         assert list(letters.due()) == []
 
-    def test_an_earlier_version_stores_the_same_spans(
-        self, letters: DeadLetters, tmp_path: Path
-    ) -> None:
+    def test_earlier_versions_store_the_same(self, letters: DeadLetters, tmp_path: Path) -> None:
         """An earlier version takes everything after the line for the request.
 
         The digest is a field that OTLP lacks.

@@ -162,7 +162,6 @@ class TestOverfull:
 
 @pytest.mark.parametrize("beside", [b"", body_of("left out", attributes=11)])
 def test_late_spans_are_counted(monkeypatch: pytest.MonkeyPatch, beside: bytes) -> None:
-    """Those that ended more than a minute ago, of those that are kept."""
     now = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now)
     request = request_of("old", "late", "in time", "new")

@@ -15,11 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mast_trace_collector.otlp.decompression import decompress
-from mast_trace_collector.otlp.errors import (
-    RequestError,
-    TooLarge,
-    UnsupportedMediaType,
-)
+from mast_trace_collector.otlp.errors import RequestError, TooLarge, UnsupportedMediaType
 
 LIMIT = 100_000
 

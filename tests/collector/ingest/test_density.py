@@ -117,9 +117,7 @@ def refuse(body: bytes, signal: Signal, most: int) -> None:
 
 
 @pytest.mark.parametrize("looked_at", [1, 7, 1000])
-def test_a_part_of_the_body_tells_no_less_than_the_whole(
-    looked_at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_tells_as_much_as_all(looked_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dense at its end, after a text that holds no tags."""
     monkeypatch.setattr(density, "_LOOKED_AT", looked_at)
     tags, most = b"\x0a\x12", 100

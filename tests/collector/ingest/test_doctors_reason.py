@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
+from ingest_support import get
 
 from mast_trace import doctor
 
 if TYPE_CHECKING:
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 async def test_a_collector_without_room_gives_its_reason(
-    start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch, protocol: str
+    launch: Launch, monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
     """The reason is that of /readyz; no advice speaks of a log, or of a collector that is missing."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
-    collector = await start_collector(spool_min_free_bytes=1 << 60)
-    async with httpx.AsyncClient(base_url=collector.http_address) as client:
-        state = (await client.get("/readyz")).json()
+    collector = await launch(spool_min_free_bytes=1 << 60)
+    state = (await get(collector, "/readyz")).json()
     address = collector.http_address
     if protocol == "grpc":
         address = f"http://{collector.grpc_address}"

@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ingest_support import body_of, request_of
+from ingest_support import body_of, request_of, stored_names
+from opened_spool import begin, flip, put, take
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.exporter import Exporter
-from mast_trace_collector.spool import Segment, Spool, SpoolLimits
 from mast_trace_collector.storage import span_writer
 from mast_trace_collector.storage.otlp_inlet import OtlpTable
 from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from mast_trace_collector.dead_letters import DeadLetter
+    from mast_trace_collector.spool import Segment
     from mast_trace_collector.storage import Store
 
 
@@ -49,19 +51,28 @@ class Line:
         self.letters = DeadLetters(folder / "dead-letters")
         self.store = store
         self.writer = TroubledWriter(store)
-        self.spool = Spool(
-            folder / "spool", SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
-        )
-        self.spool.open()
+        self.spool = begin(folder / "spool")
         self.exporter = Exporter(self.spool, self.writer, self.letters, self.config, self.metrics)
 
     def send(self, *names: str) -> None:
         for name in names:
-            self.spool.append(body_of(name), 1).durable.result(timeout=10)
+            put(self.spool, body_of(name))
+
+    def drain(self) -> None:
+        """Store until nothing waits."""
+        self.exporter.start()
+        wait_for(lambda: self.spool.waiting_bytes == 0)
 
     def stored(self) -> list[str]:
-        rows = self.store.query("SELECT SpanName FROM otel_traces ORDER BY SpanName")
-        return [row["SpanName"] for row in rows]
+        return stored_names(self.store)
+
+    def count(self, name: str) -> float:
+        return self.metrics.value(f"{name}_total")
+
+    def letter(self) -> DeadLetter:
+        """The only dead letter."""
+        (letter,) = self.letters.letters()
+        return letter
 
     def stop(self, *, drain: bool = True) -> None:
         self.spool.close()
@@ -83,16 +94,15 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-class Away:
+def away(calls: int) -> Callable[[Sequence[bytes]], None]:
     """The database is away for the first calls."""
+    left = iter(range(calls))
 
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
-
-    def __call__(self, _: Sequence[bytes]) -> None:
-        self.calls -= 1
-        if self.calls >= 0:
+    def check(_: Sequence[bytes]) -> None:
+        if next(left, None) is not None:
             raise StorageError("connection refused")
+
+    return check
 
 
 def poison(*marks: bytes) -> Callable[[Sequence[bytes]], None]:
@@ -111,40 +121,31 @@ class TestStoring:
 
     def test_a_segment_is_one_insert_and_leaves_the_spool(self, line: Line) -> None:
         line.send("a", "b", "c")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         assert line.stored() == ["a", "b", "c"]
         assert [count for _, count in line.writer.attempts] == [3]
-        assert line.metrics.value("stored_spans_total") == 3
+        assert line.count("stored_spans") == 3
 
-    def test_a_large_segment_is_read_by_the_engine_itself(
-        self, line: Line, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_the_engine_reads_it_itself(self, line: Line, caplog: pytest.LogCaptureFixture) -> None:
         line.writer._parse_from = 100
         line.send("a", "b", "c")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         assert line.stored() == ["a", "b", "c"]
-        assert line.metrics.value("stored_spans_total") == 3
+        assert line.count("stored_spans") == 3
         if line.store.embedded_path:
             assert line.writer.attempts == []
         assert not caplog.records
 
-    def test_a_segment_damaged_while_it_waits_is_stored_but_for_the_damage(
-        self, line: Line
-    ) -> None:
+    def test_a_segment_damaged_while_waiting_is_stored_in_part(self, line: Line) -> None:
         line.writer._parse_from = 100
         line.send("a", "b", "c")
         line.spool.seal()
         (path,) = (line.spool._directory).glob("*.log")
-        data = bytearray(path.read_bytes())
-        data[data.index(b"value", len(data) // 2)] ^= 1
-        path.write_bytes(data)
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        flip(path, path.read_bytes().rindex(b"value"))
+        line.drain()
         assert len(line.stored()) == 2
-        assert line.metrics.value("stored_spans_total") == 2
-        assert line.metrics.value("damaged_spans_total") == 1
+        assert line.count("stored_spans") == 2
+        assert line.count("damaged_spans") == 1
         assert line.spool.damaged_files == 1
 
     def test_a_segment_that_is_gone_holds_nothing_up(self, line: Line) -> None:
@@ -153,29 +154,24 @@ class TestStoring:
         for path in line.spool._directory.glob("*.log"):
             path.unlink()
         line.send("b")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         assert line.stored() == ["b"]
-        assert line.metrics.value("damaged_spans_total") == 1
+        assert line.count("damaged_spans") == 1
 
-    def test_what_clickhouse_cannot_read_it_is_not_given_twice(
-        self, line: Line, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_nested_spans_are_given_once(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         line.writer._parse_from = 100
         given = []
         monkeypatch.setattr(OtlpTable, "write", lambda *arguments: given.append(arguments))
         nested = request_of("nested")
         attributes = nested.resource_spans[0].scope_spans[0].spans[0].attributes
         attributes.add(key="map").value.kvlist_value.values.add(key="a").value.int_value = 1
-        line.spool.append(nested.SerializeToString(), 1).durable.result(timeout=10)
+        put(line.spool, nested.SerializeToString())
         line.send("a")
         line.exporter.start()
         wait_for(lambda: line.stored() == ["a", "nested"])
         assert given == []
 
-    def test_a_defect_of_reading_files_leaves_the_other_way(
-        self, line: Line, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_defect_leaves_another_way(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         def defect(*_: object, **__: object) -> bool:
             raise KeyError("a defect")
 
@@ -207,13 +203,12 @@ class TestStoring:
         monkeypatch.setattr(line.writer, real.__name__, storing)
         line.writer._parse_from = 100 if way == "file" else 10**9
         line.send("first", "last")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         assert (line.stored(), len(line.letters)) == (["first", "last"], 0)
         assert set(trouble) == {"", "timeout"}
         assert line.exporter.trouble == ""
-        assert line.metrics.value("insert_failures_total") == times
-        assert line.metrics.value("stored_spans_total") == 2
+        assert line.count("insert_failures") == times
+        assert line.count("stored_spans") == 2
         assert len(set(tokens)) == (2 if way == "one by one" else 1)
 
     def test_pauses_double_up_to_the_longest(self, line: Line) -> None:
@@ -235,9 +230,7 @@ class TestStoring:
         wait_for(lambda: line.stored() == ["fine"])
         wait_for(lambda: line.spool.waiting_items == 1)
 
-    def test_an_error_of_another_kind_does_not_end_storing(
-        self, line: Line, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_other_errors_end_nothing(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         real = line.spool.next_segment
         errors = iter([RuntimeError("a defect")])
 
@@ -264,18 +257,11 @@ class TestStoring:
         for name in ("a", "b"):
             line.send(name)
             line.spool.seal()
-        line.exporter.start()
-        wait_for(lambda: line.stored() == ["a", "b"])
-        wait_for(lambda: line.spool.waiting_items == 0)
-
-    def test_stopping_stores_what_waits(self, line: Line) -> None:
-        line.exporter.start()
-        line.send("a", "b")
-        line.stop()
+        line.drain()
         assert line.stored() == ["a", "b"]
 
     def test_stopping_does_not_wait_for_a_database_that_is_away(self, line: Line) -> None:
-        line.writer.trouble = Away(10**9)
+        line.writer.trouble = away(10**9)
         line.send("a")
         line.exporter.start()
         wait_for(lambda: line.exporter.trouble)
@@ -283,9 +269,7 @@ class TestStoring:
         assert line.spool.waiting_items == 1
 
     @pytest.mark.parametrize(("timeout", "left"), [(20.0, 1), (0.01, 2)])
-    def test_stopping_waits_for_an_insert_that_has_begun(
-        self, line: Line, timeout: float, left: int
-    ) -> None:
+    def test_stopping_waits_for_a_begun_insert(self, line: Line, timeout: float, left: int) -> None:
         """The database is closed next, and must not be closed under an insert.
 
         The folder is let go after the time: from then on the segment is another process's.
@@ -313,9 +297,7 @@ class TestStoring:
         assert line.stored() == ["a"]
         assert line.spool.waiting_items == left
 
-    def test_stopping_without_draining_leaves_all_in_the_spool(
-        self, line: Line, tmp_path: Path, store: Store
-    ) -> None:
+    def test_stopping_may_leave_everything(self, line: Line, tmp_path: Path, store: Store) -> None:
         line.send("a")
         line.stop(drain=False)
         assert line.stored() == []
@@ -325,9 +307,7 @@ class TestStoring:
         assert after.stored() == ["a"]
 
 
-def test_a_segment_that_is_closed_while_the_end_is_announced_is_stored(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segment_closed_at_the_end_is_stored(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the spool's answer, that there is nothing, and what the exporter makes of it."""
     answer = line.spool.next_segment
 
@@ -350,17 +330,14 @@ class TestDeadLetters:
     def test_poison_is_set_aside_and_its_neighbours_are_stored(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad1", b"bad2")
         line.send("a", "bad1", "b", "bad2", "c")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         assert line.stored() == ["a", "b", "c"]
         letters = line.letters.letters()
         assert [letter.reason for letter in letters] == ["it does not fit"] * 2
-        assert [line.letters.payload(letter.id) for letter in letters] == [
-            body_of("bad1"),
-            body_of("bad2"),
-        ]
-        assert line.metrics.value("dead_lettered_spans_total") == 2
-        assert line.metrics.value("stored_spans_total") == 3
+        payloads = [line.letters.payload(letter.id) for letter in letters]
+        assert payloads == [body_of("bad1"), body_of("bad2")]
+        assert line.count("dead_lettered_spans") == 2
+        assert line.count("stored_spans") == 3
 
     def test_what_was_stored_before_poison_is_not_stored_by_another_way(
         self, line: Line, monkeypatch: pytest.MonkeyPatch
@@ -372,30 +349,24 @@ class TestDeadLetters:
         line.store.command("ALTER TABLE otel_traces ADD CONSTRAINT c CHECK SpanName != 'bad'")
         try:
             line.send("a", "bad", "b")
-            line.exporter.start()
-            wait_for(lambda: line.spool.waiting_bytes == 0)
+            line.drain()
         finally:
             # Other tests use the same store.
             line.store.command("ALTER TABLE otel_traces DROP CONSTRAINT c")
         assert line.stored() == ["a", "b"]
-        (letter,) = line.letters.letters()
-        assert line.letters.payload(letter.id) == body_of("bad")
+        assert line.letters.payload(line.letter().id) == body_of("bad")
 
     def test_bytes_that_are_no_request_are_poison(self, line: Line) -> None:
-        line.spool.append(b"\xff\xff", 0).durable.result(timeout=10)
+        put(line.spool, b"\xff\xff", items=0)
         line.send("a")
-        line.exporter.start()
-        wait_for(lambda: line.stored() == ["a"])
-        (letter,) = line.letters.letters()
-        assert "no OTLP trace request" in letter.reason
+        line.drain()
+        assert line.stored() == ["a"]
+        assert (line.letters.payload(line.letter().id), line.letter().items) == (b"\xff\xff", 0)
 
-    def test_a_segment_of_nothing_but_poison_ends(
-        self, line: Line, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_poison_alone_is_an_end(self, line: Line, caplog: pytest.LogCaptureFixture) -> None:
         line.writer.trouble = poison(b"bad")
         line.send("bad1", "bad2")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         told = [vars(each) for each in caplog.records if hasattr(each, "dead_letter")]
         letters = [(letter.id, letter.items) for letter in line.letters.letters()]
         assert [(each["dead_letter"], each["spans"]) for each in told] == letters
@@ -408,23 +379,17 @@ class TestDeadLetters:
 
         line.writer.trouble = trouble
         line.send("a", "bad", "b")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         assert line.stored() == ["a", "b"]
-        (letter,) = line.letters.letters()
-        assert letter.reason == "KeyError('a defect')"
-        assert line.metrics.value("dead_lettered_spans_total") == 1
-        assert line.metrics.value("stored_spans_total") == 2
+        assert line.letter().reason == "KeyError('a defect')"
+        assert line.count("dead_lettered_spans") == 1
+        assert line.count("stored_spans") == 2
 
-    def test_a_crash_after_setting_aside_sets_nothing_aside_twice(
-        self, line: Line, tmp_path: Path, store: Store
-    ) -> None:
+    def test_a_crash_sets_each_aside_once(self, line: Line, tmp_path: Path, store: Store) -> None:
         line.writer.trouble = poison(b"bad")
         line.send("a", "bad")
         line.spool.seal()
-        segment = line.spool.next_segment(5.0)
-        assert segment is not None
-        line.exporter._write(segment)
+        line.exporter._write(take(line.spool))
         line.stop(drain=False)
         after = Line(tmp_path, store)
         after.writer.trouble = poison(b"bad")
@@ -441,36 +406,30 @@ class TestDeadLetters:
             (body_of("bad"), 1, "it does not fit"),
         ],
     )
-    def test_a_retried_letter_that_fails_again_is_not_lost(
-        self, line: Line, payload: bytes, items: int, reason: str
-    ) -> None:
+    def test_retries_are_kept(self, line: Line, payload: bytes, items: int, reason: str) -> None:
         """Damaged bytes are set aside as no spans at all, and stay until somebody drops them."""
         line.writer.trouble = poison(b"bad")
         line.letters.add("one", payload, items, "these bytes of the spool were damaged on disk")
         line.letters.retry(["one"])
         line.exporter.start()
-        wait_for(lambda: line.letters.letters()[0].attempts == 2)
-        (letter,) = line.letters.letters()
-        assert (reason in letter.reason, letter.items) == (True, items)
+        wait_for(lambda: line.letter().attempts == 2)
+        assert (reason in line.letter().reason, line.letter().items) == (True, items)
         assert line.letters.payload("one") == payload
 
     def test_retried_letters_keep_the_counters_adding_up(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad")
         line.send("a", "bad")
-        line.exporter.start()
-        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.drain()
         line.writer.trouble = poison()
-        line.letters.retry([line.letters.letters()[0].id])
+        line.letters.retry([line.letter().id])
         wait_for(lambda: line.stored() == ["a", "bad"])
         wait_for(lambda: len(line.letters) == 0)
-        value = line.metrics.value
-        assert value("retried_spans_total") == 1
-        accepted = 2
-        settled = value("stored_spans_total") + value("dead_lettered_spans_total")
-        assert accepted + value("retried_spans_total") == settled
+        assert line.count("retried_spans") == 1
+        # Two were accepted and one was retried.
+        assert line.count("stored_spans") + line.count("dead_lettered_spans") == 2 + 1
 
     def test_a_retried_letter_waits_for_the_database(self, line: Line) -> None:
-        line.writer.trouble = Away(1)
+        line.writer.trouble = away(1)
         line.letters.add("one", body_of("a"), 1, "a reason")
         line.letters.retry(["one"])
         line.exporter.start()

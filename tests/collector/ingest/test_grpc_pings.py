@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
-from ingest_support import body_of
-from test_otlp_grpc import TRACES
+from ingest_support import EXPORT, body_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.collector import Collector
@@ -43,18 +42,17 @@ async def test_a_connection_that_only_pings_is_closed(collector: Collector) -> N
 
 
 async def test_a_client_that_keeps_its_connection_alive_keeps_it(collector: Collector) -> None:
-    """Ten times as often as what most clients do at most, without a call between the pings."""
     options = [
         ("grpc.keepalive_time_ms", 1100),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
     ]
     async with grpc.aio.insecure_channel(collector.grpc_address, options=options) as channel:
-        await channel.unary_unary(TRACES)(body_of("first"))
+        await channel.unary_unary(EXPORT)(body_of("first"))
         watching = asyncio.create_task(
             channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
         )
         changed, _ = await asyncio.wait([watching], timeout=6)
         watching.cancel()
         assert not changed
-        await channel.unary_unary(TRACES)(body_of("second"))
+        await channel.unary_unary(EXPORT)(body_of("second"))

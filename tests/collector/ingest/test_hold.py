@@ -8,9 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
-from ingest_support import JSON, PROTOBUF, body_of, until
+from ingest_support import JSON, body_of, post, until
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.draining import drain
@@ -19,7 +18,7 @@ from mast_trace_collector.hold import Hold
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.storage import Store
 
@@ -65,35 +64,26 @@ def test_a_holder_that_is_killed_holds_no_more(tmp_path: Path) -> None:
         assert may
 
 
-async def test_a_collector_acknowledges_and_does_not_store_while_held(
-    start_collector: StartCollector, store: Store, tmp_path: Path
-) -> None:
-    """Afterwards storing resumes by itself."""
+async def test_held_spans_are_stored_later(launch: Launch, store: Store, tmp_path: Path) -> None:
 
     def stored() -> int:
         return int(store.query("SELECT count() AS n FROM otel_traces")[0]["n"])
 
-    collector = await start_collector(data_dir=tmp_path)
-    async with httpx.AsyncClient() as client:
-        url = f"{collector.http_address}/v1/traces"
-        with Hold(tmp_path).take():
-            answer = await client.post(url, content=body_of("a"), headers=PROTOBUF)
-            assert answer.status_code == 200
-            await until(lambda: collector.readiness()["waiting_bytes"] > 0)
-            await asyncio.sleep(0.5)
-            assert stored() == 0
-        await until(lambda: stored() == 1)
+    collector = await launch(data_dir=tmp_path)
+    with Hold(tmp_path).take():
+        assert (await post(collector, body_of("a"))).status_code == 200
+        await until(lambda: collector.readiness()["waiting_bytes"] > 0)
+        await asyncio.sleep(0.5)
+        assert stored() == 0
+    await until(lambda: stored() == 1)
 
 
-async def test_what_waits_of_both_signals_is_drained_or_counted(
-    start_collector: StartCollector, store: Store, tmp_path: Path
-) -> None:
+async def test_waiting_is_drained_or_counted(launch: Launch, store: Store, tmp_path: Path) -> None:
     """As before a backup: while somebody holds, nothing of it can be stored."""
     logs = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}}]}]}]}'
-    collector = await start_collector(data_dir=tmp_path, batch_max_age_seconds=3600.0)
-    async with httpx.AsyncClient(base_url=collector.http_address) as client:
-        await client.post("/v1/traces", content=body_of("a", "b"), headers=PROTOBUF)
-        await client.post("/v1/logs", content=logs, headers=JSON)
+    collector = await launch(data_dir=tmp_path, batch_max_age_seconds=3600.0)
+    await post(collector, body_of("a", "b"))
+    await post(collector, logs, "/v1/logs", **JSON)
     await collector.stop(drain=False)
     config = CollectorConfig(data_dir=tmp_path, drain_timeout_seconds=0.2)
     with Hold(tmp_path).take():
@@ -105,16 +95,12 @@ async def test_what_waits_of_both_signals_is_drained_or_counted(
     assert store.query(f"{counted} otel_logs") == [{"n": 1}]
 
 
-async def test_a_collector_that_is_told_to_stop_while_held_leaves_what_waits(
-    start_collector: StartCollector, store: Store, tmp_path: Path
-) -> None:
-    collector = await start_collector(data_dir=tmp_path, drain_timeout_seconds=0.3)
-    async with httpx.AsyncClient() as client:
-        with Hold(tmp_path).take():
-            url = f"{collector.http_address}/v1/traces"
-            await client.post(url, content=body_of("a"), headers=PROTOBUF)
-            await collector.stop()
+async def test_stopping_then_leaves_it(launch: Launch, store: Store, tmp_path: Path) -> None:
+    collector = await launch(data_dir=tmp_path, drain_timeout_seconds=0.3)
+    with Hold(tmp_path).take():
+        await post(collector, body_of("a"))
+        await collector.stop()
     assert list((tmp_path / "spool").glob("*.log"))
-    again = await start_collector(data_dir=tmp_path)
+    again = await launch(data_dir=tmp_path)
     await until(lambda: store.query("SELECT 1 FROM otel_traces") != [])
     assert again.readiness()["ready"]

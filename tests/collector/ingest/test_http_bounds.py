@@ -137,9 +137,7 @@ TOO_MUCH = {
 
 @pytest.mark.parametrize("size", [None, 1000, 70_000])
 @pytest.mark.parametrize("kind", TOO_MUCH)
-async def test_too_much_beside_the_body_is_answered_and_ends_the_connection(
-    serve: Serve, kind: str, size: int | None
-) -> None:
+async def test_too_much_is_answered_and_the_end(serve: Serve, kind: str, size: int | None) -> None:
     """The request is refused however it is cut into pieces; and the next connection is served."""
     served = await serve()
     sent = b"".join(TOO_MUCH[kind])
@@ -189,6 +187,10 @@ FRAMING = {
     + b"transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
     "two lengths": POST + b"content-length: 0\r\ncontent-length: 37\r\n\r\n",
     "a list of lengths": POST + b"content-length: 0, 37\r\n\r\n",
+    "no path": b"GET  HTTP/1.1\r\nhost: x\r\n\r\n",
+    "a header of no name": POST + b": a\r\n\r\n",
+    "a negative length": POST + b"content-length: -1\r\n\r\n",
+    "a length beyond all numbers": POST + b"content-length: " + b"9" * 40 + b"\r\n\r\n",
     "a signed length": POST + b"content-length: +0\r\n\r\n",
     "a hexadecimal length": POST + b"content-length: 0x0\r\n\r\n",
     "a length of another world": POST + b"content-length: \xef\xbc\x90\r\n\r\n",
@@ -218,9 +220,7 @@ FRAMING = {
 
 @pytest.mark.parametrize("whole", [True, False], ids=["at once", "byte by byte"])
 @pytest.mark.parametrize("kind", FRAMING)
-async def test_framing_that_others_may_read_differently_is_refused(
-    serve: Serve, kind: str, whole: bool
-) -> None:
+async def test_ambiguous_framing_is_refused(serve: Serve, kind: str, whole: bool) -> None:
     """Ambiguous framing gets one answer, no request behind it, and a log entry at debug level alone."""
     served = await serve()
     sent = FRAMING[kind] + SMUGGLED
@@ -230,9 +230,7 @@ async def test_framing_that_others_may_read_differently_is_refused(
     assert served.refused == {"malformed": 1}
 
 
-async def test_malformed_requests_are_not_logged_one_by_one(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_malformed_is_not_logged(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     served = await serve()
     await served.answer(FRAMING["no HTTP"])
     websocket = (
@@ -317,9 +315,7 @@ class TestServed:
             b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         ],
     )
-    async def test_an_offer_to_upgrade_is_passed_over(
-        self, serve: Serve, offer: bytes, body: bytes
-    ) -> None:
+    async def test_upgrades_are_passed_over(self, serve: Serve, offer: bytes, body: bytes) -> None:
         """Java's client offers HTTP/2 with its first request; the body is read, and the next request."""
         served = await serve()
         sent = (
@@ -430,7 +426,6 @@ class TestConnections:
             writer.close()
 
     async def test_busy_ones_do_not(self, serve: Serve) -> None:
-        """A few more connections get 503; others are closed."""
         served = await serve(connections=2)
         served.go.clear()
         busy = [asyncio.create_task(served.answer(b"GET /busy HTTP/1.0\r\n\r\n")) for _ in range(2)]

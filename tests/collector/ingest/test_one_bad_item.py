@@ -9,16 +9,13 @@ import os
 import random
 from typing import TYPE_CHECKING, Any
 
-import grpc
-import grpc.aio
-import httpx
 import orjson
 import pytest
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest_support import JSON, PROTOBUF, until
+from ingest_support import JSON, call, post, until
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from spoiled import (
@@ -50,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
@@ -68,6 +65,11 @@ def without_the_second(signal: Signal) -> dict[str, tuple[Any, ...]]:
     return rows_of(whole_request(signal, 1, 3).SerializeToString(), signal)
 
 
+def sent(request: Any, json: bool) -> bytes:
+    """The bytes of a request."""
+    return orjson.dumps(as_json(request)) if json else request.SerializeToString()
+
+
 def kept(decoded: Any, signal: Signal) -> dict[str, tuple[Any, ...]]:
     """The rows of the first and the last item, after it was checked that all three are accounted for."""
     rows = rows_of(decoded.payload, signal)
@@ -83,9 +85,7 @@ class TestTexts:
 
     @SIGNALS
     @pytest.mark.parametrize("project", [None, "team"])
-    def test_in_any_field_get_a_mark_and_nothing_else_changes(
-        self, signal: Signal, project: str | None
-    ) -> None:
+    def test_get_a_mark_and_nothing_else_changes(self, signal: Signal, project: str | None) -> None:
         places = [place for place, _, _ in texts_in(whole_request(signal, 1, 2))]
         for path in places:
             request = whole_request(signal, 1, 2)
@@ -145,9 +145,7 @@ class TestTexts:
         ("9" * 5000, "json: unsupported value: +Inf"),
     ],
 )
-def test_numbers_that_are_none_are_stored_as_the_text_that_protobuf_s_have(
-    written: str, stored: str
-) -> None:
+def test_numbers_that_are_none_are_stored_as_a_text(written: str, stored: str) -> None:
     """No sum of them is spoiled: the text is none that a database reads as a number."""
     request = whole_request(TRACES, 1, 2, 3)
     items_of(request, TRACES)[1].attributes[1].value.double_value = 0.25
@@ -180,7 +178,7 @@ class TestRejected:
     def test_a_span_without_ids(self, name: str, value: bytes, json: bool) -> None:
         request = whole_request(TRACES, 1, 2, 3)
         setattr(items_of(request, TRACES)[1], name, value)
-        body = orjson.dumps(as_json(request)) if json else request.SerializeToString()
+        body = sent(request, json)
         decoded = decode(body, TRACES, LIMITS, json=json)
         assert kept(decoded, TRACES) == without_the_second(TRACES)
         assert decoded.rejected == {"no_id": 1}
@@ -212,9 +210,7 @@ class TestRejected:
             (deep(60), 0),
         ],
     )
-    def test_an_item_that_cannot_be_read(
-        self, signal: Signal, attribute: bytes, missing: int
-    ) -> None:
+    def test_an_unreadable_item(self, signal: Signal, attribute: bytes, missing: int) -> None:
         request = whole_request(signal, 1, 2, 3)
         number = (
             LogRecord.ATTRIBUTES_FIELD_NUMBER if signal is LOGS else Span.ATTRIBUTES_FIELD_NUMBER
@@ -263,9 +259,7 @@ class TestRejected:
     @SIGNALS
     @pytest.mark.parametrize("part", ["resource", "scope"])
     @pytest.mark.parametrize("json", [False, True])
-    def test_with_an_unreadable_resource_or_scope_goes_all_that_stands_under_it(
-        self, signal: Signal, part: str, json: bool
-    ) -> None:
+    def test_all_of_an_unreadable_owner_goes(self, signal: Signal, part: str, json: bool) -> None:
         good, bad = whole_request(signal, 1), whole_request(signal, 2, 3)
         if json:
             document, ruined = as_json(good), as_json(bad)
@@ -300,7 +294,7 @@ class TestRejected:
         request = whole_request(TRACES, 1, 2)
         for span in items_of(request, TRACES):
             span.trace_id = b""
-        body = orjson.dumps(as_json(request)) if json else request.SerializeToString()
+        body = sent(request, json)
         with pytest.raises(RequestError, match="spans left out: 2"):
             decode(body, TRACES, LIMITS, json=json)
 
@@ -310,7 +304,7 @@ class TestTimes:
 
     @pytest.mark.parametrize("json", [False, True])
     @pytest.mark.parametrize(
-        ("sent", "stored"),
+        ("given", "stored"),
         [
             ((2**63 - 1, 2**64 - 2), (LATEST_TIME, LATEST_TIME)),
             ((NOW, LATEST_TIME + 1), (NOW, LATEST_TIME)),
@@ -318,11 +312,11 @@ class TestTimes:
             ((0, NOW), (NOW, NOW)),
         ],
     )
-    def test_of_spans(self, sent: tuple[int, int], stored: tuple[int, int], json: bool) -> None:
+    def test_of_spans(self, given: tuple[int, int], stored: tuple[int, int], json: bool) -> None:
         request = whole_request(TRACES, 1, 2, 3)
         span = items_of(request, TRACES)[1]
-        span.start_time_unix_nano, span.end_time_unix_nano = sent
-        body = orjson.dumps(as_json(request)) if json else request.SerializeToString()
+        span.start_time_unix_nano, span.end_time_unix_nano = given
+        body = sent(request, json)
         decoded = decode(body, TRACES, LIMITS, json=json)
         assert kept(decoded, TRACES) == without_the_second(TRACES)
         span.start_time_unix_nano, span.end_time_unix_nano = stored
@@ -338,11 +332,11 @@ class TestTimes:
         assert decoded.payload == request.SerializeToString()
         assert (decoded.items, decoded.mended) == (3, {"time": 1})
 
-    @pytest.mark.parametrize("sent", [(0, 0), (1, 0), (NOW, 1), (LATEST_TIME, LATEST_TIME)])
-    def test_that_a_table_holds_are_kept(self, sent: tuple[int, int]) -> None:
+    @pytest.mark.parametrize("given", [(0, 0), (1, 0), (NOW, 1), (LATEST_TIME, LATEST_TIME)])
+    def test_that_a_table_holds_are_kept(self, given: tuple[int, int]) -> None:
         request = whole_request(TRACES, 1)
         span = items_of(request, TRACES)[0]
-        span.start_time_unix_nano, span.end_time_unix_nano = sent
+        span.start_time_unix_nano, span.end_time_unix_nano = given
         body = request.SerializeToString()
         assert decode(body, TRACES, LIMITS).payload is body
 
@@ -445,9 +439,7 @@ class TestAnything:
         decoded = decode(with_item(request, signal, 1, bad), signal, LIMITS)
         assert kept(decoded, signal) == without_the_second(signal)
 
-    def test_the_engine_reads_what_is_kept_as_python_does(
-        self, store: Store, tmp_path: Path
-    ) -> None:
+    def test_the_engine_reads_it_as_python_does(self, store: Store, tmp_path: Path) -> None:
         request = whole_request(TRACES, 1, 2, 3, maps=False)
         good = items_of(request, TRACES)[1].SerializeToString()
         dice, read = random.Random(SEED), 0
@@ -484,7 +476,7 @@ def bad_request(signal: Signal, kind: str, *, json: bool, size: int) -> bytes:
     items[2].attributes[0].value.string_value = "x" * size
     if kind == "text":
         items[1].attributes[0].value.string_value = MARKER.decode()
-        body = orjson.dumps(as_json(request)) if json else request.SerializeToString()
+        body = sent(request, json)
         return body.replace(MARKER, NO_TEXT)
     if not json:
         return with_item(request, signal, 1, items[1].SerializeToString() + b"\x00\x00")
@@ -496,18 +488,12 @@ def bad_request(signal: Signal, kind: str, *, json: bool, size: int) -> bytes:
 async def answered(collector: Collector, signal: Signal, way: str, body: bytes, key: str) -> Any:
     """Send a request; the partial success of its answer."""
     if way == "grpc":
-        async with grpc.aio.insecure_channel(
-            collector.grpc_address, options=[("grpc.max_send_message_length", -1)]
-        ) as channel:
-            export = channel.unary_unary(f"/{signal.service}/Export")
-            metadata = (("authorization", f"Bearer {key}"),)
-            content = await export(body, timeout=60, metadata=metadata)
-            return signal.response.FromString(content).partial_success
-    headers = {"authorization": f"Bearer {key}"} | (JSON if way == "json" else PROTOBUF)
+        content = await call(collector, body, key, f"/{signal.service}/Export")
+        return signal.response.FromString(content).partial_success
+    headers = JSON if way == "json" else {}
     if way == "gzip":
-        headers["content-encoding"], body = way, gzip.compress(body)
-    async with httpx.AsyncClient(base_url=collector.http_address, timeout=60) as client:
-        answer = await client.post(f"/v1/{signal.name}", content=body, headers=headers)
+        headers, body = {"content-encoding": way}, gzip.compress(body)
+    answer = await post(collector, body, f"/v1/{signal.name}", key, **headers)
     assert answer.status_code == 200
     if way == "json":
         return json_format.Parse(answer.content, signal.response()).partial_success
@@ -523,7 +509,7 @@ class TestAsSent:
     @pytest.mark.parametrize("kind", ["text", "unreadable"])
     async def test_the_others_are_stored_and_the_answer_counts_it(
         self,
-        start_collector: StartCollector,
+        launch: Launch,
         store: Store,
         tmp_path: Path,
         kind: str,
@@ -533,7 +519,7 @@ class TestAsSent:
     ) -> None:
         key, line = new_key("team")
         (tmp_path / "keys").write_text(line)
-        collector = await start_collector(keys_file=tmp_path / "keys", max_attributes=50)
+        collector = await launch(keys_file=tmp_path / "keys", max_attributes=50)
         body = bad_request(signal, kind, json=way == "json", size=size)
         for _ in range(2):
             partial = await answered(collector, signal, way, body, key)
@@ -562,47 +548,14 @@ class TestAsSent:
         writer.write([clean], token=f"{kind} {way} {size}")
         assert [row for row in found if row["SpanId"] in GOOD] == store.query(rows)
 
-    @pytest.mark.parametrize("way", ["protobuf", "gzip", "json", "grpc"])
-    @SIGNALS
-    async def test_the_key_decides_the_project_whatever_the_request_names(
-        self,
-        start_collector: StartCollector,
-        store: Store,
-        tmp_path: Path,
-        signal: Signal,
-        way: str,
-    ) -> None:
-        """Small requests are decoded in passing, large ones beside the event loop."""
-        key, line = new_key("team")
-        (tmp_path / "keys").write_text(line)
-        collector = await start_collector(keys_file=tmp_path / "keys")
-        for first, size in ((10, 10), (20, 300_000)):
-            request = signal.request()
-            for number, named in enumerate(("forged", "team2", "", "team"), first):
-                more = whole_request(signal, number)
-                items_of(more, signal)[0].attributes[0].value.string_value = "x" * size
-                if named:
-                    (resource,) = getattr(more, signal.resources)
-                    added = resource.resource.attributes.add(key="mast.project")
-                    added.value.string_value = named
-                request.MergeFrom(more)
-            body = orjson.dumps(as_json(request)) if way == "json" else request.SerializeToString()
-            assert not (await answered(collector, signal, way, body, key)).error_message
-        table = "otel_traces" if signal is TRACES else "otel_logs"
-        counted = f"SELECT Project, toUInt32(count()) AS n FROM {table} GROUP BY 1"
-        await until(lambda: store.query(f"SELECT 1 FROM {table} LIMIT 7, 1"))
-        assert store.query(counted) == [{"Project": "team", "n": 8}]
-
 
 @SIGNALS
 @pytest.mark.parametrize("json", [False, True])
 @pytest.mark.parametrize("kind", ["text", "unreadable"])
-def test_reading_item_by_item_never_holds_up_other_senders(
-    signal: Signal, kind: str, json: bool
-) -> None:
+def test_reading_item_by_item_holds_nobody_up(signal: Signal, kind: str, json: bool) -> None:
     body = bad_request(signal, kind, json=json, size=1)
     with pytest.raises(TakesLong):
         decode(body, signal, LIMITS, json=json, patient=False)
     good = whole_request(signal, 1)
-    body = orjson.dumps(as_json(good)) if json else good.SerializeToString()
+    body = sent(good, json)
     assert decode(body, signal, LIMITS, json=json, patient=False).items == 1

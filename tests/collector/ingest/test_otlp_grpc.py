@@ -12,9 +12,8 @@ import grpc.aio
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from ingest_support import body_of, request_of, stored_names, until
+from ingest_support import body_of, call, request_of, stored_names, until
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -32,23 +31,12 @@ from mast_trace_collector.security import new_key
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
 
-TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
-
-
-async def call(
-    collector: Collector, body: bytes, method: str = TRACES, **options: Any
-) -> ExportTraceServiceResponse:
-    async with grpc.aio.insecure_channel(
-        collector.grpc_address, options=[("grpc.max_send_message_length", -1)]
-    ) as channel:
-        export = channel.unary_unary(method)
-        return ExportTraceServiceResponse.FromString(await export(body, timeout=30, **options))
 
 
 async def refusal(collector: Collector, body: bytes, **options: Any) -> grpc.aio.AioRpcError:
@@ -74,9 +62,7 @@ class TestAccepted:
         assert await until(lambda: stored_names(store)) == ["from the sdk"]
         await asyncio.to_thread(exporter.shutdown)
 
-    async def test_messages_far_beyond_the_library_s_own_limit(
-        self, collector: Collector, store: Store
-    ) -> None:
+    async def test_messages_beyond_usual_limits(self, collector: Collector, store: Store) -> None:
         """LLM spans exceed gRPC's usual 4 MiB easily."""
         request = request_of("large")
         span = request.resource_spans[0].scope_spans[0].spans[0]
@@ -119,9 +105,7 @@ class TestRefused:
             (Forbidden, grpc.StatusCode.PERMISSION_DENIED),
         ],
     )
-    def test_each_error_has_its_status(
-        self, error: type[RequestError], code: grpc.StatusCode
-    ) -> None:
+    def test_each_error_has_a_code(self, error: type[RequestError], code: grpc.StatusCode) -> None:
         assert _code(error("why")) is code
 
     async def test_malformed(self, collector: Collector) -> None:
@@ -130,17 +114,13 @@ class TestRefused:
         assert "no OTLP traces request" in error.details()
 
     @pytest.mark.parametrize("body", [b"x" * 20_001, b"\0" * 20_000_000])
-    async def test_too_large_also_when_compressed(
-        self, start_collector: StartCollector, body: bytes
-    ) -> None:
-        collector = await start_collector(max_body_bytes=20_000)
+    async def test_too_large_also_when_compressed(self, launch: Launch, body: bytes) -> None:
+        collector = await launch(max_body_bytes=20_000)
         error = await refusal(collector, body, compression=grpc.Compression.Gzip)
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
-    async def test_backpressure_says_when_to_come_again(
-        self, start_collector: StartCollector
-    ) -> None:
-        collector = await start_collector(spool_max_bytes=100)
+    async def test_backpressure_says_when_to_come_again(self, launch: Launch) -> None:
+        collector = await launch(spool_max_bytes=100)
         error = await refusal(collector, body_of("x", attributes=20))
         assert error.code() is grpc.StatusCode.UNAVAILABLE
         metadata = dict(error.trailing_metadata())
@@ -154,15 +134,11 @@ class TestRefused:
         assert error.code() is grpc.StatusCode.UNIMPLEMENTED
         assert "does not receive" in error.details()
 
-    async def test_without_a_known_key(
-        self, start_collector: StartCollector, tmp_path: Path
-    ) -> None:
+    async def test_without_a_known_key(self, launch: Launch, tmp_path: Path) -> None:
         reader, line = new_key("team-a", frozenset({Right.READ}))
         (tmp_path / "keys").write_text(line)
-        collector = await start_collector(keys_file=tmp_path / "keys")
-        refused = await refusal(
-            collector, body_of("x"), metadata=(("authorization", f"Bearer {reader}"),)
-        )
+        collector = await launch(keys_file=tmp_path / "keys")
+        refused = await refusal(collector, body_of("x"), key=reader)
         assert refused.code() is grpc.StatusCode.PERMISSION_DENIED
         assert "lacks the right to write" in refused.details()
         assert (await refusal(collector, body_of("x"))).code() is grpc.StatusCode.UNAUTHENTICATED

@@ -14,7 +14,18 @@ from google.protobuf import json_format
 from google.rpc.status_pb2 import Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest_support import JSON, PROTOBUF, body_of, get, post, request_of, stored_names, until
+from ingest_support import (
+    JSON,
+    PROTOBUF,
+    body_of,
+    connect,
+    get,
+    post,
+    refusals,
+    request_of,
+    stored_names,
+    until,
+)
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -27,7 +38,7 @@ from mast_trace_collector.security import new_key
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
@@ -55,9 +66,7 @@ class TestAccepted:
         assert row["SpanName"] == "from the sdk"
         assert row["SpanAttributes"] == {"never.seen.before": "[1,2]"}
 
-    async def test_a_compression_that_the_exporter_does_not_have(
-        self, collector: Collector, store: Store
-    ) -> None:
+    async def test_a_compression_of_others_too(self, collector: Collector, store: Store) -> None:
         answer = await post(
             collector, zstandard.compress(body_of("a")), **{"content-encoding": "zstd"}
         )
@@ -79,17 +88,13 @@ class TestAccepted:
                 yield body[start : start + 100]
                 await asyncio.sleep(0)
 
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            answer = await client.post("/v1/traces", content=pieces(), headers=PROTOBUF)
-        assert answer.status_code == 200
+        assert (await post(collector, pieces())).status_code == 200
         assert await until(lambda: stored_names(store)) == ["in pieces"]
 
     async def test_an_empty_request_is_fine(self, collector: Collector) -> None:
         assert (await post(collector, b"")).status_code == 200
 
-    async def test_odd_spans_are_stored_like_others(
-        self, collector: Collector, store: Store
-    ) -> None:
+    async def test_odd_spans_are_stored_too(self, collector: Collector, store: Store) -> None:
         """No root, negative duration, the far future: odd, but recorded."""
         request = request_of("a", "b", "c")
         spans = request.resource_spans[0].scope_spans[0].spans
@@ -129,23 +134,21 @@ class TestRefused:
 
     @pytest.mark.parametrize("chunked", [False, True])
     @pytest.mark.parametrize(("size", "status"), [(10_000, 400), (10_001, 413)])
-    async def test_a_body_beyond_the_limit(
-        self, start_collector: StartCollector, size: int, status: int, chunked: bool
+    async def test_a_body_of_many_bytes(
+        self, launch: Launch, size: int, status: int, chunked: bool
     ) -> None:
         """Up to the limit it is read, and found to be no JSON."""
-        collector = await start_collector(max_body_bytes=10_000)
+        collector = await launch(max_body_bytes=10_000)
 
         async def pieces() -> Any:
             for start in range(0, size, 1000):
                 yield b"x" * min(1000, size - start)
 
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            content = pieces() if chunked else b"x" * size
-            answer = await client.post("/v1/traces", content=content, headers=JSON)
-        assert answer.status_code == status
+        content = pieces() if chunked else b"x" * size
+        assert (await post(collector, content, **JSON)).status_code == status
 
-    async def test_a_zip_bomb(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(max_decompressed_bytes=100_000)
+    async def test_a_zip_bomb(self, launch: Launch) -> None:
+        collector = await launch(max_decompressed_bytes=100_000)
         headers = JSON | {"content-encoding": "gzip"}
         bomb = gzip.compress(b"\0" * 20_000_000)
         assert "decompressed" in await self.refused(collector, 413, bomb, **headers)
@@ -156,35 +159,26 @@ class TestRefused:
 
     @pytest.mark.parametrize("path", ["/v1/metrics", "/", "/v1/traces/x"])
     async def test_what_is_not_received_says_so(self, collector: Collector, path: str) -> None:
-        async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            answer = await client.post(path, content=b"", headers=PROTOBUF)
+        answer = await post(collector, b"", path)
         assert answer.status_code == 404
         assert answer.json()["message"]
 
-    async def test_when_the_spool_is_full_the_sender_is_told_to_wait(
-        self, start_collector: StartCollector
-    ) -> None:
-        collector = await start_collector(spool_max_bytes=100)
+    async def test_when_the_spool_is_full_the_sender_is_told_to_wait(self, launch: Launch) -> None:
+        collector = await launch(spool_max_bytes=100)
         answer = await post(collector, body_of("x", attributes=20))
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) > 0
         assert "waiting for the database" in Status.FromString(answer.content).message
 
-    async def test_the_exporter_keeps_what_was_refused_and_sends_it_again(
-        self, start_collector: StartCollector, store: Store
-    ) -> None:
-        collector = await start_collector()
+    async def test_the_exporter_repeats_the_refused(self, launch: Launch, store: Store) -> None:
+        collector = await launch()
         exporter = OTLPSpanExporter(endpoint=f"{collector.http_address}/v1/traces", timeout=20)
         provider = TracerProvider()
         span = provider.get_tracer("test").start_span("patient")
         span.end()
         collector._pipelines[0].spool._quota._max_bytes = 0
         sent = asyncio.create_task(asyncio.to_thread(exporter.export, [span]))
-        await until(
-            lambda: collector.metrics.value(
-                "refused_requests_total", transport="http", reason="spool_full"
-            )
-        )
+        await until(lambda: refusals(collector, "http", "spool_full"))
         collector._pipelines[0].spool._quota._max_bytes = 1_000_000
         assert await sent is SpanExportResult.SUCCESS
         assert await until(lambda: stored_names(store)) == ["patient"]
@@ -194,53 +188,43 @@ class TestKeys:
     """With keys, only their holders write, each into its project."""
 
     @pytest.fixture
-    async def keyed(
-        self, start_collector: StartCollector, tmp_path: Path
-    ) -> tuple[Collector, dict[str, str]]:
+    async def keyed(self, launch: Launch, tmp_path: Path) -> tuple[Collector, dict[str, str]]:
         key, line = new_key("team-a")
         (tmp_path / "keys").write_text(line)
-        collector = await start_collector(keys_file=tmp_path / "keys")
+        collector = await launch(keys_file=tmp_path / "keys")
         return collector, {"authorization": f"Bearer {key}"}
 
-    async def test_each_path_needs_its_right(
-        self, start_collector: StartCollector, tmp_path: Path, store: Store
-    ) -> None:
+    async def test_each_has_its_right(self, launch: Launch, tmp_path: Path, store: Store) -> None:
         keys = {right: new_key("team-a", frozenset({right})) for right in Right}
         (tmp_path / "keys").write_text("\n".join(line for _, line in keys.values()))
-        collector = await start_collector(keys_file=tmp_path / "keys")
+        collector = await launch(keys_file=tmp_path / "keys")
         for right, (key, _) in keys.items():
-            headers = {"authorization": f"Bearer {key}"}
-            answer = await post(collector, body_of(right.value), **headers)
+            answer = await post(collector, body_of(right.value), key=key)
             assert answer.status_code == (200 if right is Right.WRITE else 403)
             if right is not Right.WRITE:
                 assert b"lacks the right to write" in answer.content
-            async with httpx.AsyncClient(base_url=collector.http_address) as client:
-                shown = await client.get("/metrics", headers=headers)
+            shown = await get(collector, "/metrics", authorization=f"Bearer {key}")
             assert shown.status_code == (200 if right is Right.METRICS else 403)
             if right is not Right.METRICS:
                 assert "lacks the right to metrics" in shown.text
-        assert (
-            collector.metrics.value("refused_requests_total", transport="http", reason="forbidden")
-            == 3
-        )
+        assert refusals(collector, "http", "forbidden") == 3
         assert await until(lambda: stored_names(store)) == ["write"]
 
     @pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Basic eDp5"])
-    async def test_others_are_turned_away(
+    async def test_nobody_else_may(
         self, keyed: tuple[Collector, dict[str, str]], authorization: str
     ) -> None:
         collector, _ = keyed
-        headers = PROTOBUF | {"authorization": authorization}
-        async with httpx.AsyncClient(base_url=collector.http_address, headers=headers) as client:
-            answers = [await client.post(f"/v1/{name}", content=b"") for name in ("traces", "logs")]
-            answers.append(await client.get("/metrics"))
+        shown = {"authorization": authorization}
+        answers = [
+            await post(collector, b"", f"/v1/{name}", **shown) for name in ("traces", "logs")
+        ]
+        answers.append(await get(collector, "/metrics", **shown))
         assert {(each.status_code, each.headers["www-authenticate"]) for each in answers} == {
             (401, "Bearer")
         }
 
-    async def test_health_needs_no_key_but_metrics_do(
-        self, keyed: tuple[Collector, dict[str, str]]
-    ) -> None:
+    async def test_health_alone_needs_no_key(self, keyed: tuple[Collector, dict[str, str]]) -> None:
         collector, headers = keyed
         assert (await get(collector, "/healthz")).status_code == 200
         assert (await get(collector, "/readyz")).status_code == 200
@@ -258,11 +242,8 @@ class TestOperations:
         for name in ("waiting_bytes", "waiting_age_seconds", "insert_seconds_bucket", "up 1.0"):
             assert f"mast_trace_collector_{name}" in text
 
-    async def test_what_is_turned_away_before_it_is_a_request_is_counted(
-        self, collector: Collector
-    ) -> None:
-        host, port = collector.http_address.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
+    async def test_what_never_becomes_a_request_is_counted(self, collector: Collector) -> None:
+        reader, writer = await connect(collector)
         writer.write(b"no HTTP\r\n\r\n")
         assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 400")
         writer.close()
@@ -270,10 +251,8 @@ class TestOperations:
         name = "mast_trace_collector_turned_away_total"
         assert f'{name}{{reason="malformed",server="receiver"}} 1.0' in shown
 
-    async def test_late_spans_and_runs_without_root_are_told(
-        self, start_collector: StartCollector, store: Store
-    ) -> None:
-        collector = await start_collector(run_idle_seconds=0.01)
+    async def test_late_spans_and_rootless_runs_count(self, launch: Launch, store: Store) -> None:
+        collector = await launch(run_idle_seconds=0.01)
         orphan = request_of("orphan")
         span = orphan.resource_spans[0].scope_spans[0].spans[0]
         span.trace_id, span.parent_span_id = b"o" * 16, b"p" * 8
@@ -287,20 +266,15 @@ class TestOperations:
         assert "mast_trace_collector_late_spans_total 1.0" in shown
         assert "mast_trace_collector_runs_without_root 1.0" in shown
 
-    async def test_not_ready_while_the_spool_takes_nothing(
-        self, start_collector: StartCollector
-    ) -> None:
-        collector = await start_collector(spool_min_free_bytes=1 << 60)
+    async def test_not_ready_while_the_spool_takes_nothing(self, launch: Launch) -> None:
+        collector = await launch(spool_min_free_bytes=1 << 60)
         answer = await get(collector, "/readyz")
         assert answer.status_code == 503
         assert "disk is nearly full" in answer.json()["reason"]
         assert (await get(collector, "/healthz")).text == "ok\n"
 
 
-async def test_any_body_is_answered_with_success_or_the_sender_s_mistake(
-    collector: Collector,
-) -> None:
-    """No input makes the receiver answer 500 or not at all."""
+async def test_any_body_is_answered_by_success_or_a_mistake(collector: Collector) -> None:
 
     def fuzz() -> None:
         with httpx.Client(base_url=collector.http_address, timeout=20) as client:

@@ -65,9 +65,7 @@ SPANS = st.fixed_dictionaries(
 )
 REQUESTS = st.builds(
     lambda spans, attributes: ExportTraceServiceRequest(
-        resource_spans=[
-            {"resource": {"attributes": attributes}, "scope_spans": [{"spans": spans}]},
-        ]
+        resource_spans=[{"resource": {"attributes": attributes}, "scope_spans": [{"spans": spans}]}]
     ),
     st.lists(SPANS, max_size=3),
     ATTRIBUTES,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
-from ingest_support import JSON, PROTOBUF, until
+from ingest_support import JSON, get, post, until
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GRPCExporter
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HTTPExporter
@@ -36,9 +35,7 @@ def send(exporter: HTTPExporter | GRPCExporter) -> None:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-async def test_an_evaluation_of_the_usual_exporter_can_be_read(
-    collector: Collector, store: Store, transport: str
-) -> None:
+async def test_evaluations_can_be_read(collector: Collector, store: Store, transport: str) -> None:
     exporter: HTTPExporter | GRPCExporter
     if transport == "http":
         exporter = HTTPExporter(endpoint=f"{collector.http_address}/v1/logs")
@@ -51,11 +48,10 @@ async def test_an_evaluation_of_the_usual_exporter_can_be_read(
 
 async def test_records_are_counted_beside_the_spans(collector: Collector, store: Store) -> None:
     body = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}},{}]}]}]}'
-    async with httpx.AsyncClient(base_url=collector.http_address) as client:
-        assert (await client.post("/v1/logs", content=body, headers=JSON)).status_code == 200
-        assert (await client.post("/v1/logs", content=b"\xff", headers=PROTOBUF)).status_code == 400
-        await until(lambda: store.query("SELECT 1 FROM otel_logs"))
-        shown = (await client.get("/metrics")).text
+    assert (await post(collector, body, "/v1/logs", **JSON)).status_code == 200
+    assert (await post(collector, b"\xff", "/v1/logs")).status_code == 400
+    await until(lambda: store.query("SELECT 1 FROM otel_logs"))
+    shown = (await get(collector, "/metrics")).text
     assert 'mast_trace_collector_logs_received_requests_total{transport="http"} 2.0' in shown
     assert "mast_trace_collector_logs_accepted_records_total 2.0" in shown
     assert "mast_trace_collector_accepted_spans_total 0.0" in shown

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ingest_support import PROTOBUF, body_of, until
+from ingest_support import EXPORT, body_of, call, connect, post, refusals, until
 
 from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, sender_of
 from mast_trace_collector.receivers.slots import Slots
@@ -26,11 +25,9 @@ from mast_trace_collector.spool import Refused
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ingest_support import StartCollector
+    from ingest_support import Launch
 
     from mast_trace_collector.collector import Collector
-
-EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
 class TestMemory:
@@ -76,9 +73,7 @@ class TestMemory:
             self.holding(shares, "a", 51 - (sum(sizes) - sum(stopped)))
 
     @pytest.mark.parametrize("senders", ["aa", "cc", "cd"])
-    def test_while_another_waits_a_sender_gets_its_share_and_no_more(
-        self, senders: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_sender_gets_its_share(self, senders: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Bodies that have arrived are not broken off; ten seconds after a refusal nobody waits."""
         now = [100.0]
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -104,9 +99,7 @@ class TestMemory:
             st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans()), max_size=60
         )
     )
-    def test_what_is_held_adds_up_and_stays_below_the_bound(
-        self, steps: list[tuple[str, int, bool]]
-    ) -> None:
+    def test_all_held_adds_up_below_the_bound(self, steps: list[tuple[str, int, bool]]) -> None:
         shares = MemoryShares(100, 50)
         memories: list[MemoryReservation] = []
         for sender, size, arriving in steps:
@@ -182,19 +175,12 @@ class TestSlots:
 
 async def stalled(collector: Collector, sent: bytes, length: int, key: str = "none") -> Any:
     """A connection on which a part of a body was sent."""
-    host, port = collector.http_address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await connect(collector)
     headers = f"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n"
     headers += f"content-type: application/x-protobuf\r\nauthorization: Bearer {key}\r\n\r\n"
     writer.write(headers.encode() + sent)
     await writer.drain()
     return reader, writer
-
-
-async def post(collector: Collector, body: bytes, key: str = "none") -> httpx.Response:
-    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
-        headers = PROTOBUF | {"authorization": f"Bearer {key}"}
-        return await client.post("/v1/traces", content=body, headers=headers)
 
 
 @pytest.fixture
@@ -205,9 +191,9 @@ def keys(tmp_path: Path) -> dict[str, str]:
     return {project: key for project, (key, _) in made.items()}
 
 
-async def test_declared_lengths_take_no_memory(start_collector: StartCollector) -> None:
+async def test_declared_lengths_take_no_memory(launch: Launch) -> None:
     """Four senders that declare the largest body and send a byte of it keep nobody out."""
-    collector = await start_collector()
+    collector = await launch()
     slow = [await stalled(collector, b"x", 64 << 20) for _ in range(8)]
     await until(lambda: collector._ingest.held == 8)
     assert (await post(collector, body_of("innocent"))).status_code == 200
@@ -215,27 +201,16 @@ async def test_declared_lengths_take_no_memory(start_collector: StartCollector) 
         writer.close()
 
 
-async def test_a_slow_body_is_refused(start_collector: StartCollector) -> None:
-    collector = await start_collector(body_grace_seconds=0.2)
-    reader, writer = await stalled(collector, b"x", 64 << 20)
-    assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 408")
-    assert collector.metrics.value("refused_requests_total", transport="http", reason="too_slow")
-    assert collector._ingest.held == 0
-    writer.close()
-
-
-async def test_a_sender_that_fills_the_memory_makes_room_for_another(
-    start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
-) -> None:
-    collector = await start_collector(
+async def test_full_memory_makes_room(launch: Launch, tmp_path: Path, keys: dict[str, str]) -> None:
+    collector = await launch(
         keys_file=tmp_path / "keys", max_body_bytes=100_000, max_inflight_bytes=400_000
     )
     slow = [await stalled(collector, b"x" * 99_000, 100_000, keys["greedy"]) for _ in range(4)]
     await until(lambda: collector._ingest.held == 4 * 99_000)
     body = body_of(*map(str, range(100)), attributes=4)
     assert len(body) > 4_000
-    assert (await post(collector, body, keys["modest"])).status_code == 200
-    assert collector.metrics.value("refused_requests_total", transport="http", reason="share_full")
+    assert (await post(collector, body, key=keys["modest"])).status_code == 200
+    assert refusals(collector, "http", "share_full")
     # Senders of broken-off requests are asked to retry, and get no more than the share meanwhile.
     answered, _ = await asyncio.wait(
         [asyncio.create_task(reader.read(20)) for reader, _ in slow],
@@ -243,15 +218,13 @@ async def test_a_sender_that_fills_the_memory_makes_room_for_another(
         return_when=asyncio.FIRST_COMPLETED,
     )
     assert [task.result() for task in answered] == [b"HTTP/1.1 503 Service"]
-    assert (await post(collector, b"y" * 99_000, keys["greedy"])).status_code == 503
+    assert (await post(collector, b"y" * 99_000, key=keys["greedy"])).status_code == 503
     for _, writer in slow:
         writer.close()
 
 
-async def test_bodies_that_still_arrive_are_refused_when_the_collector_stops(
-    start_collector: StartCollector,
-) -> None:
-    collector = await start_collector()
+async def test_bodies_still_arriving_are_refused_when_it_stops(launch: Launch) -> None:
+    collector = await launch()
     reader, writer = await stalled(collector, b"x", 100_000)
     await until(lambda: collector._ingest.held)
     stopping = asyncio.create_task(collector.stop())
@@ -262,16 +235,14 @@ async def test_bodies_that_still_arrive_are_refused_when_the_collector_stops(
     writer.close()
 
 
-async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
-    start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
-) -> None:
-    collector = await start_collector(keys_file=tmp_path / "keys")
+async def test_decoders_for_others(launch: Launch, tmp_path: Path, keys: dict[str, str]) -> None:
+    collector = await launch(keys_file=tmp_path / "keys")
     decoding = collector._ingest._decoding
     for _ in range(2):
         await decoding.take("project greedy")
     large = body_of(*map(str, range(2000)), attributes=20)
-    waiting = asyncio.create_task(post(collector, large, keys["greedy"]))
-    assert (await post(collector, large + body_of("x"), keys["modest"])).status_code == 200
+    waiting = asyncio.create_task(post(collector, large, key=keys["greedy"]))
+    assert (await post(collector, large + body_of("x"), key=keys["modest"])).status_code == 200
     assert not waiting.done()
     for _ in range(2):
         decoding.give_back("project greedy")
@@ -279,30 +250,24 @@ async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
 
 
 @pytest.mark.parametrize("way", ["plain", "gzip", "grpc"])
-async def test_what_is_in_flight_leaves_no_room_by_any_way(
-    start_collector: StartCollector, way: str
-) -> None:
+async def test_what_is_in_flight_leaves_no_room_by_any_way(launch: Launch, way: str) -> None:
     """A compressed body fits in the beginning, but its content does not."""
-    collector = await start_collector(max_body_bytes=10_000, max_inflight_bytes=10_000)
+    collector = await launch(max_body_bytes=10_000, max_inflight_bytes=10_000)
     body = body_of("x", attributes=20)
     packed = gzip.compress(body)
-    headers = PROTOBUF | ({"content-encoding": "gzip"} if way == "gzip" else {})
 
     async def refused() -> bool:
         if way == "grpc":
             with suppress(grpc.aio.AioRpcError):
-                return not isinstance(await call(collector, body, ""), bytes)
+                return not isinstance(await call(collector, body), bytes)
             return True
-        async with httpx.AsyncClient(base_url=collector.http_address, headers=headers) as client:
-            content = packed if way == "gzip" else body
-            return (await client.post("/v1/traces", content=content)).status_code == 503
+        given = {"content-encoding": "gzip"} if way == "gzip" else {}
+        return (await post(collector, packed if given else body, **given)).status_code == 503
 
     with collector._ingest.holding("another") as memory:
         memory.grow(10_000 - len(packed))
         assert await refused()
-    transport = "grpc" if way == "grpc" else "http"
-    value = collector.metrics.value
-    assert value("refused_requests_total", transport=transport, reason="memory_full") == 1
+    assert refusals(collector, "grpc" if way == "grpc" else "http", "memory_full") == 1
     assert collector._ingest.held == 0
     assert not await refused()
 
@@ -337,74 +302,46 @@ class SlowCall:
         return size + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
-async def call(collector: Collector, body: bytes, key: str, **options: Any) -> bytes:
-    async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
-        export = channel.unary_unary(EXPORT)
-        metadata = (("authorization", f"Bearer {key}"),)
-        answer: bytes = await export(body, timeout=30, metadata=metadata, **options)
-        return answer
-
-
 class TestGRPC:
     """Shares over gRPC, where only the library sees the bytes arrive."""
 
-    async def test_slow_calls_of_one_sender_keep_no_other_out(
-        self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
-    ) -> None:
-        collector = await start_collector(keys_file=tmp_path / "keys")
+    async def test_slow_calls(self, launch: Launch, tmp_path: Path, keys: dict[str, str]) -> None:
+        collector = await launch(keys_file=tmp_path / "keys")
         address = collector.grpc_address
         slow = [SlowCall(address, keys["greedy"], 64 << 20, b"x") for _ in range(100)]
         messages = collector._grpc._messages
         await until(lambda: messages._calls["project greedy"] == 64)
         await call(collector, body_of("innocent"), keys["modest"])
-        await until(
-            lambda: (
-                collector.metrics.value(
-                    "refused_requests_total", transport="grpc", reason="share_full"
-                )
-                == 36
-            )
-        )
+        await until(lambda: refusals(collector, "grpc", "share_full") == 36)
         for one in slow:
             one.socket.close()
         await until(lambda: not messages._calls)
 
-    async def test_a_slow_call_ends(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(request_timeout_seconds=0.3)
+    async def test_a_slow_call_ends(self, launch: Launch) -> None:
+        collector = await launch(request_timeout_seconds=0.3)
         slow = SlowCall(collector.grpc_address, "", 64 << 20, b"x")
-        await until(
-            lambda: collector.metrics.value(
-                "refused_requests_total", transport="grpc", reason="too_slow"
-            )
-        )
+        await until(lambda: refusals(collector, "grpc", "too_slow"))
         slow.socket.close()
 
-    async def test_without_a_key_no_message_is_read(
-        self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+    async def test_without_a_key_nothing_is_read(
+        self, launch: Launch, tmp_path: Path, keys: dict[str, str]
     ) -> None:
         assert keys
-        collector = await start_collector(keys_file=tmp_path / "keys")
+        collector = await launch(keys_file=tmp_path / "keys")
         slow = SlowCall(collector.grpc_address, "wrong", 64 << 20, b"x" * 1000)
-        await until(
-            lambda: collector.metrics.value(
-                "refused_requests_total", transport="grpc", reason="unauthenticated"
-            )
-        )
+        await until(lambda: refusals(collector, "grpc", "unauthenticated"))
         assert not collector._grpc._messages._calls
         slow.socket.close()
 
-    async def test_metadata_is_bounded(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(max_header_bytes=20_000)
-        async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
-            export = channel.unary_unary(EXPORT)
-            metadata = (("x", "y" * 30_000),)
-            with pytest.raises(grpc.aio.AioRpcError) as error:
-                await export(body_of("x"), timeout=30, metadata=metadata)
+    async def test_metadata_is_bounded(self, launch: Launch) -> None:
+        collector = await launch(max_header_bytes=20_000)
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await call(collector, body_of("x"), metadata=(("x", "y" * 30_000),))
         assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        await call(collector, body_of("x"), "")
+        await call(collector, body_of("x"))
 
-    async def test_a_call_without_a_message(self, start_collector: StartCollector) -> None:
-        collector = await start_collector()
+    async def test_a_call_without_a_message(self, launch: Launch) -> None:
+        collector = await launch()
         async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
             empty = channel.stream_unary(EXPORT)(timeout=30)
             await empty.done_writing()
@@ -414,22 +351,18 @@ class TestGRPC:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-async def test_a_few_kilobytes_of_countless_values_are_refused_before_they_are_parsed(
-    start_collector: StartCollector, transport: str
-) -> None:
+async def test_countless_values_are_refused_before_parsing(launch: Launch, transport: str) -> None:
     """Sixteen megabytes of empty spans would take the parser six gigabytes."""
-    collector = await start_collector(max_values=100_000)
+    collector = await launch(max_values=100_000)
     spans = b"\x12\x00" * (1 << 18)
     for tag in (0x12, 0x0A):
         size = struct.pack("<BBBB", *(len(spans) >> shift & 127 | 128 for shift in (0, 7, 14, 21)))
         spans = bytes([tag]) + size + b"\0" + spans
     if transport == "http":
-        async with httpx.AsyncClient(base_url=collector.http_address, timeout=60) as client:
-            headers = PROTOBUF | {"content-encoding": "gzip"}
-            answer = await client.post("/v1/traces", content=gzip.compress(spans), headers=headers)
+        answer = await post(collector, gzip.compress(spans), **{"content-encoding": "gzip"})
         assert answer.status_code == 413
         assert b"values" in answer.content
     else:
         with pytest.raises(grpc.aio.AioRpcError) as error:
-            await call(collector, spans, "", compression=grpc.Compression.Gzip)
+            await call(collector, spans, compression=grpc.Compression.Gzip)
         assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

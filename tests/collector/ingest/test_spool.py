@@ -10,37 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opened_spool import LIMITS, put, waiting
+from opened_spool import begin, failing, payloads_of, put, take, waiting
 
-from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.spool import Refused, Spool
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
-def limits(**changed: float) -> SpoolLimits:
-    return SpoolLimits(**{**LIMITS.__dict__, **changed})
-
-
 @pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    spool = Spool(tmp_path / "spool", LIMITS)
-    spool.open()
-    yield spool
-    spool.close()
-    spool.release()
-
-
-def reopened(spool: Spool, **changed: float) -> Spool:
-    """The spool of a new process after the old one is gone."""
-    spool.close()
-    spool.release()
-    after = Spool(spool._directory, limits(**changed))
-    after.open()
-    return after
+def spool(tmp_path: Path) -> Spool:
+    return begin(tmp_path / "spool")
 
 
 class TestSpool:
@@ -52,59 +34,27 @@ class TestSpool:
 
     def test_a_committed_segment_is_gone_for_good(self, spool: Spool) -> None:
         put(spool, b"one")
-        segment = spool.next_segment(5.0)
-        assert segment is not None
+        segment = take(spool)
         spool.commit(segment)
         assert not segment.path.exists()
         assert spool.waiting_bytes == spool.waiting_items == 0
-        after = reopened(spool)
-        assert waiting(after) == []
-        after.close()
+        assert waiting(begin(spool._directory)) == []
 
     def test_a_segment_that_was_taken_but_not_committed_comes_back(self, spool: Spool) -> None:
         put(spool, b"one")
-        taken = spool.next_segment(5.0)
-        after = reopened(spool)
-        again = after.next_segment(5.0)
-        assert taken is not None
-        assert again is not None
+        taken = take(spool)
+        again = take(begin(spool._directory))
         assert (again.name, again.items, again.digests) == (taken.name, 1, taken.digests)
-        after.close()
-
-    def test_segments_are_closed_at_their_size(self, spool: Spool) -> None:
-        put(spool, *(bytes([number]) * 400_000 for number in range(6)))
-        sizes = []
-        while (segment := spool.next_segment(0.0)) is not None:
-            sizes.append(segment.size)
-        assert all(size < 1_000_000 + 400_100 for size in sizes)
-        assert len(sizes) == 2
-
-    def test_segment_names_never_repeat_even_when_the_folder_is_lost(self, tmp_path: Path) -> None:
-        names = set()
-        for folder in ("first", "second"):
-            spool = Spool(tmp_path / folder, LIMITS)
-            spool.open()
-            put(spool, b"one")
-            segment = spool.next_segment(5.0)
-            assert segment is not None
-            names.add(segment.name)
-            spool.close()
-        assert len(names) == 2
 
     def test_a_segment_given_back_lets_others_pass(self, spool: Spool) -> None:
         put(spool, b"stuck")
-        stuck = spool.next_segment(5.0)
+        stuck = take(spool)
         put(spool, b"fine")
         spool.seal()
-        assert stuck is not None
         spool.give_back(stuck)
-        fine = spool.next_segment(5.0)
-        assert fine is not None
-        assert [record.payload for record in fine.read()[0]] == [b"fine"]
+        assert payloads_of(take(spool)) == [b"fine"]
 
-    def test_many_threads_share_syncs_and_lose_nothing(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_many_threads_share_syncs(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         syncs = []
         real = os.fdatasync
         monkeypatch.setattr(os, "fdatasync", lambda file: (syncs.append(1), real(file)))
@@ -150,12 +100,10 @@ class TestSpool:
             patch.setattr(os, "writev", writev)
             writer.append([Record.of(payload, 1) for payload in payloads])
         segment = writer.close(0.0)
-        assert [bytes(record.payload) for record in segment.read()[0]] == payloads
+        assert payloads_of(segment) == payloads
         assert not payloads or segment.intact()
 
-    def test_what_gathers_is_handed_to_the_disk_at_once(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_gathered_go_at_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         handed = []
         really = os.writev
 
@@ -173,72 +121,39 @@ class TestSpool:
 class TestDuplicates:
     """A request that is sent again is acknowledged and kept once."""
 
-    def test_after_it_was_stored(self, spool: Spool) -> None:
-        put(spool, b"one")
-        segment = spool.next_segment(5.0)
-        assert segment is not None
-        spool.commit(segment)
-        assert spool.append(b"one", 1).duplicate
-
     @pytest.mark.parametrize("stored", [False, True])
     def test_after_a_restart(self, spool: Spool, stored: bool) -> None:
         put(spool, b"one")
         if stored:
-            segment = spool.next_segment(5.0)
-            assert segment is not None
-            spool.commit(segment)
-        after = reopened(spool)
+            spool.commit(take(spool))
+            assert spool.append(b"one", 1).duplicate
+        after = begin(spool._directory)
         assert after.append(b"one", 1).duplicate
         assert not after.append(b"two", 1).duplicate
-        after.close()
 
     def test_a_crash_between_mark_and_removal_stores_nothing_twice(self, spool: Spool) -> None:
         put(spool, b"one")
-        segment = spool.next_segment(5.0)
-        assert segment is not None
+        segment = take(spool)
         kept = segment.path.read_bytes()
         spool.commit(segment)
         segment.path.write_bytes(kept)
-        after = reopened(spool)
+        after = begin(spool._directory)
         assert waiting(after) == []
         assert after.append(b"one", 1).duplicate
         assert not segment.path.exists()
-        after.close()
 
     def test_the_window_forgets_the_oldest(self, tmp_path: Path) -> None:
-        spool = Spool(tmp_path, limits(duplicate_window=10))
-        spool.open()
+        spool = begin(tmp_path, duplicate_window=10)
         put(spool, *(str(number).encode() for number in range(11)))
         assert not spool.append(b"0", 1).duplicate
         assert spool.append(b"10", 1).duplicate
-        spool.close()
-
-    def test_marks_on_disk_are_bounded_by_the_window(self, tmp_path: Path) -> None:
-        spool = Spool(tmp_path, limits(duplicate_window=5))
-        spool.open()
-        for number in range(20):
-            put(spool, str(number).encode())
-            segment = spool.next_segment(5.0)
-            assert segment is not None
-            spool.commit(segment)
-        assert len(list(tmp_path.glob("*.stored"))) == 5
-        spool.close()
-        spool.release()
-        after = Spool(tmp_path, limits(duplicate_window=5))
-        after.open()
-        assert after.append(b"19", 1).duplicate
-        assert not after.append(b"3", 1).duplicate
-        after.close()
 
 
 class TestRefusal:
     """A bound that is reached turns into a refusal, never into a loss or a crash."""
 
-    def test_at_the_size_bound_until_room_is_made(
-        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        spool = Spool(tmp_path, limits(max_bytes=1000))
-        spool.open()
+    def test_at_the_bound_a_while(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        spool = begin(tmp_path, max_bytes=1000)
         put(spool, b"a" * 900)
         for _ in range(3):
             with pytest.raises(Refused) as refused:
@@ -246,12 +161,9 @@ class TestRefusal:
             assert refused.value.reason == "spool_full"
         (told,) = caplog.messages
         assert "requests are refused: too much is waiting" in told
-        segment = spool.next_segment(5.0)
-        assert segment is not None
-        spool.commit(segment)
+        spool.commit(take(spool))
         put(spool, b"b" * 200)
         assert caplog.messages[1:] == ["requests are taken again"]
-        spool.close()
 
     def test_a_failed_sync_refuses_the_group_and_the_next_one_is_kept(
         self, spool: Spool, monkeypatch: pytest.MonkeyPatch
@@ -259,10 +171,7 @@ class TestRefusal:
         put(spool, b"before")
         real = os.fdatasync
 
-        def failing(file: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(os, "fdatasync", failing)
+        monkeypatch.setattr(os, "fdatasync", failing(28))
         ticket = spool.append(b"lost", 1)
         with pytest.raises(Refused, match="No space left"):
             ticket.durable.result(timeout=10)
@@ -273,6 +182,4 @@ class TestRefusal:
         put(spool, b"after")
         assert waiting(spool) == [b"before", b"after"]
         assert not spool.append(b"lost", 1).duplicate
-        after = reopened(spool)
-        assert sorted(waiting(after)) == [b"after", b"before", b"lost"]
-        after.close()
+        assert sorted(waiting(begin(spool._directory))) == [b"after", b"before", b"lost"]

@@ -11,8 +11,9 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opened_spool import begin, begun, failing, payloads_of, put, stop, take, unreadable
+from opened_spool import flip as flip_bit
 
-from mast_trace_collector.spool import Spool, SpoolLimits
 from mast_trace_collector.spool.receipt import RECEIPT, receipt_path
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import SegmentWriter
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-LIMITS = SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
+    from mast_trace_collector.spool import Spool
+    from mast_trace_collector.spool.damaged import Loss
+
 SEGMENTS = 3
 RECORDS = 4
 ITEMS = 5
@@ -38,18 +41,18 @@ ALL = [payload for number in range(SEGMENTS) for payload in payloads(number)]
 
 def filled(folder: Path) -> tuple[Spool, list[Path]]:
     """A running spool with segments that wait, and their files."""
-    spool = Spool(folder, LIMITS)
-    assert spool.open() == []
+    spool = begin(folder)
     for number in range(SEGMENTS):
-        for ticket in [spool.append(payload, ITEMS) for payload in payloads(number)]:
-            ticket.durable.result(timeout=10)
+        put(spool, *payloads(number), items=ITEMS)
         spool.seal()
     return spool, sorted(folder.glob("*.log"))
 
 
-def stop(spool: Spool) -> None:
-    spool.close()
-    spool.release()
+def left(folder: Path) -> list[Path]:
+    """The files of segments that a process has left."""
+    spool, paths = filled(folder)
+    stop(spool)
+    return paths
 
 
 def drain(spool: Spool) -> tuple[list[bytes], int]:
@@ -63,6 +66,21 @@ def drain(spool: Spool) -> tuple[list[bytes], int]:
         lost += found.lost
         spool.commit(segment)
     return stored, lost
+
+
+def changed(
+    folder: Path, running: bool, change: Callable[[list[Path]], object]
+) -> tuple[Spool, list[bytes], int]:
+    """Change the files of a spool that runs, or of one that begins then; what it stores and loses."""
+    spool, paths = filled(folder)
+    if not running:
+        stop(spool)
+    change(paths)
+    losses: list[Loss] = []
+    if not running:
+        spool, losses = begun(folder)
+    stored, more = drain(spool)
+    return spool, stored, more + sum(loss.lost for loss in losses)
 
 
 def zero(path: Path) -> None:
@@ -109,9 +127,7 @@ def loop_instead(path: Path) -> None:
 
 def flip(at: int) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
-        data = bytearray(path.read_bytes())
-        data[at] ^= 4
-        path.write_bytes(data)
+        flip_bit(path, at)
 
     damage.__name__ = f"flip_{at}"
     return damage
@@ -168,26 +184,19 @@ class TestOneSegment:
         # A frame that is damaged hides nothing: the record in it is whole.
         assert (folder / "damaged").exists() or not gone
 
-    def test_before_the_start(
-        self, tmp_path: Path, damage: Callable[[Path], None], position: int
-    ) -> None:
-        spool, paths = filled(tmp_path)
-        stop(spool)
+    def test_at_start(self, tmp_path: Path, damage: Callable[[Path], None], position: int) -> None:
+        paths = left(tmp_path)
         damage(paths[position])
-        spool = Spool(tmp_path, LIMITS)
-        lost = sum(loss.lost for loss in spool.open())
+        spool, losses = begun(tmp_path)
+        lost = sum(loss.lost for loss in losses)
         stored, more = drain(spool)
         assert more == 0
         assert spool.damaged_files == bool(DAMAGES[damage] or damage is garbage_behind)
         stop(spool)
         self.check(tmp_path, stored, lost, damage)
-        again = Spool(tmp_path, LIMITS)
-        assert again.open() == []
-        stop(again)
+        begin(tmp_path)
 
-    def test_while_running(
-        self, tmp_path: Path, damage: Callable[[Path], None], position: int
-    ) -> None:
+    def test_running(self, tmp_path: Path, damage: Callable[[Path], None], position: int) -> None:
         spool, paths = filled(tmp_path)
         damage(paths[position])
         stored, lost = drain(spool)
@@ -206,85 +215,55 @@ class TestSeveralFiles:
 
     @pytest.mark.parametrize("running", [False, True])
     def test_segments_that_changed_places(self, tmp_path: Path, running: bool) -> None:
-        spool, (first, second, third) = filled(tmp_path)
-        if not running:
-            stop(spool)
-        aside = tmp_path / "aside"
-        first.rename(aside)
-        second.rename(first)
-        third.rename(second)
-        aside.rename(third)
-        if not running:
-            spool = Spool(tmp_path, LIMITS)
-            assert spool.open() == []
-        stored, lost = drain(spool)
+        def change(paths: list[Path]) -> None:
+            first, second, third = paths
+            aside = tmp_path / "aside"
+            first.rename(aside)
+            second.rename(first)
+            third.rename(second)
+            aside.rename(third)
+
+        spool, stored, lost = changed(tmp_path, running, change)
         assert sorted(stored) == sorted(ALL)
         assert lost == spool.damaged_files == 0
-        stop(spool)
 
     @pytest.mark.parametrize("running", [False, True])
     @pytest.mark.parametrize("name", ["000000000009-00000000deadbeef.log", "copy.log"])
     def test_a_second_copy(self, tmp_path: Path, running: bool, name: str) -> None:
-        spool, paths = filled(tmp_path)
-        if not running:
-            stop(spool)
-        shutil.copy(paths[1], tmp_path / name)
-        if not running:
-            spool = Spool(tmp_path, LIMITS)
-            assert [loss.lost for loss in spool.open()] == []
-            assert spool.damaged_files == 1
-        stored, lost = drain(spool)
-        assert stored == ALL
-        assert lost == 0
-        stop(spool)
+        def change(paths: list[Path]) -> None:
+            shutil.copy(paths[1], tmp_path / name)
+
+        spool, stored, lost = changed(tmp_path, running, change)
+        assert (stored, lost) == (ALL, 0)
+        assert running or spool.damaged_files == 1
 
     @pytest.mark.parametrize("running", [False, True])
     def test_a_copy_over_another(self, tmp_path: Path, running: bool) -> None:
-        spool, paths = filled(tmp_path)
-        if not running:
-            stop(spool)
-        shutil.copy(paths[2], paths[0])
-        lost = 0
-        if not running:
-            spool = Spool(tmp_path, LIMITS)
-            lost = sum(loss.lost for loss in spool.open())
-        stored, more = drain(spool)
-        assert stored == ALL[RECORDS:]
-        assert lost + more == RECORDS * ITEMS
-        stop(spool)
+        _, stored, lost = changed(tmp_path, running, lambda paths: shutil.copy(paths[2], paths[0]))
+        assert (stored, lost) == (ALL[RECORDS:], RECORDS * ITEMS)
 
     @pytest.mark.parametrize("damage", [zero, truncate, empty, remove, folder_instead])
     def test_a_receipt(self, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-        """Without the receipt nothing is lost, and no loss is reported."""
-        spool, paths = filled(tmp_path)
-        stop(spool)
+        paths = left(tmp_path)
         damage(receipt_path(paths[1]))
-        spool = Spool(tmp_path, LIMITS)
-        assert spool.open() == []
+        spool = begin(tmp_path)
         assert drain(spool) == (ALL, 0)
-        stop(spool)
 
     @pytest.mark.parametrize("damage", [zero, truncate, empty, remove, folder_instead])
     def test_a_mark(self, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-        """A stored request does not come back."""
         spool, _ = filled(tmp_path)
         drain(spool)
         stop(spool)
         damage(sorted(tmp_path.glob("*.stored"))[1])
-        spool = Spool(tmp_path, LIMITS)
-        assert spool.open() == []
+        spool = begin(tmp_path)
         assert drain(spool) == ([], 0)
-        stop(spool)
 
     def test_a_file_that_is_none_of_ours(self, tmp_path: Path) -> None:
-        spool, _ = filled(tmp_path)
-        stop(spool)
+        left(tmp_path)
         (tmp_path / "nohup.log").write_text("hello")
-        spool = Spool(tmp_path, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [0]
+        spool = begin(tmp_path, [0])
         assert drain(spool) == (ALL, 0)
         assert (tmp_path / "damaged" / "nohup.log").read_text() == "hello"
-        stop(spool)
 
 
 class TestOneBlock:
@@ -308,29 +287,27 @@ class TestOneBlock:
         running: bool,
     ) -> None:
         folder = tmp_path_factory.mktemp("spool")
-        spool, paths = filled(folder)
-        if not running:
-            stop(spool)
-        data = paths[position].read_bytes()
-        start = int(len(data) * begin)
-        end = min(len(data), start + length)
-        changed = data[:start] if byte is None else data[:start] + byte * (end - start) + data[end:]
-        paths[position].write_bytes(changed)
-        whole = [payload for payload in payloads(position) if _whole(payload, data, changed)]
-        lost = 0
-        if not running:
-            spool = Spool(folder, LIMITS)
-            lost = sum(loss.lost for loss in spool.open())
-        stored, more = drain(spool)
+        contents = []
+
+        def change(paths: list[Path]) -> None:
+            data = paths[position].read_bytes()
+            start = int(len(data) * begin)
+            end = min(len(data), start + length)
+            rest = b"" if byte is None else byte * (end - start) + data[end:]
+            contents.extend([data, data[:start] + rest])
+            paths[position].write_bytes(contents[1])
+
+        spool, stored, lost = changed(folder, running, change)
         stop(spool)
+        whole = [payload for payload in payloads(position) if _whole(payload, *contents)]
         others = [
             each for number in range(SEGMENTS) if number != position for each in payloads(number)
         ]
         assert sorted(stored) == sorted(others + whole)
-        assert lost + more == (RECORDS - len(whole)) * ITEMS
-        if lost + more:
+        assert lost == (RECORDS - len(whole)) * ITEMS
+        if lost:
             (kept,) = (folder / "damaged").glob("*.log")
-            assert kept.read_bytes().startswith(changed)
+            assert kept.read_bytes().startswith(contents[1])
 
 
 def _whole(payload: bytes, data: bytes, changed: bytes) -> bool:
@@ -346,21 +323,16 @@ class TestWriting:
 
     @pytest.mark.parametrize("more", [False, True])
     def test_a_deleted_one_is_written_anew(self, tmp_path: Path, more: bool) -> None:
-        spool = Spool(tmp_path, SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 60.0, 1000))
-        spool.open()
-        spool.append(b"precious", ITEMS).durable.result(timeout=10)
+        spool = begin(tmp_path, segment_age=60.0)
+        put(spool, b"precious")
         (path,) = tmp_path.glob("*.log")
         path.unlink()
         if more:
-            spool.append(b"later", ITEMS).durable.result(timeout=10)
+            put(spool, b"later")
         spool.seal()
-        segment = spool.next_segment(5.0)
-        assert segment is not None
+        segment = take(spool)
         assert segment.intact()
-        assert [record.payload for record in segment.read()[0]] == [
-            b"precious",
-            b"later",
-        ][: 1 + more]
+        assert payloads_of(segment) == [b"precious", b"later"][: 1 + more]
         stop(spool)
 
     def test_a_killed_process_leaves_an_exact_receipt(self, tmp_path: Path) -> None:
@@ -368,29 +340,21 @@ class TestWriting:
         writer = SegmentWriter(tmp_path / "000000000001-00000000deadbeef.log")
         writer.append([Record.of(b"one", 2), Record.of(b"two", 3)])
         zero(writer.path)
-        spool = Spool(tmp_path, LIMITS)
-        assert [(loss.lost, loss.kept) for loss in spool.open()] == [(5, 0)]
-        stop(spool)
+        _, losses = begun(tmp_path)
+        assert [(loss.lost, loss.kept) for loss in losses] == [(5, 0)]
         writer.close(0.0)
 
-    def test_a_failed_write_takes_its_receipt_back(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_bad_write_is_undone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         writer = SegmentWriter(tmp_path / "000000000001-00000000deadbeef.log")
         writer.append([Record.of(b"one", 2)])
 
-        def failing(_: int) -> None:
-            raise OSError(28, "no space")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing)
-            with pytest.raises(OSError, match="no space"):
+            patch.setattr(os, "fdatasync", failing(28))
+            with pytest.raises(OSError, match="No space"):
                 writer.append([Record.of(b"two", 3)])
         writer.close(0.0)
-        spool = Spool(tmp_path, LIMITS)
-        assert spool.open() == []
+        spool = begin(tmp_path)
         assert drain(spool) == ([b"one"], 0)
-        stop(spool)
 
 
 class TestOtherVersions:
@@ -398,18 +362,15 @@ class TestOtherVersions:
 
     def test_without_receipts_damage_is_told_by_its_shape(self, tmp_path: Path) -> None:
         """The headers that are left give the number of lost spans: the last one's is zero."""
-        spool, paths = filled(tmp_path)
-        stop(spool)
+        paths = left(tmp_path)
         for path in paths:
             receipt_path(path).unlink()
         flip(17)(paths[0])
         zero_the_end(paths[2])
-        spool = Spool(tmp_path, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [ITEMS, ITEMS]
+        spool = begin(tmp_path, [ITEMS, ITEMS])
         stored, _ = drain(spool)
         assert len(stored) == len(ALL) - 3
         assert spool.damaged_files == 2
-        stop(spool)
 
     def test_a_torn_segment_of_the_first_version_is_no_damage(self, tmp_path: Path) -> None:
         path = tmp_path / f"{7:012d}-00000000deadbeef.log"
@@ -417,59 +378,40 @@ class TestOtherVersions:
         record = struct.pack("<8sII", marker, 3, 1) + xxhash.xxh3_128_digest(b"one", 1) + b"one"
         for cut in range(1, len(record)):
             path.write_bytes(record + record[:cut])
-            spool = Spool(tmp_path, LIMITS)
-            assert spool.open() == []
-            stop(spool)
+            stop(begin(tmp_path))
 
     def test_receipts_that_an_earlier_version_left_behind_are_no_loss(self, tmp_path: Path) -> None:
         """An earlier version stores our segments and ignores their receipts."""
-        limits = SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, RECORDS)
-        spool, paths = filled(tmp_path)
-        stop(spool)
+        paths = left(tmp_path)
         kept = {receipt_path(path): receipt_path(path).read_bytes() for path in paths}
-        spool = Spool(tmp_path, limits)
-        spool.open()
+        spool = begin(tmp_path, duplicate_window=RECORDS)
         drain(spool)
         assert len(list(tmp_path.glob("*.stored"))) == 1
         stop(spool)
         for number, (path, data) in enumerate(kept.items()):
             path.write_bytes(data)
             os.utime(path, (number, number))
-        spool = Spool(tmp_path, limits)
-        assert spool.open() == []
+        begin(tmp_path, duplicate_window=RECORDS)
         assert not list(tmp_path.glob(f"*{RECEIPT}"))
-        stop(spool)
 
 
-def test_a_bad_block_costs_what_stands_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_block_costs_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mapped, it would end the process with SIGBUS."""
-    spool, paths = filled(tmp_path)
-    stop(spool)
+    paths = left(tmp_path)
     inode = paths[0].stat().st_ino
-    real = os.preadv
 
-    def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
-        end = offset + sum(map(len, buffers))
-        if os.fstat(file).st_ino == inode and offset < 8192 and end > 4096:
-            raise OSError(5, "Input/output error")
-        return real(file, buffers, offset)
+    def bad(file: int, start: int, end: int) -> bool:
+        return os.fstat(file).st_ino == inode and start < 8192 and end > 4096
 
-    monkeypatch.setattr(os, "preadv", preadv)
-    spool = Spool(tmp_path, LIMITS)
-    assert [loss.lost for loss in spool.open()] == [ITEMS]
+    monkeypatch.setattr(os, "preadv", unreadable(bad))
+    spool = begin(tmp_path, [ITEMS])
     stored, _ = drain(spool)
     assert len(stored) == len(ALL) - 1
-    stop(spool)
 
 
-def test_a_file_that_may_not_be_read_is_stored_once_it_may(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_stored_once_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its permissions, which root does not feel."""
-    spool, paths = filled(tmp_path)
-    stop(spool)
+    paths = left(tmp_path)
     real = os.open
 
     def refusing(path: Path, *arguments: int, **options: int) -> int:
@@ -479,14 +421,11 @@ def test_a_file_that_may_not_be_read_is_stored_once_it_may(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refusing)
-        spool = Spool(tmp_path, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [RECORDS * ITEMS]
+        spool = begin(tmp_path, [RECORDS * ITEMS])
     assert drain(spool) == (payloads(0) + payloads(2), 0)
     stop(spool)
     for path in (tmp_path / "damaged").iterdir():
         if path.suffix != ".json":
             path.rename(tmp_path / path.name)
-    spool = Spool(tmp_path, LIMITS)
-    assert spool.open() == []
+    spool = begin(tmp_path)
     assert drain(spool) == (payloads(1), 0)
-    stop(spool)

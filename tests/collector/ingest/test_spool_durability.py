@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import opened_spool
 import pytest
 from forgetful_disk import ForgetfulDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opened_spool import begin, payloads_of, put, stop, take, waiting
 
 from mast_trace_collector.spool import Refused, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-LIMITS = replace(opened_spool.LIMITS, segment_bytes=2000)
 
 
 @pytest.fixture
@@ -29,19 +26,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> ForgetfulDisk:
 def spool(disk: ForgetfulDisk, tmp_path: Path) -> Iterator[Spool]:
     spool = opened(tmp_path / "spool")
     yield spool
-    spool.close()
-    spool.release()
+    stop(spool)
 
 
 def opened(folder: Path) -> Spool:
-    spool = Spool(folder, LIMITS)
-    spool.open()
-    return spool
-
-
-def put(spool: Spool, *payloads: bytes) -> None:
-    for ticket in [spool.append(payload, 1) for payload in payloads]:
-        ticket.durable.result(timeout=30)
+    return begin(folder, segment_bytes=2000)
 
 
 def refused(spool: Spool, payload: bytes) -> None:
@@ -53,20 +42,15 @@ def refused(spool: Spool, payload: bytes) -> None:
 def found(folder: Path) -> list[bytes]:
     """Payloads that a new process finds."""
     spool = opened(folder)
-    payloads = []
-    while (segment := spool.next_segment(0.0)) is not None:
-        payloads += [bytes(record.payload) for record in segment.read()[0]]
-    spool.close()
-    spool.release()
+    payloads = waiting(spool)
+    stop(spool)
     return payloads
 
 
 class TestPowerFailure:
     """Only synced records are left."""
 
-    def test_the_disk_forgets_what_was_not_synced(
-        self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
-    ) -> None:
+    def test_the_disk_forgets(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The test's own tool: neither an unsynced name nor unsynced content comes back."""
         put(spool, b"kept")
         (segment,) = spool._directory.glob("*.log")
@@ -77,9 +61,7 @@ class TestPowerFailure:
         assert [path.name for path in left.glob("*.log")] == [segment.name]
         assert b"never synced" not in (left / segment.name).read_bytes()
 
-    def test_the_first_request_of_a_segment_survives(
-        self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
-    ) -> None:
+    def test_a_first_one_survives(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The name of a new segment is durable, not only its bytes."""
         for number in range(3):
             put(spool, b"%d" % number)
@@ -87,9 +69,7 @@ class TestPowerFailure:
             assert found(left) == [b"%d" % each for each in range(number + 1)]
             spool.seal()
 
-    def test_what_comes_after_a_failed_sync_survives(
-        self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
-    ) -> None:
+    def test_a_later_one_survives(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The file whose sync failed is not written to again: its next sync would say too much."""
         put(spool, b"before")
         disk.fail()
@@ -106,9 +86,7 @@ class TestPowerFailure:
             max_size=12,
         )
     )
-    def test_whatever_happens_before(
-        self, tmp_path_factory: pytest.TempPathFactory, moves: list[str]
-    ) -> None:
+    def test_anything(self, tmp_path_factory: pytest.TempPathFactory, moves: list[str]) -> None:
         """Everything that was acknowledged and not stored is found; what was refused is not."""
         folder = tmp_path_factory.mktemp("power")
         with pytest.MonkeyPatch.context() as patch:
@@ -129,18 +107,15 @@ class TestPowerFailure:
                     case "seal":
                         spool.seal()
                     case "commit" if (segment := spool.next_segment(0.0)) is not None:
-                        gone = {bytes(record.payload) for record in segment.read()[0]}
+                        gone = set(payloads_of(segment))
                         spool.commit(segment)
                         owed, stored = owed - gone, stored | gone
                     case "restart":
-                        spool.close()
-                        spool.release()
                         spool = opened(folder / "spool")
             left = disk.after_power_failure(folder / "spool", folder / "left")
             # A removal may be forgotten too: such a segment is stored again under its old name.
             assert owed <= set(found(left)) <= owed | stored
-            spool.close()
-            spool.release()
+            stop(spool)
 
 
 class TestOrder:
@@ -151,8 +126,7 @@ class TestOrder:
         for start in range(4):
             spool = opened(tmp_path / "spool")
             put(spool, b"%d" % start)
-            spool.close()
-            spool.release()
+            stop(spool)
             names += [
                 path.stem for path in (tmp_path / "spool").glob("*.log") if path.stem not in names
             ]
@@ -162,9 +136,7 @@ class TestOrder:
         assert found(tmp_path / "spool") == [b"0", b"1", b"2", b"3"]
 
     @pytest.mark.parametrize("marked", [True, False])
-    def test_a_new_segment_is_never_taken_for_a_stored_one(
-        self, tmp_path: Path, marked: bool
-    ) -> None:
+    def test_a_new_segment_is_no_stored_one(self, tmp_path: Path, marked: bool) -> None:
         """After stored segments only marks are left; without them numbers begin anew, names do not."""
         names: list[str] = []
         for start in range(3):
@@ -172,15 +144,13 @@ class TestOrder:
             for number in range(2):
                 put(spool, b"%d %d" % (start, number))
                 spool.seal()
-            segments = [spool.next_segment(5.0) for _ in range(2)]
-            payloads = [bytes(each.read()[0][0].payload) for each in segments]
-            assert payloads == [b"%d 0" % start, b"%d 1" % start]
+            segments = [take(spool) for _ in range(2)]
+            assert payloads_of(*segments) == [b"%d 0" % start, b"%d 1" % start]
             names += [segment.name for segment in segments]
             # The later one first, so that its mark is the older.
             for segment in reversed(segments):
                 spool.commit(segment)
-            spool.close()
-            spool.release()
+            stop(spool)
             assert not list((tmp_path / "spool").glob("*.log"))
             for mark in () if marked else (tmp_path / "spool").glob("*.stored"):
                 mark.unlink()

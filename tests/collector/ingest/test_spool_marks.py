@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from opened_spool import LIMITS, opened, stop
+from opened_spool import begin, failing, flip, opened, put, stop, take
 
 from mast_trace_collector.spool import Record, Segment, Spool
 from mast_trace_collector.spool import deduplication as module
@@ -24,18 +24,9 @@ ITEMS = 5
 
 
 def segment_of(spool: Spool, *payloads: bytes) -> Segment:
-    for payload in payloads:
-        spool.append(payload, ITEMS).durable.result(timeout=10)
+    put(spool, *payloads, items=ITEMS)
     spool.seal()
-    segment = spool.next_segment(0.0)
-    assert segment is not None
-    return segment
-
-
-def damage(segment: Segment, payload: bytes) -> None:
-    data = bytearray(segment.path.read_bytes())
-    data[data.index(payload)] ^= 1
-    segment.path.write_bytes(data)
+    return take(spool, 0.0)
 
 
 def digest(number: int) -> bytes:
@@ -126,7 +117,6 @@ class TestMarks:
             spool.commit(segment)
         assert spool.waiting_bytes == 0
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
-        stop(spool)
 
     def test_one_that_somebody_has_deleted_is_not_missed(self, tmp_path):
         marks, _ = self.loaded(tmp_path, 5)
@@ -134,18 +124,6 @@ class TestMarks:
         (tmp_path / "1.stored").unlink()
         marks.write("2", [digest(2)] * 5)
         assert self.names(tmp_path) == ["2"]
-
-    def test_all_that_waits_or_is_stored_is_known_after_a_restart(self, tmp_path):
-        spool = opened(tmp_path)
-        payloads = [b"stored", b"first", b"second"]
-        for payload in payloads:
-            segment = segment_of(spool, payload)
-            if payload == b"stored":
-                spool.commit(segment)
-        stop(spool)
-        spool = opened(tmp_path)
-        assert [spool.append(payload, ITEMS).duplicate for payload in payloads] == [True] * 3
-        stop(spool)
 
 
 class TestReading:
@@ -158,7 +136,7 @@ class TestReading:
         assert (spool.read(segment).lost, spool.damaged_files) == (0, 0)
         lost = []
         for payload in (b"first", b"third"):
-            damage(segment, payload)
+            flip(segment.path, payload)
             lost += [spool.read(segment).lost, spool.read(segment).lost]
         assert lost == [ITEMS, 0, ITEMS, 0]
         assert [record.lost for record in caplog.records] == [ITEMS, 2 * ITEMS]
@@ -176,48 +154,42 @@ class TestReading:
             {"offset": first + second, "bytes": third},
         ]
         assert spool.damaged_files == 1
-        stop(spool)
 
     def test_of_what_comes_back_nothing_more_is_lost(self, tmp_path):
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first", b"second")
         whole = segment.path.read_bytes()
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         assert spool.read(segment).lost == ITEMS
         segment.path.write_bytes(whole)
         reading = spool.read(segment)
         assert (len(reading.records), reading.gone, reading.lost) == (2, frozenset(), 0)
-        stop(spool)
 
     def test_what_was_lost_before_the_start_is_in_the_note_and_counted_there_alone(self, tmp_path):
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first", b"second", b"third")
         stop(spool)
-        damage(segment, b"first")
-        spool = Spool(tmp_path, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [ITEMS]
+        flip(segment.path, b"first")
+        spool = begin(tmp_path, [ITEMS])
         segment = spool.next_segment(0.0)
-        damage(segment, b"second")
+        flip(segment.path, b"second")
         assert spool.read(segment).lost == ITEMS
         spool.commit(segment)
         note = orjson.loads((tmp_path / "damaged" / f"{segment.name}.json").read_bytes())
         assert (note["lost"], note["kept"]) == (2 * ITEMS, ITEMS)
-        stop(spool)
 
     def test_only_what_is_stored_is_remembered_as_stored(self, tmp_path):
         """Should a sender send again what is lost, it is taken; also after a restart."""
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first", b"second")
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         spool.read(segment)
         spool.commit(segment)
         for _ in range(2):
             assert spool.append(b"second", ITEMS).duplicate
             assert not list(tmp_path.glob(f"*{RECEIPT}"))
-            stop(spool)
             spool = opened(tmp_path)
         assert not spool.append(b"first", ITEMS).duplicate
-        stop(spool)
 
     def test_of_a_segment_that_is_gone_nothing_is_marked(self, tmp_path):
         spool = opened(tmp_path)
@@ -229,32 +201,26 @@ class TestReading:
         assert not list(tmp_path.glob("*.stored"))
         note = orjson.loads((tmp_path / "damaged" / f"{segment.name}.json").read_bytes())
         assert note["reason"] == "its file cannot be read (No such file or directory)"
-        stop(spool)
 
     def test_a_file_that_cannot_be_read_for_now_is_read_later(self, tmp_path, monkeypatch):
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first")
 
-        def failing(*_: object, **__: object) -> int:
-            raise OSError(errno.EMFILE, "Too many open files")
-
         with monkeypatch.context() as patch:
-            patch.setattr("os.open", failing)
+            patch.setattr("os.open", failing(errno.EMFILE))
             with pytest.raises(OSError, match="Too many"):
                 spool.read(segment)
         assert spool.read(segment).lost == 0
-        stop(spool)
 
     def test_a_stored_one_is_forgotten(self, tmp_path):
         folder = SegmentFolder(tmp_path, 100, "spans")
         spool = opened(tmp_path)
         segment = segment_of(spool, b"first")
-        damage(segment, b"first")
+        flip(segment.path, b"first")
         assert folder.read(segment).lost == ITEMS
         folder.remove(segment)
         folder.remove(segment)
         assert len(folder.damaged) == 1
-        stop(spool)
 
 
 class TestDamagedFiles:
@@ -305,11 +271,7 @@ class TestDamagedFiles:
             file.write_text(content)
             damaged.set_aside(self.LOSS, [file])
         kept = {path.name: path.read_text() for path in (tmp_path / "damaged").glob("*.log")}
-        assert kept == {
-            "segment.log": "first",
-            "1.segment.log": "second",
-            "2.segment.log": "third",
-        }
+        assert kept == {"segment.log": "first", "1.segment.log": "second", "2.segment.log": "third"}
         assert len(list((tmp_path / "damaged").glob("*.json"))) == 3
         assert len(damaged) == 3
 

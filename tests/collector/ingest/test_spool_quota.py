@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from opened_spool import opened, put, stop
+from opened_spool import failing, opened, payloads_of, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
 from mast_trace_collector.spool.quota import DiskQuota, FolderLock
 from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, receipt_path
 from mast_trace_collector.spool.segment import SegmentWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Usage(NamedTuple):
@@ -31,10 +29,8 @@ class Usage(NamedTuple):
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    spool = opened(tmp_path / "spool")
-    yield spool
-    stop(spool)
+def spool(tmp_path: Path) -> Spool:
+    return opened(tmp_path / "spool")
 
 
 class TestCheck:
@@ -71,7 +67,6 @@ class TestCheck:
         spool.check()
         with pytest.raises(Refused, match="too much is waiting"):
             spool.append(b"", 0)
-        stop(spool)
 
 
 class TestCheckAgain:
@@ -108,20 +103,16 @@ class TestCheckAgain:
             with pytest.raises(Refused):
                 spool.append(b"x" * size, 1)
         assert self.refusal(spool) == reason
-        stop(spool)
 
-    def test_not_while_the_disk_takes_nothing_whatever_it_says_of_its_room(
+    def test_not_while_the_disk_takes_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A quota, a file system that has become read-only: its free space tells nothing."""
         spool = opened(tmp_path)
 
-        def failing(*_: object) -> None:
-            raise OSError(122, "Disk quota exceeded")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing)
-            patch.setattr(os, "fsync", failing)
+            patch.setattr(os, "fdatasync", failing(errno.EDQUOT))
+            patch.setattr(os, "fsync", failing(errno.EDQUOT))
             assert isinstance(spool.append(b"1", 1).durable.exception(timeout=10), Refused)
             spool._quota._checked = 0.0
             spool.check()
@@ -130,7 +121,6 @@ class TestCheckAgain:
         put(spool, b"1")
         assert not spool._quota.failing
         assert {path.suffix for path in tmp_path.iterdir()} <= {"", ".log", ".acked"}
-        stop(spool)
 
 
 class TestRoom:
@@ -155,9 +145,7 @@ class TestRoom:
             quota.check(601)
         assert disk["asked"] == 2  # once for the message
 
-    def test_what_is_taken_counts_before_the_disk_is_asked_again(
-        self, tmp_path: Path, disk: dict[str, float]
-    ) -> None:
+    def test_what_is_taken_counts_at_once(self, tmp_path: Path, disk: dict[str, float]) -> None:
         quota = DiskQuota(tmp_path, 10_000, 400)
         quota.check(300)
         quota.take(300)
@@ -169,9 +157,7 @@ class TestRoom:
         quota.check(600)
         assert quota.used == 300
 
-    def test_after_a_failed_write_it_is_taken_for_full_for_a_moment(
-        self, tmp_path: Path, disk: dict[str, float]
-    ) -> None:
+    def test_a_failed_write_fills_it_awhile(self, tmp_path: Path, disk: dict[str, float]) -> None:
         quota = DiskQuota(tmp_path, 10_000, 0)
         quota.check(300)
         disk["now"] += 1.0
@@ -204,7 +190,6 @@ class TestRoom:
     def test_a_question_alone_ends_no_refusal(
         self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Only an accepted request ends a refusal."""
         quota = DiskQuota(tmp_path, 500, 0)
         quota.check(1)
         assert caplog.messages == []
@@ -226,7 +211,6 @@ class TestFolder:
         modes = {path.name: path.stat().st_mode & 0o777 for path in spool._directory.iterdir()}
         assert spool._directory.stat().st_mode & 0o777 == 0o700
         assert set(modes.values()) == {0o600}
-        stop(spool)
 
     def test_another_gets_it_once_it_is_released(self, tmp_path: Path) -> None:
         first, second = FolderLock(tmp_path), FolderLock(tmp_path)
@@ -244,52 +228,38 @@ class TestFolder:
         with pytest.raises(CollectorError, match=f"cannot use the folder {file}"):
             Spool(file, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
 
-    def test_one_that_cannot_be_taken_up_is_left_to_others(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_failed_open_frees_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         spool = opened(tmp_path)
         put(spool, b"one")
         stop(spool)
 
-        def failing(*_: object) -> None:
-            raise OSError(24, "Too many open files")
+        real = os.open
+
+        def no_logs(path: Path, *arguments: int, **options: int) -> int:
+            call = failing(errno.EMFILE) if str(path).endswith(".log") else real
+            return call(path, *arguments, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(os, "preadv", failing)
-            patch.setattr(os, "open", failing_for_logs(os.open))
+            patch.setattr(os, "preadv", failing(errno.EMFILE))
+            patch.setattr(os, "open", no_logs)
             with pytest.raises(CollectorError, match=f"take up the spool {tmp_path}.*Too many"):
                 Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
         after = opened(tmp_path)
         assert after.waiting_items == 1
-        stop(after)
 
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def failing_for_logs(real):
-    def opening(path: Path, *arguments: int, **options: int) -> int:
-        if str(path).endswith(".log"):
-            raise OSError(24, "Too many open files")
-        return real(path, *arguments, **options)
-
-    return opening
-
-
 class TestFailedWrites:
     """A disk that fails costs what it did not take, and nothing else."""
 
-    def test_all_that_waited_is_refused_whatever_the_window_remembers(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_all_waiting_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         spool = opened(tmp_path, window=1)
 
-        def failing(_: int) -> None:
-            raise OSError(5, "Input/output error")
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing)
+            patch.setattr(os, "fdatasync", failing(errno.EIO))
             with spool._writing:
                 tickets = [spool.append(b"%d" % number, 1) for number in range(3)]
             for ticket in tickets:
@@ -299,7 +269,6 @@ class TestFailedWrites:
         assert spool.waiting_bytes == spool.waiting_items == 0
         spool._quota._checked = 0.0
         put(spool, b"1")
-        stop(spool)
 
     def test_a_file_that_is_gone_already_is_no_error(self, tmp_path: Path) -> None:
         writer = SegmentWriter(tmp_path / "000000000001-ab.log")
@@ -308,19 +277,14 @@ class TestFailedWrites:
         receipt_path(writer.path).unlink()
         writer.remove()
 
-    def test_a_segment_that_cannot_be_begun_leaves_nothing(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_failing_leaves_no_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A failed beginning leaves neither a file nor an open descriptor, which a full disk would use up."""
         before = open_files()
         path = tmp_path / "000000000001-ab.log"
 
-        def failing(*_: object) -> int:
-            raise OSError(28, "No space left on device")
-
         for step in ("pwrite", "fsync"):
             with monkeypatch.context() as patch:
-                patch.setattr(os, step, failing)
+                patch.setattr(os, step, failing(errno.ENOSPC))
                 with pytest.raises(OSError, match="No space"):
                     SegmentWriter(path)
         receipt_path(path).touch()
@@ -344,20 +308,14 @@ class TestFailedWrites:
         writer = SegmentWriter(tmp_path / "000000000001-ab.log")
         writer.append([Record.of(b"one", 1)])
 
-        def failing(words: str) -> Callable[..., None]:
-            def call(*_: object) -> None:
-                raise OSError(5, words)
-
-            return call
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", failing("it was not synced"))
-            patch.setattr(os, "ftruncate", failing("nor cut off"))
+            patch.setattr(os, "fdatasync", failing(5, "it was not synced"))
+            patch.setattr(os, "ftruncate", failing(5, "nor cut off"))
             with pytest.raises(OSError, match="it was not synced"):
                 writer.append([Record.of(b"two", 2)])
         assert (writer.size, writer.items) == (Record.OVERHEAD + 3, 1)
         segment = writer.close(0.0)
-        assert [bytes(record.payload) for record in segment.read()[0]] == [b"one"]
+        assert payloads_of(segment) == [b"one"]
 
     def test_where_there_is_no_fdatasync_the_drive_is_told_to_empty_its_cache(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -407,7 +365,7 @@ class TestFailedWrites:
         writer.path.unlink()
         segment = writer.close(0.0)
         assert segment.intact()
-        assert [bytes(record.payload) for record in segment.read()[0]] == payloads
+        assert payloads_of(segment) == payloads
 
     def test_a_deleted_one_that_cannot_be_written_anew_is_told_and_ends(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from opened_spool import begin, begun, failing, put, stop, unreadable
 
-from mast_trace_collector.spool import Spool, SpoolLimits
 from mast_trace_collector.spool import deduplication as recent_module
 from mast_trace_collector.spool.reading import beyond_reading, content, scan
 from mast_trace_collector.spool.receipt import (
@@ -32,7 +32,6 @@ from mast_trace_collector.spool.record import (
     read_record,
 )
 
-LIMITS = SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
 NAME = "000000000007-00000000deadbeef"
 OTHER = "000000000008-00000000deadbeef"
 MARKER = marker_of(NAME)
@@ -127,7 +126,6 @@ def mapped(data: bytes) -> mmap.mmap:
 
 @pytest.mark.parametrize("number", [0, 127, 128, 300, 70_000, 2**31 + 5])
 def test_the_length_before_a_record_is_a_varint_of_five_bytes(number):
-    """As Protobuf reads it: seven bits a byte, the lowest first."""
     data = _varint(number)
     assert len(data) == 5
     assert [byte >> 7 for byte in data] == [1, 1, 1, 1, 0]
@@ -221,30 +219,15 @@ class TestContent:
         data = bytes(range(1, 251)) * 100
         path = tmp_path / "file"
         path.write_bytes(data)
-        real = os.preadv
-
-        def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
-            if offset <= 8192 < offset + sum(map(len, buffers)):
-                raise OSError(errno.EIO, "Input/output error")
-            return real(file, buffers, offset)
-
-        monkeypatch.setattr(os, "preadv", preadv)
+        bad = unreadable(lambda _, begin, end: begin <= 8192 < end)
+        monkeypatch.setattr(os, "preadv", bad)
         assert bytes(content(path)) == data[:8192] + bytes(4096) + data[12288:]
 
-    def test_a_bad_block_behind_the_first_mebibyte_is_found_before_it_is_mapped(
-        self, tmp_path, monkeypatch
-    ):
+    def test_a_bad_block_far_behind_is_found_before_it_is_mapped(self, tmp_path, monkeypatch):
         """Mapped, it would end the process."""
         path = tmp_path / "file"
         path.write_bytes(b"x" * (2**21 + 5))
-        real = os.preadv
-
-        def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
-            if offset + sum(map(len, buffers)) > 2**21:
-                raise OSError(errno.EIO, "Input/output error")
-            return real(file, buffers, offset)
-
-        monkeypatch.setattr(os, "preadv", preadv)
+        monkeypatch.setattr(os, "preadv", unreadable(lambda _, __, end: end > 2**21))
         assert bytes(content(path)) == b"x" * 2**21 + bytes(5)
 
     def test_nothing_stays_open(self, tmp_path):
@@ -316,62 +299,42 @@ class TestTakingUp:
     """Findings of a process that starts, its words, and the files that it leaves."""
 
     def filled(self, folder: Path, *payloads: bytes) -> Path:
-        spool = Spool(folder, LIMITS)
-        spool.open()
-        for payload in payloads:
-            spool.append(payload, 5).durable.result(timeout=10)
-        spool.close()
-        spool.release()
+        spool = begin(folder)
+        put(spool, *payloads, items=5)
+        stop(spool)
         (path,) = folder.glob("*.log")
         return path
-
-    def opened(self, folder: Path, most: int = 1000) -> tuple[Spool, list]:
-        spool = Spool(folder, SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, most))
-        return spool, spool.open()
-
-    def stop(self, spool: Spool) -> None:
-        spool.close()
-        spool.release()
 
     def test_it_says_where_the_damage_is(self, tmp_path):
         path = self.filled(tmp_path, b"first" * 10, b"second" * 10)
         data = path.read_bytes()
         first = len(framed(b"first" * 10))
         path.write_bytes(flipped(data, first + 50))
-        spool, (loss,) = self.opened(tmp_path)
+        _, (loss,) = begun(tmp_path)
         expected = f"{len(data) - first} of its {len(data)} bytes, from {first} on, hold no request"
         assert loss.reason == f"{expected} of {path.stem}"
         assert (loss.name, loss.lost, loss.kept) == (path.stem, 5, 5)
-        self.stop(spool)
 
     def test_it_says_how_much_was_cut_off(self, tmp_path):
         path = self.filled(tmp_path, b"first", b"second")
         size, kept = path.stat().st_size, len(framed(b"first"))
         os.truncate(path, kept)
-        spool, (loss,) = self.opened(tmp_path)
+        spool, (loss,) = begun(tmp_path)
         assert loss.reason == f"it has {kept} bytes where {size} were acknowledged"
         # It counts as what it was: by its size the way into the database is chosen.
         assert spool.waiting_bytes == size
-        self.stop(spool)
 
-    def test_an_unfinished_write_that_may_not_be_cut_off_holds_nothing_up(
-        self, tmp_path, monkeypatch
-    ):
+    def test_an_unfinished_write_that_stays_holds_nothing_up(self, tmp_path, monkeypatch):
         path = self.filled(tmp_path, b"first")
         with path.open("ab") as file:
             file.write(framed(b"second", name=path.stem)[:-1])
 
-        def refusing(*_: object) -> None:
-            raise PermissionError(errno.EPERM, "Operation not permitted")
-
-        monkeypatch.setattr(os, "truncate", refusing)
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        monkeypatch.setattr(os, "truncate", failing(errno.EPERM))
+        spool = begin(tmp_path)
         segment = spool.next_segment(0.0)
         assert [bytes(each.payload) for each in spool.read(segment).records] == [b"first"]
         spool.commit(segment)
         assert spool.damaged_files == 0
-        self.stop(spool)
 
     @pytest.mark.parametrize("receipt", ["garbage", "folder", "of nothing", "of a stored one"])
     def test_other_receipts_alone_tell_of_no_loss(self, tmp_path, receipt):
@@ -387,15 +350,11 @@ class TestTakingUp:
             alone.write_bytes(Receipt(0, 0, 0, chain().digest()).packed(path.stem))
         else:
             path.with_suffix(".stored").write_bytes(Record.of(b"first", 5).digest)
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        begin(tmp_path)
         assert alone.exists() == (receipt == "folder")
-        self.stop(spool)
 
     @pytest.mark.parametrize(("older", "lost"), [(-1, []), (0, [5]), (1, [5])])
-    def test_where_marks_are_forgotten_an_older_receipt_may_be_of_a_stored_segment(
-        self, tmp_path, monkeypatch, older, lost
-    ):
+    def test_an_older_receipt_may_be_of_a_stored_segment(self, tmp_path, monkeypatch, older, lost):
         """As many marks are kept as are bounded; what is not older than they are would have one."""
         monkeypatch.setattr(recent_module, "_MAX_MARKS", 2)
         path = self.filled(tmp_path, b"first")
@@ -405,24 +364,18 @@ class TestTakingUp:
             mark.write_bytes(bytes(16))
             os.utime(mark, (1000 + number, 1000 + number))
         os.utime(receipt_path(path), (1001 + older, 1001 + older))
-        spool, losses = self.opened(tmp_path)
-        assert [loss.lost for loss in losses] == lost
-        self.stop(spool)
+        begin(tmp_path, lost)
 
     def test_segments_of_the_first_version_that_changed_places_get_their_names_back(self, tmp_path):
         tmp_path.joinpath(f"{OTHER}.log").write_bytes(bare(b"first"))
         tmp_path.joinpath(f"{NAME}.log").write_bytes(bare(b"second", name=OTHER))
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        begin(tmp_path)
         assert tmp_path.joinpath(f"{NAME}.log").read_bytes() == bare(b"first")
         assert tmp_path.joinpath(f"{OTHER}.log").read_bytes() == bare(b"second", name=OTHER)
-        self.stop(spool)
 
     def test_a_move_that_was_broken_off_goes_on(self, tmp_path):
         path = self.filled(tmp_path, b"first")
         path.rename(path.with_suffix(".moved"))
-        spool, losses = self.opened(tmp_path)
-        assert losses == []
+        spool = begin(tmp_path)
         assert spool.waiting_items == 5
         assert path.exists()
-        self.stop(spool)

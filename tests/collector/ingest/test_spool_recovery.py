@@ -14,10 +14,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ingest_support import body_of
-from opened_spool import LIMITS, put, waiting
+from opened_spool import begin, begun, flip, put, stop, take, waiting
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from mast_trace_collector.spool import Segment, Spool
+from mast_trace_collector.spool import Segment
 from mast_trace_collector.spool.receipt import receipt_path
 from mast_trace_collector.spool.record import Record, marker_of, may_be_torn
 from mast_trace_collector.spool.segment import SegmentWriter
@@ -28,13 +28,24 @@ if TYPE_CHECKING:
 
 def written(folder: Path, payloads: list[bytes]) -> Path:
     """A segment as a killed process leaves it."""
-    spool = Spool(folder, LIMITS)
-    spool.open()
+    spool = begin(folder)
     put(spool, *payloads)
-    spool.close()
-    spool.release()
+    stop(spool)
     (path,) = folder.glob("*.log")
     return path
+
+
+FIRST = f"{7:012d}-00000000deadbeef.log"
+"""The name of a segment of the first version."""
+
+
+def bare(*bodies: bytes) -> list[bytes]:
+    """Records of the first version."""
+    marker = xxhash.xxh64_digest(FIRST.removesuffix(".log").encode())
+    return [
+        struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
+        for body in bodies
+    ]
 
 
 PAYLOADS = st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8, unique=True)
@@ -54,8 +65,7 @@ class TestRecovery:
         os.truncate(path, keep)
         if old:
             receipt_path(path).unlink()
-        spool = Spool(path.parent, LIMITS)
-        losses = spool.open()
+        spool, losses = begun(path.parent)
         whole, end = [], 0
         for payload in payloads:
             end += 44 + len(payload)
@@ -64,8 +74,7 @@ class TestRecovery:
         assert waiting(spool) == whole
         lost = 0 if old else len(payloads) - len(whole)
         assert [loss.lost for loss in losses] == [lost] * bool(lost)
-        spool.close()
-        spool.release()
+        stop(spool)
 
     @settings(max_examples=60, deadline=None)
     @given(payloads=PAYLOADS, more=st.binary(min_size=1, max_size=60), cut=st.floats(0, 0.999))
@@ -81,13 +90,11 @@ class TestRecovery:
         torn = b"".join(Record.of(more, 1).parts(marker_of(path.stem)))
         with path.open("ab") as file:
             file.write(torn[: int(len(torn) * cut)])
-        spool = Spool(path.parent, LIMITS)
-        assert spool.open() == []
+        spool = begin(path.parent)
         assert waiting(spool) == payloads
         assert path.stat().st_size == size
         assert spool.damaged_files == 0
-        spool.close()
-        spool.release()
+        stop(spool)
 
     @settings(max_examples=60, deadline=None)
     @given(payloads=PAYLOADS, garbage=st.binary(min_size=1, max_size=200))
@@ -98,40 +105,9 @@ class TestRecovery:
         torn = may_be_torn(memoryview(garbage), 0, marker_of(path.stem))
         with path.open("ab") as file:
             file.write(garbage)
-        spool = Spool(path.parent, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [0] * (not torn)
+        spool = begin(path.parent, [0] * (not torn))
         assert waiting(spool) == payloads
-        spool.close()
-        spool.release()
-
-    @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, where=st.floats(0, 0.999), bit=st.integers(0, 7))
-    def test_a_flipped_bit_damages_one_record_only(
-        self,
-        tmp_path_factory: pytest.TempPathFactory,
-        payloads: list[bytes],
-        where: float,
-        bit: int,
-    ) -> None:
-        path = written(tmp_path_factory.mktemp("spool"), payloads)
-        data = bytearray(path.read_bytes())
-        position = int(len(data) * where)
-        data[position] ^= 1 << bit
-        path.write_bytes(data)
-        hit, begin = 0, 0
-        while position >= begin + 44 + len(payloads[hit]):
-            begin += 44 + len(payloads[hit])
-            hit += 1
-        # The bytes that only frame the record may be damaged: the record is whole.
-        lost = 8 <= position - begin < 40 + len(payloads[hit])
-        digests = tuple(Record.of(payload, 1).digest for payload in payloads)
-        assert not Segment(path, len(data), 0, digests, 0.0).intact()
-        spool = Spool(path.parent, LIMITS)
-        losses = spool.open()
-        assert waiting(spool) == payloads[:hit] + payloads[hit + lost :]
-        assert [loss.lost for loss in losses] == [1] * lost
-        spool.close()
-        spool.release()
+        stop(spool)
 
     def test_a_segment_is_what_was_written_or_it_is_not_intact(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two" * 100])
@@ -157,117 +133,70 @@ class TestRecovery:
 
     def test_a_segment_of_the_first_version_is_stored(self, tmp_path: Path) -> None:
         """Records of the first version have no frame; some of them are damaged."""
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        marker = xxhash.xxh64_digest(path.stem.encode())
-        records = [
-            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
-            for body in (body_of("a"), body_of("b"), body_of("c"))
-        ]
-        path.write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
-        spool = Spool(tmp_path, LIMITS)
-        (loss,) = spool.open()
+        records = bare(body_of("a"), body_of("b"), body_of("c"))
+        (tmp_path / FIRST).write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
+        spool, (loss,) = begun(tmp_path)
         assert loss.lost == 1
-        assert [(area.offset, area.size) for area in loss.areas] == [
-            (len(records[0]), len(records[1]))
-        ]
+        (area,) = loss.areas
+        assert (area.offset, area.size) == (len(records[0]), len(records[1]))
         assert waiting(spool) == [body_of("a"), body_of("c")]
-        spool.close()
 
     @pytest.mark.parametrize("count", [2, 3])
-    def test_in_a_first_version_no_payload_makes_the_next_record_a_framed_one(
-        self, tmp_path: Path, count: int
-    ) -> None:
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        marker = xxhash.xxh64_digest(path.stem.encode())
+    def test_no_payload_makes_the_next_one_framed(self, tmp_path: Path, count: int) -> None:
         bodies = [b"one\xca\x3e\x20", b"two\xca\x3e\x20", b"three"][:count]
-        records = [
-            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
-            for body in bodies
-        ]
-        path.write_bytes(b"?" + b"".join(records)[1:])
-        spool = Spool(tmp_path, LIMITS)
-        (loss,) = spool.open()
+        records = bare(*bodies)
+        (tmp_path / FIRST).write_bytes(b"?" + b"".join(records)[1:])
+        spool, (loss,) = begun(tmp_path)
         assert [area.size for area in loss.areas] == [len(records[0])]
         assert waiting(spool) == bodies[1:]
-        spool.close()
 
     def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
-        """A record of another segment is none in this."""
         other = written(tmp_path / "other", [b"forged"]).read_bytes()
         path = written(tmp_path / "spool", [other, b"true"])
-        data = bytearray(path.read_bytes())
-        data[17] ^= 1  # the length of the first record
-        path.write_bytes(data)
-        spool = Spool(path.parent, LIMITS)
-        (loss,) = spool.open()
+        flip(path, 17)  # the length of the first record
+        spool, (loss,) = begun(path.parent)
         assert loss.lost == 1
         assert loss.areas[0].size > len(other)
         assert waiting(spool) == [b"true"]
-        spool.close()
 
     def test_an_empty_segment_is_removed(self, tmp_path: Path) -> None:
         """A crash between its creation and its first write leaves it, with or without a receipt."""
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        SegmentWriter(path).close(0.0)
+        SegmentWriter(tmp_path / FIRST).close(0.0)
         (tmp_path / f"{8:012d}-00000000deadbeef.log").touch()
-        spool = Spool(tmp_path, LIMITS)
-        assert spool.open() == []
+        begin(tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
-        spool.close()
 
-    def test_a_segment_without_a_receipt_is_as_long_and_as_old_as_its_file(
-        self, tmp_path: Path
-    ) -> None:
+    def test_without_a_receipt_size_and_age_are_the_files(self, tmp_path: Path) -> None:
         """The requests of a segment without a receipt are recognised in the order of their arrival."""
         payloads = [b"one", b"two", b"three"]
         path = written(tmp_path, payloads)
         receipt_path(path).unlink()
         os.utime(path, (1_700_000_000, 1_700_000_000))
-        spool = Spool(tmp_path, LIMITS)
-        assert spool.open() == []
-        segment = spool.next_segment(0.0)
-        assert segment is not None
+        spool = begin(tmp_path)
+        segment = take(spool, 0.0)
         assert (segment.size, segment.created) == (path.stat().st_size, 1_700_000_000)
         assert segment.digests == tuple(Record.of(payload, 1).digest for payload in payloads)
-        spool.close()
-        spool.release()
 
     def test_without_a_receipt_every_damage_of_a_segment_counts(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two", b"three", b"four"])
         receipt_path(path).unlink()
-        data = bytearray(path.read_bytes())
-        for payload in (b"one", b"three"):
-            data[data.index(payload)] ^= 1
-        path.write_bytes(data)
-        spool = Spool(tmp_path, LIMITS)
-        (loss,) = spool.open()
+        flip(path, b"one", b"three")
+        _, (loss,) = begun(tmp_path)
         assert (loss.lost, loss.kept, len(loss.areas)) == (2, 2, 2)
-        spool.close()
-        spool.release()
 
-    def test_of_a_file_that_cannot_be_read_only_its_receipt_has_the_number_of_its_spans(
-        self, tmp_path: Path
-    ) -> None:
+    def test_an_unreadable_file_without_a_receipt_has_no_number(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two"])
         receipt_path(path).unlink()
         path.unlink()
         path.mkdir()
-        spool = Spool(tmp_path, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [0]
-        spool.close()
-        spool.release()
+        begin(tmp_path, [0])
 
-    def test_of_two_files_with_other_names_that_hold_one_segment_one_is_a_copy(
-        self, tmp_path: Path
-    ) -> None:
+    def test_of_two_files_that_hold_one_segment_one_is_a_copy(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two"])
         for number in (8, 9):
             other = tmp_path / f"{number:012d}-00000000deadbeef.log"
             other.write_bytes(path.read_bytes())
         path.unlink()
-        spool = Spool(tmp_path, LIMITS)
-        spool.open()
+        spool = begin(tmp_path)
         assert waiting(spool) == [b"one", b"two"]
         assert spool.damaged_files == 1
-        spool.close()
-        spool.release()

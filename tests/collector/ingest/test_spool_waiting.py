@@ -9,29 +9,21 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from opened_spool import opened, put, stop
+from opened_spool import LIMITS, begin, opened, put, stop, take
 
-from mast_trace_collector.spool import Record, Segment, Spool, SpoolLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from mast_trace_collector.spool import Record, Segment, Spool
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    spool = opened(tmp_path / "spool")
-    yield spool
-    stop(spool)
+def spool(tmp_path: Path) -> Spool:
+    return opened(tmp_path / "spool")
 
 
 def taken(spool: Spool) -> Segment:
     spool.seal()
-    segment = spool.next_segment(0.0)
-    assert segment is not None
-    return segment
+    return take(spool, 0.0)
 
 
 class Clock:
@@ -45,9 +37,7 @@ class Clock:
 class TestAge:
     """Since when something waits, by the arrival of the oldest request."""
 
-    def test_it_goes_on_from_the_first_request_to_the_commit(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_goes_on_to_the_commit(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock(monkeypatch)
         assert spool.oldest_age() == 0.0
         put(spool, b"first")
@@ -70,9 +60,7 @@ class TestAge:
         spool.commit(again)
         assert spool.oldest_age() == 0.0
 
-    def test_of_a_younger_one_that_is_left_it_is_less(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_of_a_younger_it_is_less(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock(monkeypatch)
         put(spool, b"first")
         segment = taken(spool)
@@ -83,9 +71,7 @@ class TestAge:
         spool.commit(segment)
         assert spool.oldest_age() == 3.0
 
-    def test_a_clock_that_is_set_back_makes_nothing_younger_than_now(
-        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_age_is_negative(self, spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock(monkeypatch)
         put(spool, b"first")
         clock.now -= 100
@@ -101,7 +87,6 @@ class TestAge:
         os.utime(path, (hour_ago, hour_ago))
         after = opened(spool._directory)
         assert 3600 <= after.oldest_age() < 3700
-        stop(after)
 
 
 class TestWaitingItems:
@@ -113,18 +98,15 @@ class TestWaitingItems:
             spool.seal()
         assert spool.waiting_items == 6
         size = spool.waiting_bytes
-        stop(spool)
         after = opened(spool._directory)
         assert (after.waiting_items, after.waiting_bytes) == (6, size)
         after.commit(taken(after))
         assert (after.waiting_items, after.waiting_bytes) == (5, size - size // 3)
-        stop(after)
 
     @pytest.mark.parametrize("noun", ["spans", "log records"])
     def test_they_are_called_what_they_are(self, tmp_path: Path, noun: str) -> None:
-        limits = SpoolLimits(10_000, 0, 1000, 1000, 60.0, 1000)
         of = (noun,) if noun != "spans" else ()
-        spool = Spool(tmp_path, limits, *of)
+        spool = Spool(tmp_path, LIMITS, *of)
         spool.open()
         put(spool, b"one")
         segment = taken(spool)
@@ -136,7 +118,6 @@ class TestWaitingItems:
         stop(spool)
 
     def test_a_process_ends_that_has_not_closed_it(self, tmp_path: Path) -> None:
-        """The next one finds all that it acknowledged."""
         program = (
             "import sys; from pathlib import Path\n"
             "from mast_trace_collector.spool import Spool, SpoolLimits\n"
@@ -150,7 +131,6 @@ class TestWaitingItems:
         subprocess.run(command, env=environment, check=True, timeout=25)
         after = opened(tmp_path)
         assert after.waiting_items == 1
-        stop(after)
 
 
 class TestGroups:
@@ -162,29 +142,21 @@ class TestGroups:
             found.append(len(segment.digests))
         return found
 
-    def gathered(self, folder: Path, limits: SpoolLimits, payloads: int) -> list[int]:
-        spool = Spool(folder, limits)
-        spool.open()
+    def gathered(self, folder: Path, **limits: int) -> list[int]:
+        spool = begin(folder, segment_age=60.0, **limits)
         with spool._writing:
-            tickets = [spool.append(b"%d" % number * 100, 5) for number in range(payloads)]
+            tickets = [spool.append(b"%d" % number * 100, 5) for number in range(5)]
         for ticket in tickets:
             ticket.durable.result(timeout=10)
         spool.seal()
-        sizes = self.sizes(spool)
-        stop(spool)
-        return sizes
+        return self.sizes(spool)
 
     def test_a_segment_ends_with_the_request_that_fills_it(self, tmp_path: Path) -> None:
-        """By its bytes or by its spans, to the last one."""
         one = Record.OVERHEAD + 100
-        of_bytes = SpoolLimits(10_000, 0, 2 * one, 1000, 60.0, 1000)
-        assert self.gathered(tmp_path / "bytes", of_bytes, 5) == [2, 2, 1]
-        of_spans = SpoolLimits(10_000, 0, 10_000, 10, 60.0, 1000)
-        assert self.gathered(tmp_path / "spans", of_spans, 5) == [2, 2, 1]
+        assert self.gathered(tmp_path / "bytes", segment_bytes=2 * one) == [2, 2, 1]
+        assert self.gathered(tmp_path / "spans", segment_items=10) == [2, 2, 1]
 
-    def test_the_same_request_waits_with_the_first_until_that_is_durable(
-        self, spool: Spool
-    ) -> None:
+    def test_the_same_request_waits_until_the_first_is_durable(self, spool: Spool) -> None:
         with spool._writing:
             first = spool.append(b"same", 1)
             second = spool.append(b"same", 1)
@@ -199,27 +171,17 @@ class TestWaiting:
     """A consumer waits for a segment that is old enough, and no longer than it likes."""
 
     def test_it_gets_what_comes_meanwhile(self, tmp_path: Path) -> None:
-        spool = Spool(tmp_path, SpoolLimits(10_000, 0, 1000, 1000, 0.0, 1000))
-        spool.open()
+        spool = begin(tmp_path)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(spool.next_segment, 60.0)
             put(spool, b"one")
-            segment = waiting.result(timeout=50)
-        assert segment is not None
-        assert segment.items == 1
-        stop(spool)
+            assert waiting.result(timeout=50).items == 1
 
     def test_it_gets_a_segment_once_that_is_old_enough(self, tmp_path: Path) -> None:
-        """A consumer gets a segment when it is old enough, not only at the end of its own timeout."""
-        spool = Spool(tmp_path, SpoolLimits(10_000, 0, 1000, 1000, 0.1, 1000))
-        spool.open()
+        spool = begin(tmp_path, segment_age=0.1)
         put(spool, b"one")
         with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(spool.next_segment, 20.0)
-            segment = waiting.result(timeout=15)
-        assert segment is not None
-        assert segment.items == 1
-        stop(spool)
+            assert pool.submit(spool.next_segment, 20.0).result(timeout=15).items == 1
 
     def test_it_gets_nothing_where_nothing_comes(self, spool: Spool) -> None:
         assert spool.next_segment(0.01) is None
@@ -230,10 +192,8 @@ class TestWaiting:
             waiting = pool.submit(spool.next_segment, 60.0)
             spool.close()
             assert waiting.result(timeout=50) is None
-        spool.release()
 
     def test_a_young_segment_stays_open(self, spool: Spool) -> None:
-        """A young segment stays open, even if another consumer has just closed the old one."""
         spool._seal_if_due()
         put(spool, b"one")
         spool._seal_if_due()

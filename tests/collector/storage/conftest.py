@@ -4,10 +4,14 @@ from contextlib import ExitStack
 
 import pytest
 from endpoint_server import PASSWORD, WRITE_TOKEN, serve
+from endpoint_sweep import OURS, THEIRS
+from otlp_requests import two_runs
 from stores import SERVER, Tables, new_store, server_address
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.clickhouse_http.confinement import Confinement
+from mast_trace_collector.rights import Right
+from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store
 
 
@@ -57,6 +61,28 @@ def embedded(engine):
     engine.renew()
     with Store.open(engine.url) as store:
         yield store
+
+
+@pytest.fixture(scope="module")
+def both(engine):
+    """A run of each of two projects in the embedded engine, for the tests of a module that only read."""
+    engine.renew()
+    with Store.open(engine.url) as store:
+        two_runs(store, projects=(OURS, THEIRS))
+        yield store
+
+
+@pytest.fixture(scope="module")
+def of_key(both, tmp_path_factory):
+    """host:port of an endpoint over the two projects, and a key that reads the first of them."""
+    key, line = new_key(OURS, frozenset({Right.READ}))
+    file = tmp_path_factory.mktemp("keys") / "keys"
+    file.write_text(line)
+    keys = ProjectKeys(file)
+    app = ClickHouseHTTP(both, password=PASSWORD, keys=keys, write_token=WRITE_TOKEN)
+    with serve(app) as address:
+        yield address, key
+    app.close()
 
 
 @pytest.fixture

@@ -90,13 +90,8 @@ def make_world(store: Store, runner: Runner, their_rows: int = THEIR_ROWS) -> Wo
     for table in base_tables(store):
         fill(store, table, OURS, 3, "mine")
         fill(store, table, THEIRS, their_rows if table == "otel_traces" else 7, canary)
-    secrets = [
-        "canary-in-a-file",
-        "canary-in-the-environment",
-        "canary-of-a-variable",
-        "root:x:0:0:root",
-    ]
-    secrets += [str(folder)]
+    secrets = ["canary-in-a-file", "canary-in-the-environment", "canary-of-a-variable"]
+    secrets += ["root:x:0:0:root", str(folder)]
     if len(socket.gethostname()) > 4:
         secrets.append(socket.gethostname())
     theirs = [canary, THEIRS, str(their_rows), str(their_rows + 3)]

@@ -6,7 +6,6 @@ answer with it.
 
 import pytest
 from endpoint_sweep import OURS, THEIRS, World
-from otlp_requests import two_runs
 from stores import SERVER
 
 from mast_trace.exceptions import StorageError
@@ -15,7 +14,6 @@ from mast_trace_collector.clickhouse_http.engine import Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import EngineError
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
-from mast_trace_collector.storage import Store
 
 HALF_WAY = "SELECT number, throwIf(number = 900000) FROM numbers(1000000)"
 MUCH = "SELECT Project, number FROM otel_traces AS t CROSS JOIN numbers(300000) AS n"
@@ -24,14 +22,11 @@ FORMATS = ["TabSeparated", "JSON", "JSONEachRow", "Native", "Parquet", "RowBinar
 
 
 @pytest.fixture(scope="module")
-def world(engine):
+def world(both):
     """Two projects, and a reader's bound that is soon reached."""
-    engine.renew()
-    with Store.open(engine.url) as store:
-        two_runs(store, projects=(OURS, THEIRS))
-        runner = Runner(store, timeout=20, max_result=100_000)
-        yield World(store, runner, engine, engine)
-        runner.close()
+    runner = Runner(both, timeout=20, max_result=100_000)
+    yield World(both, runner, both.embedded_path, both.embedded_path)
+    runner.close()
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -45,7 +40,6 @@ def test_no_reader_gets_what_another_ones_statement_wrote(world, name, protocol)
 
 
 def test_no_reader_gets_what_the_operators_statement_wrote(world):
-    """No reader gets the output of the operator's statement, nor the operator that of a writer's."""
     runner = world.runner
     with pytest.raises(EngineError):
         runner.run(Statement(sql=HALF_WAY, default_format="TSV"), Rights(writes=True))
@@ -57,7 +51,6 @@ def test_no_reader_gets_what_the_operators_statement_wrote(world):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_connection_whose_statement_failed_is_lent_to_nobody(world, name):
-    """A connection whose statement failed is not lent again, and its user gets no output of that statement."""
     handles = Handles(world.store.embedded_path, {})
     try:
         for way in (Handle.run, Handle.blocks):
@@ -89,7 +82,6 @@ def test_connections_are_closed_with_the_endpoint_once_nobody_has_them(world):
 @pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 @pytest.mark.parametrize("way", ["query", "command"])
 def test_a_query_that_fails_changes_no_other_answer(embedded, way):
-    """A failed query changes no other answer, neither by rows nor by an unreadable header."""
     for sql in (HALF_WAY, "SELECT throwIf(number = 900000) FROM numbers(1000000)"):
         with pytest.raises(StorageError, match="throwIf"):
             getattr(embedded, way)(sql)

@@ -16,11 +16,7 @@ from mast_trace_collector.storage.erasure import before, erase, of_project, of_r
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
 from mast_trace_collector.storage.run_tables import run_tables
-from mast_trace_collector.storage.runs import (
-    finished_runs,
-    record_outcome,
-    run_summary,
-)
+from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.sweep import sweep
 from mast_trace_collector.storage.tombstones import find_tombstones
@@ -52,18 +48,14 @@ def cluster(engine_of_cluster):
 
 
 def test_totals_of_an_earlier_version_are_repaired_across_the_shards(engine_of_cluster):
-    """States and spans are read and written through the Distributed tables."""
     make_version(engine_of_cluster, BEFORE_WHOLE_IDS, CLUSTERED)
     used = {"gen_ai.usage.input_tokens": 100}
     traces = [f"{number:032x}" for number in range(1, 4)]
-    SpanWriter(engine_of_cluster).write(
-        [
-            request(*(agent_span(n, trace=t, attributes=used) for n in range(1, 1001)))
-            for t in traces
-        ],
-        token="before",
-    )
-    before = engine_of_cluster.query("SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId")
+    ids = range(1, 1001)
+    calls = [request(*(agent_span(n, trace=t, attributes=used) for n in ids)) for t in traces]
+    SpanWriter(engine_of_cluster).write(calls, token="before")
+    known = "SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId"
+    before = engine_of_cluster.query(known)
     for migration in migrations()[BEFORE_WHOLE_IDS + 1 :]:
         if migration.version in PREPARATIONS:
             PREPARATIONS[migration.version](engine_of_cluster)
@@ -75,21 +67,16 @@ def test_totals_of_an_earlier_version_are_repaired_across_the_shards(engine_of_c
             "SELECT TraceId, InputTokens, Totals FROM mast_runs ORDER BY TraceId"
         )
         assert rows == [{"TraceId": t, "InputTokens": 100_000, "Totals": "exact"} for t in traces]
-    assert (
-        engine_of_cluster.query("SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId")
-        == before
-    )
+    assert engine_of_cluster.query(known) == before
 
 
 def test_an_erased_run_is_gone_from_the_shards_and_what_arrives_is_swept(cluster, monkeypatch):
     original = Store.command
-    monkeypatch.setattr(
-        Store,
-        "command",
-        lambda self, sql, *more, **given: original(
-            self, sql.replace("ON CLUSTER main", ""), *more, **given
-        ),
-    )
+
+    def command(self, sql, *more, **given):
+        return original(self, sql.replace("ON CLUSTER main", ""), *more, **given)
+
+    monkeypatch.setattr(Store, "command", command)
     two_runs(cluster)
     for number in range(2):
         if number:
@@ -127,7 +114,6 @@ def test_runs_are_read_across_the_shards(cluster):
 
 
 def test_a_run_is_known_from_its_beginning_on_every_shard(cluster):
-    """The record of it is stored and read through the Distributed tables."""
     record = {
         "event_name": "mast.run.start",
         "trace_id": bytes.fromhex(TRACE),

@@ -4,29 +4,15 @@ Each is answered, with nothing of another project, or refused in words that say 
 """
 
 import pytest
-from endpoint_server import PASSWORD, serve
-from otlp_requests import OTHER, two_runs
+from otlp_requests import OTHER
 from test_endpoint_security import ask
-
-from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
-from mast_trace_collector.storage import Store
 
 
 @pytest.fixture(scope="module")
-def opened(engine, tmp_path_factory):
+def opened(of_key):
     """Asks with a key of the project that has the first of two runs."""
-    engine.renew()
-    key, line = new_key("ours", frozenset({Right.READ}))
-    keys_file = tmp_path_factory.mktemp("keys") / "keys"
-    keys_file.write_text(line)
-    with Store.open(engine.url) as store:
-        two_runs(store, projects=("ours", "theirs"))
-        app = ClickHouseHTTP(store, password=PASSWORD, keys=ProjectKeys(keys_file))
-        with serve(app) as address:
-            yield lambda sql, **fields: ask(address, sql, key=key, **fields)
-        app.close()
+    address, key = of_key
+    return lambda sql, **fields: ask(address, sql, key=key, **fields)
 
 
 JDBC = """select currentUser() user, timezone() timezone, version() version,

@@ -187,9 +187,7 @@ class TestGate:
 
         return refuses
 
-    def test_tables_and_databases_are_looked_up_again_after_a_while(
-        self, handle, refuses, monkeypatch
-    ):
+    def test_tables_and_databases_are_looked_up_again(self, handle, refuses, monkeypatch):
         gate = Gate(handle, "mast_trace")
         assert not refuses(gate, "later")
         assert not refuses(gate, "further.x")
@@ -331,21 +329,12 @@ class TestConfinement:
     def test_an_engine_that_fails_its_proof_serves_no_readers(self, store, broken, monkeypatch):
         for name, value in broken.items():
             monkeypatch.setattr(f"mast_trace_collector.clickhouse_http.confinement.{name}", value)
-        with pytest.raises(ConfigurationError) as error:
+        with pytest.raises(
+            ConfigurationError, match=r"readers .* apart \(.*MAST_TRACE_DATABASE_URL"
+        ):
             Confinement(store.embedded_path, store.database, {})
-        begin, told, end = (
-            str(error.value).partition(" (")[0],
-            *str(error.value).partition("): ")[1:],
-        )
-        assert (begin, told, end) == (
-            "this version of the embedded engine does not keep readers of the ClickHouse endpoint apart",
-            "): ",
-            "install chdb 4.4 or later, or use a ClickHouse server (MAST_TRACE_DATABASE_URL)",
-        )
 
-    def test_names_without_a_database_are_those_of_the_store_or_of_the_one_that_is_said(
-        self, store, rows
-    ):
+    def test_names_without_a_database_are_those_of_the_store_or_the_named_one(self, store, rows):
         with Confinement.of(store.embedded_path, store.database, {}) as confinement:
             for current, found in (("", "mast_trace"), ("mast_catalogue", "mast_catalogue")):
                 table = "mast_runs" if not current else "one"

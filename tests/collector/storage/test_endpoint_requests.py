@@ -204,16 +204,8 @@ class TestErrors:
         assert (error.for_reader().code, error.for_reader().text) == (code, told)
 
     def test_each_has_a_status(self):
-        for code, status in (
-            (497, 403),
-            (516, 403),
-            (60, 404),
-            (62, 400),
-            (307, 413),
-            (159, 408),
-            (7, 500),
-        ):
-            assert QueryError(code, "x", "Y").status == status
+        statuses = {497: 403, 516: 403, 60: 404, 62: 400, 307: 413, 159: 408, 7: 500}
+        assert {code: QueryError(code, "x", "Y").status for code in statuses} == statuses
 
 
 class TestEncodings:
@@ -270,12 +262,8 @@ class TestBlocks:
         assert packed[16] == 0x82
         assert struct.unpack("<I", packed[21:25]) == (2**20,)
         size = 16 + struct.unpack("<I", packed[17:21])[0]
-        for start, rest in ((0, 2**20), (size, 2**20), (None, len(data) - 2 * 2**20)):
-            at = (
-                start
-                if start is not None
-                else size + 16 + struct.unpack("<I", packed[size + 17 :][:4])[0]
-            )
+        last = size + 16 + struct.unpack("<I", packed[size + 17 :][:4])[0]
+        for at, rest in ((0, 2**20), (size, 2**20), (last, len(data) - 2 * 2**20)):
             assert struct.unpack("<I", packed[at + 21 : at + 25]) == (rest,)
         assert blocks.unpack(packed, len(data)) == data
         assert blocks.pack(b"") == b""
@@ -284,25 +272,25 @@ class TestBlocks:
         good = blocks.pack(b"abc")
         at = f"the compressed block at byte {len(good)} cannot be read: "
         text = "blocks are compressed with LZ4, ZSTD or not at all, not with method 0x91"
-        data = lz4.block.compress(b"abc", store_size=False)
+        data, no = lz4.block.compress(b"abc", store_size=False), "CANNOT_DECOMPRESS"
         sized = zstandard.ZstdCompressor(write_content_size=False).compress(b"abc")
         for body, code, words, name in (
-            (good[:-1], 271, at + "it is cut off", "CANNOT_DECOMPRESS"),
-            (good[:20], 271, at + "it is cut off", "CANNOT_DECOMPRESS"),
-            (self.block(0x82, b"", 0, 8), 271, at + "it is cut off", "CANNOT_DECOMPRESS"),
-            (self.block(0x82, data, 4), 271, at + "it is not 4 bytes in LZ4", "CANNOT_DECOMPRESS"),
+            (good[:-1], 271, at + "it is cut off", no),
+            (good[:20], 271, at + "it is cut off", no),
+            (struct.pack("<16xBII", 0x82, 2**32 - 1, 1), 271, at + "it is cut off", no),
+            (self.block(0x82, b"", 0, 8), 271, at + "it is cut off", no),
+            (self.block(0x82, b"", 5), 271, at + "it is not 5 bytes in LZ4", no),
+            (self.block(0x82, data, 2), 271, at + "it is not 2 bytes in LZ4", no),
+            (self.block(0x82, data, 4), 271, at + "it is not 4 bytes in LZ4", no),
+            (self.block(0x02, b"abc", 4), 271, at + "it is not 4 bytes in none", no),
+            (self.block(0x90, sized, 4), 271, at + "it is not 4 bytes in ZSTD", no),
             (
-                self.block(0x02, b"abc", 4),
+                self.block(0x90, zstandard.compress(b"abc" * 9), 3),
                 271,
-                at + "it is not 4 bytes in none",
-                "CANNOT_DECOMPRESS",
+                at + "it is not 3 bytes in ZSTD",
+                no,
             ),
-            (
-                self.block(0x90, sized, 4),
-                271,
-                at + "it is not 4 bytes in ZSTD",
-                "CANNOT_DECOMPRESS",
-            ),
+            (self.block(0x90, b"junk", 3), 271, at + "it is not 3 bytes in ZSTD", no),
             (self.block(0x91, b"abc", 3), 89, text, "UNKNOWN_COMPRESSION_METHOD"),
             (
                 self.block(0x82, data, 98),

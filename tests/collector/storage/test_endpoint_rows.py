@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from endpoint_sweep import OURS, THEIRS, World
-from otlp_requests import two_runs
+from endpoint_sweep import OURS, World
 
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
@@ -12,7 +11,7 @@ from mast_trace_collector.clickhouse_http.planning import Plan
 from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
-from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.declarations import READABLE
 
 DESCRIBED = "DESCRIBE TABLE "
 BEFORE, WITH_INFO = 54453, 54454
@@ -20,17 +19,15 @@ BEFORE, WITH_INFO = 54453, 54454
 READER, WRITER = Rights(project=OURS), Rights(writes=True)
 BOTH = pytest.mark.parametrize("rights", [READER, WRITER], ids=["reader", "writer"])
 PLAIN = Plan("SELECT 1", "TSV", {}, "mast_trace")
+TABLES = f"{', '.join(sorted(READABLE))} and what clients ask of system"
 
 
 @pytest.fixture(scope="module")
-def world(engine, tmp_path_factory):
-    engine.renew()
+def world(both, tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
-    with Store.open(engine.url) as store:
-        two_runs(store, projects=(OURS, THEIRS))
-        runner = Runner(store, timeout=20, max_result=10_000_000)
-        yield World(store, runner, folder, folder)
-        runner.close()
+    runner = Runner(both, timeout=20, max_result=10_000_000)
+    yield World(both, runner, folder, folder)
+    runner.close()
 
 
 @pytest.fixture
@@ -64,11 +61,7 @@ def native(world):
         ("SELECT 1", {"database": "mast_trace"}, {}),
         ("SELECT 1", {"database": "system"}, {"database": "mast_catalogue"}),
         ("SELECT  {n:String}", {"params": {"n": "x"}}, {"select": "SELECT 'x'"}),
-        (
-            "SELECT {n:String}",
-            {"params": {"n": r"x\ty"}},
-            {"select": r"SELECT 'x\x09y'"},
-        ),
+        ("SELECT {n:String}", {"params": {"n": r"x\ty"}}, {"select": r"SELECT 'x\x09y'"}),
         (
             "EXPLAIN AST SELECT {n:String}",
             {"params": {"n": r"x\ty"}},
@@ -164,85 +157,30 @@ def test_what_is_run_for_a_statement(plan, sql, options, changed):
 @pytest.mark.parametrize(
     ("sql", "options", "words"),
     [
-        (
-            "SELECT 1",
-            {"database": "other"},
-            ("the database other is not allowed; mast_trace and system are, and tables of information_schema "
-            "by their whole name"),
-        ),
-        (
-            "SELECT 1",
-            {"settings": {"readonly": "0"}},
-            ("the setting readonly is not allowed; those that say how rows are written, how NULL and JOIN "
-            "behave, and max_execution_time, max_threads, max_block_size are"),
-        ),
+        ("SELECT 1", {"database": "other"}, "the database other is not allowed; mast_trace and system are"),
+        ("SELECT 1", {"settings": {"readonly": "0"}}, "the setting readonly is not allowed; .*max_threads"),
         ("SELECT 1; SELECT 2", {}, "one statement at a time"),
-        (
-            "SELECT 1 FORMAT Template",
-            {},
-            ("the format Template is not allowed; JSON, CSV, TabSeparated, Native, RowBinary, Arrow, "
-            "Parquet, Pretty and their kin are"),
-        ),
-        (
-            "SELECT * FROM mast_trace.nothing",
-            {},
-            ("the table mast_trace.nothing is not allowed; "
-            "mast_confirmations, mast_evaluations, mast_experiment_looks, mast_experiment_runs, mast_experiments, mast_findings, mast_human_labels, mast_injections, mast_judge_calls, mast_latest_verdicts, mast_left_out, mast_lessons, mast_pattern_names, mast_pattern_runs, mast_pattern_states, mast_prices, mast_replay_plans, mast_replays, "
-            "mast_run_states, mast_runs, "
-            "mast_schema_migrations, mast_selftests, mast_verdicts, otel_logs, otel_traces, otel_traces_trace_id_ts and "
-            "what clients ask of system (tables, columns, databases, settings) are"),
-        ),
-        (
-            "DESC mast_runs",
-            {"database": "system"},
-            (
-                "the table mast_catalogue.mast_runs is not allowed; "
-            "mast_confirmations, mast_evaluations, mast_experiment_looks, mast_experiment_runs, mast_experiments, mast_findings, mast_human_labels, mast_injections, mast_judge_calls, mast_latest_verdicts, mast_left_out, mast_lessons, mast_pattern_names, mast_pattern_runs, mast_pattern_states, mast_prices, mast_replay_plans, mast_replays, "
-            "mast_run_states, mast_runs, "
-                "mast_schema_migrations, mast_selftests, mast_verdicts, otel_logs, otel_traces, otel_traces_trace_id_ts and "
-                "what clients ask of system (tables, columns, databases, settings) are"
-            ),
-        ),
-        (
-            "SELECT * FROM s3('x')",
-            {},
-            ("the table function s3 is not allowed; generate_series, generateseries, null, numbers, "
-            "numbers_mt, values, view, zeros, zeros_mt are"),
-        ),
-        (
-            "SELECT _part FROM otel_traces",
-            {},
-            "the name _part is not allowed: a leading underscore marks the names that show how rows are stored",
-        ),
-        (
-            "SELECT t._part FROM otel_traces AS t",
-            {},
-            "the name _part is not allowed: a leading underscore marks the names that show how rows are stored",
-        ),
-        (
-            "CREATE TABLE t (a UInt8) ENGINE = Memory",
-            {},
-            ("CREATE TABLE is not allowed; SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN "
-            "AST are"),
-        ),
+        ("SELECT 1 FORMAT Template", {}, "the format Template is not allowed; JSON, CSV, .*Native"),
+        ("SELECT * FROM mast_trace.nothing", {}, f"the table mast_trace.nothing is not allowed; {TABLES}"),
+        ("DESC mast_runs", {"database": "system"}, f"the table mast_catalogue.mast_runs is not allowed; {TABLES}"),
+        ("SELECT * FROM s3('x')", {}, "the table function s3 is not allowed; generate_series, .*numbers"),
+        ("SELECT _part FROM otel_traces", {}, "the name _part is not allowed: a leading underscore"),
+        ("SELECT t._part FROM otel_traces AS t", {}, "the name _part is not allowed: a leading underscore"),
+        ("CREATE TABLE t (a UInt8) ENGINE = Memory", {}, "CREATE TABLE is not allowed; SELECT, SHOW TABLES"),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_is_allowed(plan, sql, options, words):
-    with pytest.raises(QueryError) as error:
+    begin = r"^Code: 497. DB::Exception: this endpoint only reads: "
+    with pytest.raises(QueryError, match=rf"{begin}{words}.* \(ACCESS_DENIED\)$"):
         plan(sql, **options)
-    expected = f"Code: 497. DB::Exception: this endpoint only reads: {words} (ACCESS_DENIED)"
-    assert error.value.text == expected
 
 
 def test_a_statement_may_have_so_many_characters(plan):
     size = 256 * 1024
     text = f"SELECT '{'x' * (size - 9)}'"
     assert plan(text).select == text
-    with pytest.raises(QueryError) as error:
+    with pytest.raises(QueryError, match=r"Code: 62\..* 262144 .*\(SYNTAX_ERROR\)"):
         plan(text + " ")
-    assert error.value.text == (
-        "Code: 62. DB::Exception: the query is longer than 262144 characters (SYNTAX_ERROR)"
-    )
 
 
 def test_names_that_a_lambda_has_may_be_called_unless_they_are_refused_functions(plan):
@@ -419,11 +357,8 @@ class TestWriting:
             do(f"DROP DATABASE {quoted(name)}")
 
     def test_a_setting_has_a_name_of_plain_letters(self, do):
-        with pytest.raises(QueryError) as error:
+        with pytest.raises(QueryError, match=r"Code: 36\..*'max_threads = 1, readonly' is no name"):
             do("SELECT 1", settings={"max_threads = 1, readonly": "0"})
-        assert error.value.text == (
-            "Code: 36. DB::Exception: 'max_threads = 1, readonly' is no name of a setting (BAD_ARGUMENTS)"
-        )
 
     def test_settings_are_of_one_statement(self, do):
         sql = "SELECT getSetting('max_block_size')"

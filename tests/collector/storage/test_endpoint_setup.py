@@ -94,9 +94,7 @@ def test_an_endpoint_that_opens_answers_and_refuses(folder):
         assert databases(store) == before
 
 
-def test_it_needs_no_tables_and_lets_go_of_the_engine_whatever_stands_in_the_way(
-    folder, monkeypatch
-):
+def test_it_needs_no_tables_and_lets_go_of_the_engine_in_any_case(folder, monkeypatch):
     with Store.open(f"chdb://{folder}") as store:
         confinement = Confinement(store.embedded_path, store.database, {})
         monkeypatch.setattr(

@@ -21,12 +21,7 @@ from mast_trace_collector.storage import SchemaOptions, Store, check_schema, mig
 from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage import schema_templates as templates
 from mast_trace_collector.storage.declarations import DECLARED
-from mast_trace_collector.storage.migrations import (
-    _settled,
-    backfill_runs,
-    migrations,
-    options_of,
-)
+from mast_trace_collector.storage.migrations import _settled, backfill_runs, migrations, options_of
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
 
@@ -79,12 +74,12 @@ def test_every_statement_can_be_run_again(store):
 
 
 PREVIOUS = [migration.version for migration in migrations()[3:-1]]
-"""Versions from which there are runs and verdicts."""
+"""Versions from which there are runs and verdicts; those between the oldest and the newest take minutes."""
+BETWEEN = [pytest.param(each, marks=pytest.mark.long) for each in PREVIOUS[1:-1]]
 
 
-@pytest.mark.parametrize("previous", PREVIOUS)
+@pytest.mark.parametrize("previous", [PREVIOUS[0], *BETWEEN, PREVIOUS[-1]])
 def test_what_an_earlier_version_stored_is_there_after_the_upgrade(folder, previous):
-    """Rows of every table that it had are as they were, and the new tables work."""
     options = SchemaOptions()
     foundation, *versions = migrations()
     with Store.open(f"chdb://{folder}") as store:
@@ -110,17 +105,11 @@ def test_what_an_earlier_version_stored_is_there_after_the_upgrade(folder, previ
         assert store.query("SELECT count() AS n FROM mast_evaluations") == [{"n": 2}]
 
 
-KEPT = (
-    "otel_traces",
-    "otel_traces_trace_id_ts",
-    "mast_runs",
-    "mast_latest_verdicts",
-    "mast_human_labels",
-)
+SPANS = ("otel_traces", "otel_traces_trace_id_ts", "mast_runs")
+KEPT = (*SPANS, "mast_latest_verdicts", "mast_human_labels")
 
 
 def test_many_processes_may_migrate_at_once(endpoint):
-    """As many collectors do that are upgraded together."""
     url = f"http://tests:{WRITE_TOKEN}@{endpoint}/fresh"
     command = [sys.executable, "-m", "mast_trace_dashboards", "migrate", "--json", "--url", url]
     started = [
@@ -214,7 +203,6 @@ def test_released_versions_are_not_edited():
 
 
 def test_every_part_has_a_version():
-    """Every part has a version, so that a change of it adds a file."""
     schema = Path(templates.__file__).parent / "schema"
     assert [part.name for part in schema.glob("*.part") if not VERSIONED.fullmatch(part.name)] == []
 
@@ -252,7 +240,6 @@ def test_a_database_without_tables_asks_for_a_migration(folder):
 
 
 def test_the_span_table_is_the_exporters(store):
-    """The exporter's columns come first, with its names, types and order; ours are all computed."""
     rows = store.query("DESCRIBE TABLE otel_traces")
     count = len(EXPORTER_COLUMNS)
     assert [(row["name"], row["type"]) for row in rows[:count]] == EXPORTER_COLUMNS
@@ -260,7 +247,6 @@ def test_the_span_table_is_the_exporters(store):
 
 
 def test_a_table_that_the_exporter_made_gets_our_columns(folder):
-    """A database that a stock collector filled already is taken over as it is."""
     with Store.open(f"chdb://{folder}") as store:
         store.command("CREATE DATABASE mast_trace", use_database=False)
         columns = ", ".join(f"`{name}` {kind}" for name, kind in EXPORTER_COLUMNS)

@@ -54,9 +54,7 @@ def test_no_time_is_too_far_away_for_a_condition(store: Store, kind: str, moment
 
 
 @pytest.mark.parametrize("moment", FAR, ids=str)
-def test_every_time_is_stored_as_the_nearest_one_and_read_again(
-    store: Store, moment: datetime
-) -> None:
+def test_every_time_is_stored_as_the_nearest_one(store: Store, moment: datetime) -> None:
     row = {
         "TraceId": "ab" * 16,
         "RunStart": moment,

@@ -72,6 +72,14 @@ def by_both(store, requests, **options):
     return out
 
 
+def same(store, requests, rows, **options):
+    """Check that both ways make the same rows, so many; return rows and runs."""
+    by_clickhouse, by_python = by_both(store, requests, **options)
+    assert by_clickhouse == by_python
+    assert len(by_python[0]) == rows
+    return by_python
+
+
 def by_file(store, folder, requests):
     """Write as a spool segment, which the embedded engine reads; returns the rows and runs."""
     for table in ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states"):
@@ -88,6 +96,11 @@ def segment_file(folder, requests):
     return writer.close(0.0).path
 
 
+def counted(store):
+    (row,) = store.query("SELECT count() AS n FROM otel_traces")
+    return row["n"]
+
+
 def can_parse(store):
     """Return whether this version of ClickHouse reads OTLP: the first of the settings that it needs."""
     needed = "input_format_protobuf_oneof_presence"
@@ -100,21 +113,11 @@ def parsed_by_clickhouse(store, *requests):
 
 
 def test_every_value_and_column_is_the_same(store, tmp_path):
-    events = [
-        Span.Event(
-            time_unix_nano=START + 5, name="first", attributes=span(attributes=VALUES).attributes
-        ),
-        Span.Event(time_unix_nano=2**64 - 1),
-    ]
-    links = [
-        Span.Link(
-            trace_id=b"\x0a" * 16,
-            span_id=b"\x0b" * 8,
-            trace_state="l=1",
-            attributes=span(attributes={"k": 1}).attributes,
-        ),
-        Span.Link(trace_id=bytes(16)),
-    ]
+    given, one = (span(attributes=each).attributes for each in (VALUES, {"k": 1}))
+    first = Span.Event(time_unix_nano=START + 5, name="first", attributes=given)
+    events = [first, Span.Event(time_unix_nano=2**64 - 1)]
+    ids = {"trace_id": b"\x0a" * 16, "span_id": b"\x0b" * 8}
+    links = [Span.Link(**ids, trace_state="l=1", attributes=one), Span.Link(trace_id=bytes(16))]
     requests = [
         request(
             span(1, attributes=VALUES, kind=3, status=2, message="broke", trace_state="a=b"),
@@ -126,9 +129,7 @@ def test_every_value_and_column_is_the_same(store, tmp_path):
         request(agent_span(5, attributes={"gen_ai.usage.input_tokens": 12}), resource={}),
     ]
     assert parsed_by_clickhouse(store, *requests) == can_parse(store)
-    by_clickhouse, by_python = by_both(store, requests)
-    assert by_clickhouse == by_python
-    assert len(by_python[0]) == 5
+    by_python = same(store, requests, 5)
     if store.embedded_path:
         assert by_file(store, tmp_path, requests) == by_python
 
@@ -145,9 +146,7 @@ def test_odd_spans_are_the_same(store):
     odd.ParseFromString(b"\x30\x63\x7a\x02\x18\x63")
     negative = Span(name="negative")
     negative.MergeFromString(b"\x30" + b"\xff" * 9 + b"\x01")
-    by_clickhouse, by_python = by_both(store, [request(*spans, odd, negative), b"", request()])
-    assert by_clickhouse == by_python
-    assert len(by_python[0]) == 7
+    same(store, [request(*spans, odd, negative), b"", request()], 7)
 
 
 plain_values = st.one_of(
@@ -178,8 +177,7 @@ attribute_sets = st.dictionaries(
 def test_any_attributes_are_the_same(embedded, sets):
     requests = [request(*(span(i, attributes=each) for i, each in enumerate(sets, start=1)))]
     assert parsed_by_clickhouse(embedded, *requests)
-    by_clickhouse, by_python = by_both(embedded, requests)
-    assert by_clickhouse == by_python
+    by_python = same(embedded, requests, len(sets))
     with tempfile.TemporaryDirectory() as folder:
         assert by_file(embedded, Path(folder), requests) == by_python
 
@@ -238,18 +236,8 @@ def test_three_thousand_drawn_spans_are_the_same(embedded):
 
 @pytest.mark.parametrize("place", ["span", "resource", "event", "link"])
 def test_nested_values_take_the_other_way_and_nothing_is_left_behind(embedded, place):
-    values = [
-        {"k": "v"},
-        {},
-        [["a"]],
-        [{"k": 1}],
-        [b"\xff"],
-        [1e-7],
-        [math.nan],
-        [math.inf],
-        [1e20],
-    ]
-    for value in values:
+    kinds = [{"k": "v"}, {}, [["a"]], [{"k": 1}], [b"\xff"], [1e-7], [math.nan], [math.inf], [1e20]]
+    for value in kinds:
         nested = span(attributes={"value": value}).attributes
         options = {
             "span": {"attributes": {"value": value}},
@@ -260,10 +248,8 @@ def test_nested_values_take_the_other_way_and_nothing_is_left_behind(embedded, p
         resource = {"value": value} if place == "resource" else {}
         odd = request(span(2, **options), resource=resource)
         assert not parsed_by_clickhouse(embedded, request(span(1)), odd, request(span(3)))
-    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
-    by_clickhouse, by_python = by_both(embedded, [request(span(1)), odd, request(span(3))])
-    assert by_clickhouse == by_python
-    assert len(by_python[0]) == 3
+    assert counted(embedded) == 0
+    same(embedded, [request(span(1)), odd, request(span(3))], 3)
 
 
 @pytest.mark.parametrize("project", ["ours", "", None])
@@ -274,8 +260,7 @@ def test_the_project_is_the_same_and_no_sender_can_choose_it(store, tmp_path, pr
         request(span(2)) + spoof,
         request(span(3), resource={"mast.project": ""}),
     ]
-    by_clickhouse, by_python = by_both(store, requests, project_of=lambda index: project)
-    assert by_clickhouse == by_python
+    by_python = same(store, requests, 3, project_of=lambda index: project)
     projects = {row["Project"] for row in by_python[0]}
     assert projects == ({"theirs", ""} if project is None else {project})
     if project is None and store.embedded_path:
@@ -307,14 +292,14 @@ def test_a_folder_of_any_name(embedded, tmp_path, name):
     writer = SpanWriter(embedded, parse_from=0)
     plain = not set(name) & set("{*?:")
     assert writer.write_file(path, size=1, token="t") is (True if plain else None)
-    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": int(plain)}]
+    assert counted(embedded) == int(plain)
 
 
 @pytest.mark.parametrize("broken", [b"\xff\xff\xff", request(span(1))[:-3]])
 def test_a_file_that_cannot_be_parsed_stores_nothing(embedded, tmp_path, broken):
     path = segment_file(tmp_path, [request(span(1)), broken, request(span(2))])
     assert SpanWriter(embedded, parse_from=0).write_file(path, size=1, token="t") is False
-    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    assert counted(embedded) == 0
 
 
 def test_a_file_in_which_nothing_is_found_is_not_taken_for_stored(embedded, tmp_path):
@@ -322,11 +307,6 @@ def test_a_file_in_which_nothing_is_found_is_not_taken_for_stored(embedded, tmp_
     path.write_bytes(b"")
     with pytest.raises(StorageError, match="finds no requests"):
         SpanWriter(embedded, parse_from=0).write_file(path, size=1, token="t")
-
-
-def counted(store):
-    (row,) = store.query("SELECT count() AS n FROM otel_traces")
-    return row["n"]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +347,7 @@ def test_the_engine_leaves_no_schema_in_the_working_directory(embedded, tmp_path
 
 
 def test_over_the_network_a_batch_goes_as_a_whole(store, monkeypatch):
-    """A batch goes as a whole, so that it can be sent again if a kept connection is closed."""
+    """It can be sent again if a kept connection is closed."""
     given = []
     really = Store.raw_insert
 
@@ -392,9 +372,8 @@ def test_requests_of_any_length_are_told_apart(embedded):
 
 
 def test_a_project_that_is_no_text_is_the_same(store):
-    by_clickhouse, by_python = by_both(store, [request(span(1))], project_of=lambda _: "a\ud800b")
-    assert by_clickhouse == by_python
-    assert [row["Project"] for row in by_python[0]] == ["a?b"]
+    (row,), _ = same(store, [request(span(1))], 1, project_of=lambda _: "a\ud800b")
+    assert row["Project"] == "a?b"
 
 
 def test_a_batch_takes_the_same_way_from_a_file(embedded, tmp_path):
@@ -414,7 +393,7 @@ def test_a_large_batch_of_many_days_is_one_block(store):
     last = request(span(9999, attributes={"value": {"k": "v"}}))
     requests = [request(*spans[i : i + 100]) for i in range(0, len(spans), 100)]
     assert not parsed_by_clickhouse(store, *requests, last)
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    assert counted(store) == 0
     assert SpanWriter(store, parse_from=0).write(requests, token="t") == 4999
     assert store.query("SELECT uniqExact(SpanId) AS n FROM otel_traces") == [{"n": 4999}]
 
@@ -442,4 +421,4 @@ def test_memory_is_that_of_the_requests_also_where_columns_are_replicated_eagerl
     large = request(*(span(number, name="x" * 1000) for number in range(1, 2001)))
     with Store.open(engine.url, settings={"enable_lazy_columns_replication": 0}) as store:
         assert OtlpTable(store).write([large] * 2, [None] * 2, "t")
-    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 4000}]
+    assert counted(embedded) == 4000

@@ -57,7 +57,6 @@ def test_only_rows_of_the_project_are_written(both, ours):
 
 
 def test_rows_that_name_no_project_are_nobodys(both):
-    """Rows without a project belong to none, not even to one with a strange name."""
     for name in ("?", "", "None"):
         with (
             store_of_project(both, name) as store,
@@ -101,8 +100,5 @@ def test_a_database_without_tables_shows_nothing(embedded):
         with pytest.raises(StorageError, match="mast-trace migrate"):
             confined.query("SELECT 1")
         embedded.command("CREATE DATABASE mast_trace", use_database=False)
-        with pytest.raises(StorageError) as error:
+        with pytest.raises(StorageError, match=r"the tables are missing: .*mast-trace migrate"):
             confined.query("SELECT 1")
-        assert str(error.value) == (
-            f"{embedded.url}: the tables are missing: run `mast-trace migrate`"
-        )

@@ -8,12 +8,7 @@ import pytest
 from otlp_requests import START, TRACE, agent_span, request, span
 from stored_spans import spans_of
 
-from mast_trace_collector.storage.runs import (
-    find_run,
-    finished_runs,
-    record_outcome,
-    run_summary,
-)
+from mast_trace_collector.storage.runs import find_run, finished_runs, record_outcome, run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 RUN = request(
@@ -59,62 +54,62 @@ def write(store):
     return lambda *requests: writer.write(requests, token=f"batch-{next(tokens)}")
 
 
+@pytest.fixture
+def summed(store, write):
+    """Store requests and sum up the run."""
+
+    def summed(*requests):
+        write(*requests)
+        return run_summary(store, TRACE)
+
+    return summed
+
+
 def finished(store, **options):
     defaults = {"judge_version": "j1", "quiet": 0.0, "idle": 3600.0}
     return finished_runs(store, **{**defaults, **options})
 
 
 def judge(store, run, version="j1", seen=None):
-    store.insert(
-        "mast_verdicts",
-        [
-            {
-                "Project": run.project,
-                "TraceId": run.trace_id,
-                "Fingerprint": run.fingerprint,
-                "JudgeVersion": version,
-                "JudgedAt": datetime.now(timezone.utc),
-                "Status": "ok",
-                "RunStart": run.start,
-                "RunEnd": run.end,
-                "RunSeen": seen or datetime.fromtimestamp(0, timezone.utc),
-            }
-        ],
-    )
+    row = {
+        "Project": run.project,
+        "TraceId": run.trace_id,
+        "Fingerprint": run.fingerprint,
+        "JudgeVersion": version,
+        "JudgedAt": datetime.now(timezone.utc),
+        "Status": "ok",
+        "RunStart": run.start,
+        "RunEnd": run.end,
+        "RunSeen": seen or datetime.fromtimestamp(0, timezone.utc),
+    }
+    store.insert("mast_verdicts", [row])
 
 
 class TestSummary:
     """The row of a run."""
 
-    def test_it_sums_up_the_spans(self, store, write):
-        write(RUN)
-        run = run_summary(store, TRACE)
+    def test_it_sums_up_the_spans(self, summed):
+        run = summed(RUN)
         assert (run.name, run.service, run.framework) == ("buy a book", "shop", "langgraph")
         assert (run.spans, run.errors, run.has_root) == (4, 1, True)
         assert (run.agents, run.models) == (("planner", "shopper"), ("small-1",))
         assert (run.termination_reason, run.conversation_id) == ("completed", "c-1")
         assert run.start == datetime.fromtimestamp(START // 1000 / 1e6, timezone.utc)
 
-    def test_tokens_are_those_of_model_calls_only(self, store, write):
+    def test_tokens_are_those_of_model_calls_only(self, summed):
         """Agents and tools may repeat the totals of the calls inside them."""
-        write(RUN)
-        run = run_summary(store, TRACE)
+        run = summed(RUN)
         assert (run.input_tokens, run.output_tokens) == (100, 7)
 
-    def test_tokens_of_a_call_that_another_tool_recorded_too_count_once(self, store, write):
+    def test_tokens_of_a_call_that_another_tool_recorded_too_count_once(self, summed):
         """Theirs may come before ours, and both more than once; alone they count."""
         usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7}
         theirs = request(agent_span(8, "chat", parent=2, attributes=usage))
-        ours = request(
-            agent_span(9, "chat", parent=2, attributes={**usage, "mast.framework": "crewai"})
-        )
-        write(theirs)
-        assert run_summary(store, TRACE).input_tokens == 100
-        write(ours)
-        write(theirs)
-        write(ours)
-        run = run_summary(store, TRACE)
-        assert (run.input_tokens, run.output_tokens) == (100, 7)
+        both = {**usage, "mast.framework": "crewai"}
+        ours = request(agent_span(9, "chat", parent=2, attributes=both))
+        for sent in (theirs, ours, theirs, ours):
+            run = summed(sent)
+            assert (run.input_tokens, run.output_tokens) == (100, 7)
 
     def test_the_end_is_the_latest_end_not_the_latest_start(self, store, write):
         write(RUN)
@@ -143,16 +138,8 @@ class TestSummary:
         write(request(one, two))
         other = "f" * 32
         write(request(agent_span(2, parent=1, trace=other)))
-        write(
-            request(
-                span(
-                    1,
-                    trace=other,
-                    name="chat 1",
-                    attributes={"b": "2", "a": "1", "gen_ai.operation.name": "chat"},
-                )
-            )
-        )
+        turned = {"b": "2", "a": "1", "gen_ai.operation.name": "chat"}
+        write(request(span(1, trace=other, name="chat 1", attributes=turned)))
         assert run_summary(store, TRACE).fingerprint == run_summary(store, other).fingerprint
 
     @pytest.mark.parametrize(
@@ -165,35 +152,25 @@ class TestSummary:
         ],
         ids=["end", "status", "attributes", "start"],
     )
-    def test_other_content_of_a_span_changes_the_fingerprint_not_the_count(
-        self, store, write, changed
-    ):
-        write(request(agent_span(1)))
-        before = run_summary(store, TRACE)
-        write(request(agent_span(1, **changed)))
-        after = run_summary(store, TRACE)
+    def test_other_content_changes_the_fingerprint_not_the_count(self, summed, changed):
+        before = summed(request(agent_span(1)))
+        after = summed(request(agent_span(1, **changed)))
         assert after.fingerprint != before.fingerprint
         assert after.spans == before.spans == 1
 
-    def test_a_run_without_root_has_the_name_of_its_first_span(self, store, write):
-        write(request(agent_span(3, parent=1, start=START + 5), agent_span(2, parent=1)))
-        run = run_summary(store, TRACE)
+    def test_a_run_without_root_has_the_name_of_its_first_span(self, summed):
+        run = summed(request(agent_span(3, parent=1, start=START + 5), agent_span(2, parent=1)))
         assert (run.name, run.has_root) == ("chat 2", False)
 
-    def test_a_run_inside_an_applications_trace_has_a_root(self, store, write):
-        write(request(agent_span(5, "invoke_workflow", parent=9)))
-        assert run_summary(store, TRACE).has_root
+    def test_a_run_inside_an_applications_trace_has_a_root(self, summed):
+        assert summed(request(agent_span(5, "invoke_workflow", parent=9))).has_root
 
     @pytest.mark.parametrize("name", ["gen_ai.agent.name", "gen_ai.workflow.name"])
-    def test_a_run_is_named_by_its_workflow_which_is_no_agent(self, store, write, name):
+    def test_a_run_is_named_by_its_workflow_which_is_no_agent(self, summed, name):
         """Conventions v0.1.0, and the ones before."""
-        write(
-            request(
-                agent_span(1, "invoke_workflow", lasted=100, attributes={name: "buy a book"}),
-                agent_span(2, parent=1, attributes={"gen_ai.agent.name": "planner"}),
-            )
-        )
-        run = run_summary(store, TRACE)
+        root = agent_span(1, "invoke_workflow", lasted=100, attributes={name: "buy a book"})
+        call = agent_span(2, parent=1, attributes={"gen_ai.agent.name": "planner"})
+        run = summed(request(root, call))
         assert (run.name, run.agents) == ("buy a book", ("planner",))
 
     def test_one_trace_id_in_two_projects_is_two_runs(self, store):
@@ -277,9 +254,7 @@ class TestFinished:
     @pytest.mark.parametrize(
         ("ago", "recent", "due"), [(800, None, 1), (1000, None, 0), (20, 3600, 1), (100, 3600, 0)]
     )
-    def test_clocks_may_differ_by_a_quarter_of_an_hour_and_of_late_by_a_minute(
-        self, store, write, ago, recent, due
-    ):
+    def test_clocks_may_differ_by_minutes(self, store, write, ago, recent, due):
         """By so much a verdict may seem to have seen what came after it."""
         write(RUN)
         (run,) = finished(store)
@@ -303,9 +278,8 @@ class TestOutcome:
         attributes = {"mast.run.outcome": outcome, "mast.run.outcome_reason": f"said {outcome}"}
         return request(agent_span(1, "invoke_workflow", attributes=attributes, **options))
 
-    def test_the_root_says_it(self, store, write):
-        write(self.outcome_span("success"))
-        run = run_summary(store, TRACE)
+    def test_the_root_says_it(self, summed):
+        run = summed(self.outcome_span("success"))
         assert (run.outcome, run.outcome_reason) == ("success", "said success")
 
     def test_a_person_counts_more_than_the_run_in_any_order(self, store, write):

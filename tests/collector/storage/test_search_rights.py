@@ -79,9 +79,7 @@ def test_a_reader_of_our_own_address_finds_it(embedded: Store, endpoint: str) ->
             reader.query(f"EXPLAIN AST {query.sql}", query.values())
 
 
-def test_a_user_who_may_set_nothing_finds_it(
-    embedded: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_without_settings_finds_it(embedded: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile of the reader in our examples is `readonly`."""
     indexed = fill(embedded)
     known = runner._known_settings

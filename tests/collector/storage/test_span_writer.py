@@ -30,6 +30,18 @@ def test_spans_are_stored_with_nanoseconds(store):
     assert rows == [{"at": START}] * 3
 
 
+def count(store):
+    (row,) = store.query("SELECT count() AS n FROM otel_traces")
+    return row["n"]
+
+
+def poisoned(writer, requests, words="", **options):
+    """Return the number of the request that a writer refuses."""
+    with pytest.raises(PoisonError, match=words) as caught:
+        writer.write(requests, token="t", **options)
+    return caught.value.index
+
+
 WAYS = pytest.mark.parametrize("parse_from", [0, 2**60], ids=["by ClickHouse", "by Python"])
 
 
@@ -46,7 +58,7 @@ def test_equal_spans_in_another_batch_are_stored(store):
     writer = SpanWriter(store)
     writer.write([request(span(1))], token="segment-1")
     writer.write([request(span(1))], token="segment-2")
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+    assert count(store) == 2
 
 
 def test_a_batch_is_still_known_after_a_restart(folder):
@@ -68,12 +80,10 @@ def test_each_request_has_its_own_project(store):
 def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store, parse_from):
     writer = SpanWriter(store, parse_from=parse_from)
     for broken in (b"\xff\xff\xff", request(span(1))[:-3], struct.pack("<I", 7)):
-        with pytest.raises(PoisonError) as caught:
-            writer.write([request(span(1)), broken, request(span(2))], token="t")
-        assert caught.value.index == 1
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+        assert poisoned(writer, [request(span(1)), broken, request(span(2))]) == 1
+    assert count(store) == 0
     assert writer.write([request(span(1)), request(span(2))], token="t") == 2
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+    assert count(store) == 2
 
 
 def test_poison_says_which_request_it_is_and_why(store):
@@ -92,17 +102,15 @@ def test_a_batch_is_known_by_its_bare_token(store):
     columns = columns_of([ExportTraceServiceRequest.FromString(sent)], [None]).columns
     store.insert_columns("otel_traces", SPAN_COLUMNS, columns, token="t", settings=WRITE_SETTINGS)
     SpanWriter(store).write([sent], token="t")
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 1}]
+    assert count(store) == 1
 
 
 @WAYS
 @pytest.mark.usefixtures("none_bad")
 def test_a_request_that_the_database_refuses_is_named(store, parse_from):
     requests = [request(span(1)), request(span(2, name="bad")), request(span(3))]
-    with pytest.raises(PoisonError, match="none_bad") as caught:
-        SpanWriter(store, parse_from=parse_from).write(requests, token="t")
-    assert caught.value.index == 1
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    assert poisoned(SpanWriter(store, parse_from=parse_from), requests, "none_bad") == 1
+    assert count(store) == 0
 
 
 def test_a_database_that_is_not_ready_is_no_poison(folder):
@@ -133,35 +141,28 @@ def test_a_batch_in_pieces_is_stored_once(store):
 
 @pytest.mark.usefixtures("piecemeal", "none_bad")
 def test_what_was_stored_before_a_bad_piece_is_not_stored_again(store):
-    """Stored pieces are not stored again, even if all begins anew, as after a crash."""
     requests = [request(span(number, name="bad" if number == 3 else "")) for number in range(1, 6)]
     for _ in range(2):
-        with pytest.raises(PoisonError) as caught:
-            SpanWriter(store).write(requests, token="t")
-        assert caught.value.index == 2
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+        assert poisoned(SpanWriter(store), requests) == 2
+    assert count(store) == 2
     *offsets, _ = accumulate(map(len, requests), initial=0)
     del requests[2], offsets[2]
     writer = SpanWriter(store, parse_from=0)
     assert writer.write(requests, token="t", refused=True, offsets=offsets) == 4
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 4}]
+    assert count(store) == 4
 
 
 @pytest.mark.usefixtures("none_bad")
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_what_follows_a_request_that_is_left_out_never_joins_a_piece_that_is_stored(
-    store, monkeypatch, gone
-):
+def test_what_follows_a_request_left_out_never_joins_a_stored_piece(store, monkeypatch, gone):
     """A request that joined a stored piece would count as a repetition of it, and be lost."""
     requests = [request(span(number)) for number in (1, 2, 3)]
     bad = request(span(4, name="bad"))
     size = len(requests[0])
     monkeypatch.setattr(module, "COLUMNS_BYTES", 2 * size)
     offsets = [0, size, 2 * size, 3 * size]
-    with pytest.raises(PoisonError) as caught:
-        SpanWriter(store).write([*requests, bad], token="t", offsets=offsets)
-    assert caught.value.index == 3
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+    assert poisoned(SpanWriter(store), [*requests, bad], offsets=offsets) == 3
+    assert count(store) == 2
     del requests[gone], offsets[gone]
     SpanWriter(store).write(requests, token="t", refused=True, offsets=offsets)
     found = store.query("SELECT count() AS n, uniqExact(SpanId) AS ids FROM otel_traces")
@@ -178,12 +179,10 @@ def test_what_a_defect_of_ours_cannot_lay_out_is_named(store, monkeypatch):
 
     monkeypatch.setattr(module, "columns_of", defective)
     requests = [request(span(1)), request(span(2, name="odd")), request(span(3))]
-    with pytest.raises(PoisonError, match="ZeroDivisionError") as caught:
-        SpanWriter(store).write(requests, token="t")
-    assert caught.value.index == 1
+    assert poisoned(SpanWriter(store), requests, "ZeroDivisionError") == 1
     rest, offsets = [requests[0], requests[2]], [0, len(requests[0]) + len(requests[1])]
     assert SpanWriter(store).write(rest, token="t", refused=True, offsets=offsets) == 2
-    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+    assert count(store) == 2
 
 
 def test_an_empty_batch_is_no_insert(store):

@@ -12,7 +12,7 @@ import pytest
 from stores import SERVER
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.address import parse_address
 from mast_trace_collector.storage.store import error_code
 
@@ -140,14 +140,6 @@ class TestEmbedded:
                 "SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'"
             )
         assert rows == [{"value": str(2**29)}]
-
-    def test_what_was_stored_is_there_after_opening_again(self, folder):
-        url = f"chdb://{folder}"
-        with Store.open(url) as store:
-            migrate(store)
-            store.insert("mast_human_labels", [label(1)])
-        with Store.open(url) as store:
-            assert store.query("SELECT count() AS n FROM mast_human_labels") == [{"n": 1}]
 
 
 def test_rows_come_back_as_they_were_inserted(store):

@@ -34,29 +34,13 @@ def fill(
 ) -> list[str]:
     """Store runs of two spans and one log record."""
     ids = [trace(number) for number in numbers]
-    rows = []
-    for each in ids:
-        for span in ("1", "2"):
-            root = {"gen_ai.operation.name": "invoke_workflow"}
-            rows.append(
-                {
-                    "Timestamp": at,
-                    "TraceId": each,
-                    "SpanId": span * 16,
-                    "ParentSpanId": "" if span == "1" else "1" * 16,
-                    "ServiceName": "shop",
-                    "ResourceAttributes": {"mast.project": project},
-                    "SpanAttributes": {**root, "mast.run.outcome": outcome} if span == "1" else {},
-                    "Duration": 1_000_000,
-                }
-            )
-    store.insert("otel_traces", rows)
-    resource = {"mast.project": project}
-    logs = [
-        {"Timestamp": at, "TraceId": each, "ResourceAttributes": resource, "Body": "x"}
-        for each in ids
-    ]
-    store.insert("otel_logs", logs)
+    said = {"gen_ai.operation.name": "invoke_workflow", "mast.run.outcome": outcome}
+    common = {"Timestamp": at, "ResourceAttributes": {"mast.project": project}}
+    span = {**common, "ServiceName": "shop", "Duration": 1_000_000}
+    root = {**span, "SpanId": "1" * 16, "ParentSpanId": "", "SpanAttributes": said}
+    child = {**span, "SpanId": "2" * 16, "ParentSpanId": "1" * 16, "SpanAttributes": {}}
+    store.insert("otel_traces", [{**each, "TraceId": i} for i in ids for each in (root, child)])
+    store.insert("otel_logs", [{**common, "TraceId": each, "Body": "x"} for each in ids])
     if judged:
         judge(store, ids, outcome, version)
     return ids
@@ -88,6 +72,11 @@ def judge(store: Any, ids: list[str], outcome: str, version: str = "j") -> None:
     )
 
 
+def late_span(store: Any, trace_id: str) -> None:
+    late = {"Timestamp": OLD, "TraceId": trace_id, "SpanId": "9" * 16, "ParentSpanId": "1" * 16}
+    store.insert("otel_traces", [{**late, "ResourceAttributes": {"mast.project": "a"}}])
+
+
 def with_spans(store: Any) -> set[str]:
     return {row["TraceId"] for row in store.query("SELECT DISTINCT TraceId FROM otel_traces")}
 
@@ -106,9 +95,7 @@ def test_only_judged_successes_before_the_time_go(store):
     others = set(fill(store, range(200, 205), "failure")) | set(fill(store, range(210, 215), ""))
     unjudged = set(fill(store, range(220, 225), judged=False))
     told = beyond_sample(store, CUT, 0.0)
-    assert with_spans(store) == successes | young | others | unjudged, (
-        "nothing is changed by asking"
-    )
+    assert with_spans(store) == successes | young | others | unjudged, "asking changes nothing"
     done = thin(store, CUT, 0.0)
     assert (told.runs, told.spans) == (done.runs, done.spans) == (20, 40)
     assert with_spans(store) == young | others | unjudged
@@ -134,8 +121,7 @@ def test_labelled_replayed_and_injected_runs_stay(store):
 
 def test_a_success_that_became_a_failure_or_changed_stays(store):
     ids = fill(store, range(3))
-    late = {"Timestamp": OLD, "TraceId": ids[0], "SpanId": "9" * 16, "ParentSpanId": "1" * 16}
-    store.insert("otel_traces", [{**late, "ResourceAttributes": {"mast.project": "a"}}])
+    late_span(store, ids[0])
     judge(store, ids[1:2], "failure", "newer")
     store.command(
         "INSERT INTO mast_run_states (Project, TraceId, Said) VALUES "
@@ -155,14 +141,12 @@ def test_the_sample_is_of_the_ids_alone_and_grows_with_the_share(store):
     assert thin(store, CUT, 0.3).runs == 0, "again it is the same sample"
     thin(store, CUT, 0.1)
     assert with_spans(store) < kept
-    assert counts(store) == [
-        ("a", "shop", len(ids - with_spans(store)), 2 * len(ids - with_spans(store)))
-    ]
+    gone = len(ids - with_spans(store))
+    assert counts(store) == [("a", "shop", gone, 2 * gone)]
 
 
 @pytest.mark.parametrize("where", ["planned", "half deleted", "deleted"])
 def test_a_thinning_that_was_killed_counts_nothing_twice(store, monkeypatch, where):
-    """The next one deletes the rest, and each run is counted once."""
     ids = fill(store, range(10))
     killed = StorageError("killed")
 
@@ -214,8 +198,7 @@ def test_the_judge_leaves_these_runs_alone(store):
         due = finished_runs(store, judge_version="next", quiet=0, recent=recent)
         assert {run.trace_id for run in due} == set(failed)
     # Nor is a late span judged alone.
-    late = {"Timestamp": OLD, "TraceId": ids[0], "SpanId": "9" * 16, "ParentSpanId": "1" * 16}
-    store.insert("otel_traces", [{**late, "ResourceAttributes": {"mast.project": "a"}}])
+    late_span(store, ids[0])
     due = finished_runs(store, judge_version="next", quiet=0)
     assert {run.trace_id for run in due} == set(failed)
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import threading
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -55,6 +56,30 @@ def of_test(request):
     return request
 
 
+@pytest.fixture
+def erased(store):
+    """The store with two runs of which the first is erased."""
+    two_runs(store)
+    erasure.erase(store, *of_runs(store, [TRACE]))
+    return store
+
+
+def bury_the_first(store, stamp):
+    """Leave the tombstone of an erasure that has not deleted anything."""
+    bury(store, stamp, "SELECT '' AS Project, {trace:String} AS TraceId", {"trace": TRACE})
+
+
+@contextmanager
+def sweeping(store, told):
+    """Have a store swept meanwhile."""
+    sweeper = Sweeper(store, told)
+    sweeper.start()
+    try:
+        yield
+    finally:
+        sweeper.stop()
+
+
 def late_rows(store, project="one"):
     """Rows about the run in every table, by those who write them directly."""
     common = {"Project": project, "TraceId": TRACE}
@@ -96,9 +121,8 @@ def test_whatever_arrives_under_a_tombstone_is_swept_and_counted(store, scope):
     assert sweep(store) == 0
 
 
-def test_a_table_that_somebody_adds_is_erased_and_swept(embedded):
+def test_a_table_that_somebody_adds_is_erased_and_swept(store):
     """The database's catalogue decides, so that no list can forget a table."""
-    store = embedded
     store.command(
         "CREATE TABLE plugin (TraceId String, Note String) ENGINE = MergeTree ORDER BY TraceId"
     )
@@ -134,9 +158,8 @@ def test_a_run_of_another_project_with_the_same_id_is_never_swept(store):
     assert left(store)["otel_traces_trace_id_ts"] == ""
 
 
-def test_what_has_arrived_is_not_due_and_not_stored(store):
-    two_runs(store)
-    erasure.erase(store, *of_runs(store, [TRACE]))
+def test_what_has_arrived_is_not_due_and_not_stored(erased):
+    store = erased
     root = agent_span(7, operation="invoke_workflow")
     SpanWriter(store).write([request(root)], token="late")
     SpanWriter(store).write([request(agent_span(1, trace="a" * 32))], token="another")
@@ -173,7 +196,7 @@ def test_a_killed_erasure_is_finished_by_the_sweep(store):
     """Its tombstones are there; its deletions may have come to any table."""
     two_runs(store)
     long_ago = new_stamp(store) - 60 * 10**6
-    bury(store, long_ago, "SELECT '' AS Project, {trace:String} AS TraceId", {"trace": TRACE})
+    bury_the_first(store, long_ago)
     store.command(
         f"ALTER TABLE mast_run_states DELETE WHERE TraceId = '{TRACE}'",
         settings={"mutations_sync": 2},
@@ -185,9 +208,7 @@ def test_a_killed_erasure_is_finished_by_the_sweep(store):
 def test_the_sweeper_waits_for_the_end_of_an_erasure(store, monkeypatch):
     """It is killed without another change in the database."""
     two_runs(store)
-    bury(
-        store, new_stamp(store), "SELECT '' AS Project, {trace:String} AS TraceId", {"trace": TRACE}
-    )
+    bury_the_first(store, new_stamp(store))
     sweeper = Sweeper(store)
     sweeper._step()
     assert rows_of(store)
@@ -204,7 +225,7 @@ def test_an_erasure_that_goes_on_is_left_to_itself(store):
     """Its rows are not counted as arrivals, and not deleted twice at the same time."""
     two_runs(store)
     stamp = new_stamp(store)
-    bury(store, stamp, "SELECT '' AS Project, {trace:String} AS TraceId", {"trace": TRACE})
+    bury_the_first(store, stamp)
     assert sweep(store) == 0
     assert rows_of(store)
     delete_since(store, stamp)
@@ -213,9 +234,7 @@ def test_an_erasure_that_goes_on_is_left_to_itself(store):
 
 
 @pytest.mark.parametrize("often", [2, 1000])
-def test_what_comes_meanwhile_is_deleted_and_what_keeps_coming_is_an_error(
-    store, monkeypatch, often
-):
+def test_what_comes_meanwhile_is_deleted_or_an_error_at_last(store, monkeypatch, often):
     two_runs(store)
     original, calls = Store.command, itertools.count()
 
@@ -237,9 +256,8 @@ def test_what_comes_meanwhile_is_deleted_and_what_keeps_coming_is_an_error(
     assert rows_of(store).keys() == {"mast_judge_calls"}
 
 
-def test_the_time_of_the_first_erasure_stays(store):
-    two_runs(store)
-    erasure.erase(store, *of_runs(store, [TRACE]))
+def test_the_time_of_the_first_erasure_stays(erased):
+    store = erased
     (first,) = find_tombstones(store)
     SpanWriter(store).write([request(agent_span(7))], token="late")
     erasure.erase(store, *of_runs(store, [TRACE]))
@@ -266,18 +284,13 @@ def test_a_run_that_begins_while_its_project_is_erased_stays_whole(store, monkey
 
     monkeypatch.setattr(Store, "command", command)
     erasure.erase(store, of_project(store, "one"))
-    assert rows_of(store, "a" * 32).keys() == {
-        "otel_traces",
-        "mast_run_states",
-        "otel_traces_trace_id_ts",
-    }
+    tables = {"otel_traces", "mast_run_states", "otel_traces_trace_id_ts"}
+    assert rows_of(store, "a" * 32).keys() == tables
     assert rows_of(store) == {}
 
 
-def test_the_file_and_the_database_learn_from_each_other(embedded, tmp_path):
-    store, path = embedded, tmp_path / "tombstones.jsonl"
-    two_runs(store)
-    erasure.erase(store, *of_runs(store, [TRACE]))
+def test_the_file_and_the_database_learn_from_each_other(erased, tmp_path):
+    store, path = erased, tmp_path / "tombstones.jsonl"
     assert keep_in_step(store, path) == 0
     (known,) = read_tombstones(path)
     assert known == find_tombstones(store)[0]
@@ -295,34 +308,25 @@ def test_the_file_and_the_database_learn_from_each_other(embedded, tmp_path):
         keep_in_step(store, path)
 
 
-def test_the_sweeper_deletes_what_comes_and_keeps_the_file(embedded, monkeypatch):
+def test_the_sweeper_deletes_what_comes_and_keeps_the_file(erased, monkeypatch):
     """It is awaited by its own report, not by a clock."""
-    two_runs(embedded)
-    erasure.erase(embedded, *of_runs(embedded, [TRACE]))
     monkeypatch.setattr("mast_trace_collector.storage.sweep._PAUSE", 0.01)
     counted, swept = [], threading.Event()
-    sweeper = Sweeper(embedded, lambda rows: (counted.append(rows), swept.set()))
-    sweeper.start()
-    try:
+    with sweeping(erased, lambda rows: (counted.append(rows), swept.set())):
         for number in range(2):
             swept.clear()
-            SpanWriter(embedded).write([request(agent_span(7 + number))], token=f"late {number}")
+            SpanWriter(erased).write([request(agent_span(7 + number))], token=f"late {number}")
             assert swept.wait(60)
-    finally:
-        sweeper.stop()
-    assert rows_of(embedded) == {}
+    assert rows_of(erased) == {}
     assert sum(counted) == 6
     # Counted by what was found first: the views of an insert may bring their rows a moment later.
-    assert 2 <= find_tombstones(embedded)[0].arrived <= 6
-    file = beside(embedded)
+    assert 2 <= find_tombstones(erased)[0].arrived <= 6
+    file = beside(erased)
     assert [each.trace_id for each in read_tombstones(file)] == [TRACE]
     file.unlink()
 
 
-def test_the_sweeper_goes_on_after_a_failure(embedded, monkeypatch):
-    two_runs(embedded)
-    erasure.erase(embedded, *of_runs(embedded, [TRACE]))
-
+def test_the_sweeper_goes_on_after_a_failure(erased, monkeypatch):
     failures, swept = [StorageError("away"), ZeroDivisionError("a mistake")], threading.Event()
     original = module.sweep
 
@@ -333,27 +337,21 @@ def test_the_sweeper_goes_on_after_a_failure(embedded, monkeypatch):
 
     monkeypatch.setattr(module, "sweep", failing)
     monkeypatch.setattr(module, "_AFTER_FAILURE", 0.01)
-    SpanWriter(embedded).write([request(agent_span(7))], token="late")
-    sweeper = Sweeper(embedded, lambda _: swept.set())
-    sweeper.start()
-    try:
+    SpanWriter(erased).write([request(agent_span(7))], token="late")
+    with sweeping(erased, lambda _: swept.set()):
         assert swept.wait(60)
-    finally:
-        sweeper.stop()
-    assert (failures, rows_of(embedded)) == ([], {})
-    beside(embedded).unlink()
+    assert (failures, rows_of(erased)) == ([], {})
+    beside(erased).unlink()
 
 
-def test_an_idle_store_is_not_looked_through(embedded, monkeypatch):
-    two_runs(embedded)
-    erasure.erase(embedded, *of_runs(embedded, [TRACE]))
+def test_an_idle_store_is_not_looked_through(erased, monkeypatch):
     looks = []
     monkeypatch.setattr(module, "sweep", lambda _: looks.append(1) or 0)
-    sweeper = Sweeper(embedded)
+    sweeper = Sweeper(erased)
     for _ in range(5):
         sweeper._step()
     assert len(looks) == 1
-    embedded.insert("mast_lessons", [{"Project": "", "TraceId": TRACE}])
+    erased.insert("mast_lessons", [{"Project": "", "TraceId": TRACE}])
     sweeper._step()
     assert len(looks) == 2
-    beside(embedded).unlink()
+    beside(erased).unlink()

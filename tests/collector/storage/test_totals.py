@@ -87,6 +87,11 @@ def plain(request, tmp_path_factory):
         yield store
 
 
+@pytest.fixture
+def trace():
+    return next(_trace_ids)
+
+
 def totals(store: Store, trace: str) -> list[int]:
     (row,) = store.query("SELECT * FROM mast_runs WHERE TraceId = {t:String}", {"t": trace})
     assert row["Totals"] == "exact"
@@ -121,14 +126,10 @@ def test_they_are_those_of_the_definition(plain, inserts, data):
             plain.command("OPTIMIZE TABLE mast_run_states FINAL")
     sent = [span for spans in inserts for span in spans]
     assert totals(plain, trace) == expected(sent)
-    before = plain.query(
-        "SELECT * EXCEPT LastSeen FROM mast_runs WHERE TraceId = {t:String}", {"t": trace}
-    )
+    run = "SELECT * EXCEPT LastSeen FROM mast_runs WHERE TraceId = {t:String}"
+    before = plain.query(run, {"t": trace})
     plain.insert("otel_traces", [span.row(trace) for span in reversed(sent)])
-    after = plain.query(
-        "SELECT * EXCEPT LastSeen FROM mast_runs WHERE TraceId = {t:String}", {"t": trace}
-    )
-    assert after == before
+    assert plain.query(run, {"t": trace}) == before
 
 
 _MANY = """
@@ -148,15 +149,13 @@ def write_many(store: Store, trace: str, spans: int, *, text: str = "", tokens: 
 
 
 @pytest.mark.parametrize("calls", [100, 1_000, 10_000, 200_000])
-def test_calls_with_the_same_tokens_all_count(plain, calls):
-    trace = next(_trace_ids)
+def test_calls_with_the_same_tokens_all_count(plain, trace, calls):
     write_many(plain, trace, calls)
     assert totals(plain, trace) == [calls, calls // 10, 100 * calls, 7 * calls]
 
 
-def test_a_state_takes_at_most_32_bytes_a_span(plain):
+def test_a_state_takes_at_most_32_bytes_a_span(plain, trace):
     """The limit also holds for a failed model call, which takes the most."""
-    trace = next(_trace_ids)
     write_many(plain, trace, 10_000)
     plain.command("OPTIMIZE TABLE mast_run_states FINAL")
     (row,) = plain.query(
@@ -168,8 +167,8 @@ def test_a_state_takes_at_most_32_bytes_a_span(plain):
 
 
 @pytest.mark.long
-def test_a_million_calls_that_come_twice_with_other_content_are_exact(plain):
-    trace, calls = next(_trace_ids), 1_000_000
+def test_a_million_calls_that_come_twice_with_other_content_are_exact(plain, trace):
+    calls = 1_000_000
     for text, tokens in (("", 99), ("other", 100), ("other", 100)):
         write_many(plain, trace, calls, text=text, tokens=tokens)
     assert totals(plain, trace) == [calls, calls // 10, 100 * calls, 7 * calls]
@@ -187,14 +186,12 @@ class TestBeyond:
     )
 
     @pytest.mark.parametrize(("spans", "word"), [(FULL - 1, "exact"), (FULL, "at least")])
-    def test_more_spans_than_are_kept_are_at_least_so_many(self, plain, spans, word):
-        trace = next(_trace_ids)
+    def test_more_spans_than_are_kept_are_at_least_so_many(self, plain, trace, spans, word):
         plain.command(self._STORED, {"t": trace, "first": 0, "spans": spans})
         run = run_summary(plain, trace)
         assert (run.spans, run.totals) == (spans, word)
 
-    def test_a_state_grows_no_further_and_its_fingerprint_stays(self, plain):
-        trace = next(_trace_ids)
+    def test_a_state_grows_no_further_and_its_fingerprint_stays(self, plain, trace):
         prints = set()
         for first in range(0, 3 * FULL, FULL):
             plain.command(self._STORED, {"t": trace, "first": first, "spans": FULL})
@@ -221,15 +218,13 @@ class TestBeyond:
             (2**63 - 1, 2**28 - 1, "at least"),
         ],
     )
-    def test_tokens_that_do_not_fit_are_cut_and_said_to_be(self, plain, tokens, shown, word):
-        trace = next(_trace_ids)
+    def test_tokens_that_do_not_fit_are_cut_and_said_to_be(self, plain, trace, tokens, shown, word):
         spans = [Sent(1, (tokens, 7)), Sent(2, (100, 7))]
         plain.insert("otel_traces", [span.row(trace) for span in spans])
         run = run_summary(plain, trace)
         assert (run.input_tokens, run.output_tokens, run.totals) == (shown + 100, 14, word)
 
-    def test_names_of_agents_are_kept_up_to_a_thousand(self, plain):
-        trace = next(_trace_ids)
+    def test_names_of_agents_are_kept_up_to_a_thousand(self, plain, trace):
         plain.command(
             "INSERT INTO otel_traces (Timestamp, TraceId, SpanId, SpanAttributes) SELECT now64(9),"
             " {t:String}, lower(leftPad(hex(number), 16, '0')), map('gen_ai.agent.name', toString(number))"
@@ -242,32 +237,21 @@ class TestBeyond:
 class TestTools:
     """Calls that several tools recorded."""
 
-    def test_a_call_that_only_another_tool_recorded_counts_beside_ours(self, plain):
-        trace = next(_trace_ids)
+    def test_a_call_that_only_another_tool_recorded_counts_beside_ours(self, plain, trace):
         copies = [Sent(1, (100, 7)), Sent(2, (100, 7), THEIRS[0])]
         alone = [Sent(3, (50, 5), THEIRS[0]), Sent(4, (100, 7), THEIRS[0])]
         plain.insert("otel_traces", [span.row(trace) for span in copies + alone])
         assert totals(plain, trace) == [4, 0, 250, 19]
 
-    def test_of_three_tools_that_recorded_one_call_one_counts(self, plain):
-        trace = next(_trace_ids)
+    def test_of_three_tools_that_recorded_one_call_one_counts(self, plain, trace):
         scopes = enumerate((OURS, *THEIRS), 1)
         plain.insert("otel_traces", [Sent(n, (100, 7), scope).row(trace) for n, scope in scopes])
         assert totals(plain, trace) == [3, 0, 100, 7]
 
 
-def test_ids_that_are_none_of_opentelemetry_count_too(plain):
-    trace = next(_trace_ids)
-    ids = [
-        "",
-        "1",
-        "span one",
-        "0" * 15,
-        "0" * 17,
-        "0" * 32,
-        "ABCDEF0123456789",
-        "abcdef0123456789",
-    ]
+def test_ids_that_are_none_of_opentelemetry_count_too(plain, trace):
+    upper = "ABCDEF0123456789"
+    ids = ["", "1", "span one", *("0" * n for n in (15, 17, 32)), upper, upper.lower()]
     rows = [{**Sent(1).row(trace), "SpanId": each} for each in ids]
     plain.insert("otel_traces", [*rows, *rows])
     assert totals(plain, trace)[0] == len(ids)

@@ -8,11 +8,7 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import wide_grants
 from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
 from mast_trace_collector.storage.grants import Access
-from mast_trace_collector.storage.project_reader import (
-    SAFE_VERSIONS,
-    policies_hold,
-    project_reader,
-)
+from mast_trace_collector.storage.project_reader import SAFE_VERSIONS, policies_hold, project_reader
 from mast_trace_collector.storage.wide_grants import _quoted, warnings_of, wide_users
 
 FORMER = """\
@@ -40,6 +36,11 @@ NOT_CONFINED = (
 )
 
 
+def with_grant(sql):
+    """The former file with another grant."""
+    return FORMER.replace(GRANT_OF_ALL, sql)
+
+
 def two_projects(store):
     for project in ("team-a", "team-b"):
         fill(store, "otel_traces", project, 2, f"said-by-{project}")
@@ -65,15 +66,13 @@ def test_the_user_of_the_former_file_is_named_with_the_way_out(folder):
 
 
 def test_what_is_printed_closes_the_leak(folder):
-    """The rows of others show before, and not after; own rows show all the time."""
     looked_at = [f"SELECT * FROM mast_trace.{table}" for table in sorted(UNFILTERED)]
     with store_with_users(folder, FORMER) as store:
         two_projects(store)
         before = [str(read_as(store, "team_a", sql)) for sql in looked_at]
         (found,) = wide_users(store)
     grants = "".join(f"{each};\n" for each in found.statements if each.startswith("GRANT"))
-    mended = FORMER.replace(GRANT_OF_ALL, grants)
-    with store_with_users(folder, mended) as store:
+    with store_with_users(folder, with_grant(grants)) as store:
         assert wide_users(store) == []
         assert {read_as(store, "team_a", sql) for sql in looked_at} == {497}
         shown = read_as(store, "team_a", "SELECT Project, TraceId FROM mast_trace.mast_runs")
@@ -85,38 +84,18 @@ def test_what_is_printed_closes_the_leak(folder):
 @pytest.mark.parametrize(
     ("sql", "objects"),
     [
-        pytest.param(project_reader(), None, id="the present file"),
-        pytest.param(
-            project_reader() + GRANT_OF_ALL, None, id="the present file, with the former grant left"
-        ),
-        pytest.param(
-            FORMER.replace(GRANT_OF_ALL, GRANT_OF_ALL.replace("mast_trace.*", "*.*")),
-            UNFILTERED,
-            id="a grant of everything",
-        ),
-        pytest.param(
-            FORMER.replace(GRANT_OF_ALL, GRANT_OF_ALL.replace("mast_trace.*", "mast_*.*")),
-            UNFILTERED,
-            id="a grant by a prefix",
-        ),
-        pytest.param(
-            FORMER.replace(OF_A_TABLE, ""),
-            {*UNFILTERED, "mast_lessons"},
-            id="of an earlier version",
-        ),
-        pytest.param(
-            FORMER.replace(
-                GRANT_OF_ALL, "GRANT SELECT(TraceId) ON mast_trace.mast_run_states_mv TO team_a;\n"
-            ),
+        (project_reader(), None),
+        (project_reader() + GRANT_OF_ALL, None),
+        (with_grant(GRANT_OF_ALL.replace("mast_trace.*", "*.*")), UNFILTERED),
+        (with_grant(GRANT_OF_ALL.replace("mast_trace.*", "mast_*.*")), UNFILTERED),
+        (FORMER.replace(OF_A_TABLE, ""), {*UNFILTERED, "mast_lessons"}),
+        (
+            with_grant("GRANT SELECT(TraceId) ON mast_trace.mast_run_states_mv TO team_a;\n"),
             {"mast_run_states_mv"},
-            id="a column",
         ),
-        pytest.param(
-            FORMER.replace(GRANT_OF_ALL, "GRANT SELECT ON mast_trace.otel_traces TO team_a;\n"),
-            None,
-            id="a filtered table alone",
-        ),
+        (with_grant("GRANT SELECT ON mast_trace.otel_traces TO team_a;\n"), None),
     ],
+    ids=("present", "beside the former grant", "all", "prefix", "earlier", "column", "filtered"),
 )
 def test_a_confined_user_is_named_if_something_unfiltered_can_be_read(folder, sql, objects):
     found = wide(folder, sql)
@@ -258,7 +237,7 @@ def test_policies_add_up_as_on_the_server(policies, confined, filtered):
 
 def test_a_right_from_a_role_is_taken_with_the_role(folder):
     """The role may serve others: it is taken from the user, who gets what is filtered."""
-    (found,) = wide(folder, FORMER.replace(GRANT_OF_ALL, "GRANT staff TO team_a;\n"))
+    (found,) = wide(folder, with_grant("GRANT staff TO team_a;\n"))
     assert set(found.objects) == UNFILTERED
     revoked, *granted = found.statements
     assert revoked == "REVOKE staff FROM team_a"
