@@ -21,7 +21,7 @@ import xxhash
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.reading import beyond_reading
-from mast_trace_collector.spool.segment import sync_directory
+from mast_trace_collector.spool.segment import make_folder, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -167,7 +167,7 @@ class DeadLetters:
         self._path(letter.id, _TO_RETRY).rename(self._path(letter.id, _SET_ASIDE))
 
     def _write(self, letter: DeadLetter, payload: bytes, suffix: str = _SET_ASIDE) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._directory)
         temporary = self._path(letter.id, ".tmp")
         try:
             with temporary.open("wb") as file:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from mast_trace_collector.spool.segment import make_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -78,7 +80,7 @@ class DamagedFiles:
         Raises:
             OSError: the folder cannot be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._folder)
         for path in paths:
             if os.path.lexists(path):
                 path.rename(self._free(path.name))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.refused import Refused
+from mast_trace_collector.spool.segment import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ class FolderLock:
             CollectorError: another process has locked it, or it cannot be used.
         """
         try:
-            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self._directory)
             file = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise CollectorError(f"cannot use the folder {self._directory}: {error}") from error

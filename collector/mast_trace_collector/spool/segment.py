@@ -224,6 +224,14 @@ def sync_directory(path: Path) -> None:
         os.close(directory)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder with its parents, and their names durable; nothing if it is there."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for each in missing:
+        sync_directory(each.parent)
+
+
 def _sync(file: int) -> None:
     if hasattr(os, "fdatasync"):
         os.fdatasync(file)

@@ -41,11 +41,17 @@ class ForgetfulDisk:
 
     def after_power_failure(self, folder: Path, target: Path) -> Path:
         """Write what is left of a folder into another."""
-        target.mkdir()
         with self._lock:
-            for name, inode in self._names.get(_inode(folder.stat()), {}).items():
-                (target / name).write_bytes(self._contents.get(inode, b""))
+            self._restore(_inode(folder.stat()), target)
         return target
+
+    def _restore(self, folder: _Inode, target: Path) -> None:
+        target.mkdir()
+        for name, inode in self._names.get(folder, {}).items():
+            if inode in self._names:
+                self._restore(inode, target / name)
+            else:
+                (target / name).write_bytes(self._contents.get(inode, b""))
 
     def _watched(self, really):
         def sync(file: int) -> None:
@@ -69,7 +75,7 @@ class ForgetfulDisk:
 
 
 def _entries(folder: Path) -> dict[str, _Inode]:
-    return {entry.name: _inode(entry.stat()) for entry in os.scandir(folder) if entry.is_file()}
+    return {entry.name: _inode(entry.stat()) for entry in os.scandir(folder)}
 
 
 def _inode(status: os.stat_result) -> _Inode:

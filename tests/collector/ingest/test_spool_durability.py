@@ -69,6 +69,16 @@ class TestPowerFailure:
             assert found(left) == [b"%d" % each for each in range(number + 1)]
             spool.seal()
 
+    def test_its_folder_survives(self, disk: ForgetfulDisk, tmp_path: Path) -> None:
+        """The names of a new folder and of its parents are durable."""
+        disks = tmp_path / "disk"
+        disks.mkdir()
+        spool = opened(disks / "data" / "spool")
+        put(spool, b"kept")
+        stop(spool)
+        left = disk.after_power_failure(disks, tmp_path / "left")
+        assert found(left / "data" / "spool") == [b"kept"]
+
     def test_a_later_one_survives(self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path) -> None:
         """The file whose sync failed is not written to again: its next sync would say too much."""
         put(spool, b"before")
