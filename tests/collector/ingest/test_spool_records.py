@@ -193,6 +193,8 @@ class TestScan:
         whole = framed(b"whole")
         first, _, last = scan(NAME, memoryview(whole[:-6] + whole + whole[:-6]))
         assert (first.torn, last.torn) == (False, True)
+        begun, _ = scan(NAME, memoryview(framed(b"long" * 500)[:60] + whole))
+        assert not begun.torn, "a longer one than what is left, with a whole one behind it"
         assert first.segment == last.segment == NAME
 
 
@@ -240,6 +242,7 @@ class TestContent:
         real = os.preadv
 
         def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
+            assert sum(map(len, buffers)) <= 2**20, "it is not held in memory as a whole"
             if offset + sum(map(len, buffers)) > 2**21:
                 raise OSError(errno.EIO, "Input/output error")
             return real(file, buffers, offset)
