@@ -165,8 +165,8 @@ def test_other_names_are_left_alone(tables, sql):
             "SELECT 1 FROM (SELECT 1 FROM otel_traces WHERE ( 1)) WHERE 2",
         ),
         (
-            "SELECT 1 FROM otel_traces AS limit PREWHERE 1",
-            "SELECT 1 FROM otel_traces AS limit WHERE ( 1)",
+            "SELECT 1 FROM otel_traces AS LIMIT PREWHERE 1",
+            "SELECT 1 FROM otel_traces AS LIMIT WHERE ( 1)",
         ),
     ],
 )
