@@ -34,6 +34,8 @@ def _read_leniently(body: bytes) -> Any:
     """Parse JSON in which a number may be NaN, and a byte no text; that becomes half a character."""
     return json.loads(
         body.decode("utf-8-sig", "surrogateescape"),
+        # OTLP writes such numbers as texts.
+        parse_constant=str,
         parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else float(digits),
         strict=False,
     )
