@@ -6,6 +6,7 @@ that the program itself receives, so that a replay can return an equal value.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, Final
 
@@ -28,16 +29,13 @@ def result_type(value: Any, text: str) -> str:
         value: the result.
         text: its recorded text; where it does not spell the value, the result is opaque, too.
     """
-    try:
-        kind = type(value)
-        name = _JSON.get(kind)
-        if name == "string":
-            return name if text == value else _OPAQUE + kind.__name__
-        if name is not None and (text == "" if value is None else _same(json.loads(text), value)):
+    kind = type(value)
+    name = _JSON.get(kind, "")
+    # A value of the program's own may raise anything when compared.
+    with contextlib.suppress(Exception):
+        if name and _spells(text, value):
             return name
-        return _OPAQUE + kind.__name__
-    except Exception:  # noqa: BLE001  # a value of the program's own may raise anything when compared
-        return f"{_OPAQUE}{type(value).__name__}"
+    return f"{_OPAQUE}{kind.__name__}"
 
 
 def opaque_type(name: str) -> str:
@@ -55,6 +53,13 @@ def value_of(text: str, name: str) -> Any:
     if name == "null":
         return None
     return text if name in {"", "string"} else json.loads(text)
+
+
+def _spells(text: str, value: Any) -> bool:
+    """Return whether a text stands for a value of one of JSON's types."""
+    if value is None or isinstance(value, str):
+        return text == (value or "")
+    return _same(json.loads(text), value)
 
 
 def _same(read: Any, value: Any) -> bool:

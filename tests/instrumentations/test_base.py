@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -302,3 +303,35 @@ class TestImportHooks:
         core()
         core()
         assert instrumentor.calls == ["registered"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "expected"),
+    [
+        ("openai", {"": 2, "since 1.92": 2, "since 1.66": 4}),
+        ("mcp", {"": 2, "since 2.0": 1}),
+        ("litellm", {"": 12, "in some versions": 3}),
+        (
+            "anthropic",
+            {"": 18, "since 0.77": 8, "with a copy for Bedrock": 4, "with a copy for Vertex": 4},
+        ),
+        (
+            "crewai",
+            {
+                "": 9,
+                "in some 1.x": 15,
+                "since 1.0": 2,
+                "since 1.7": 2,
+                "since 1.9": 7,
+                "before 1.9": 1,
+                "with LiteLLM": 3,
+            },
+        ),
+    ],
+)
+def test_what_only_some_versions_have_is_not_reported_as_missing_in_others(framework, expected):
+    package = import_module(f"mast_trace_instrumentations.{framework}")
+    (instrumentor,) = (
+        each for name, each in vars(package).items() if name.endswith("Instrumentor")
+    )
+    assert Counter(patch.optional for patch in instrumentor.patches) == expected

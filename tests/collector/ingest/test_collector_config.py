@@ -107,6 +107,15 @@ class TestSecrets:
         assert "geheim" not in str(error.value)
 
 
+@pytest.mark.parametrize(("data", "parent"), [("/data", "/data"), ("", "/home/me/.local/share")])
+def test_the_folder_of_data_is_where_the_user_keeps_them(
+    data: str, parent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", data)
+    monkeypatch.setenv("HOME", "/home/me")
+    assert CollectorConfig().data_dir.as_posix() == f"{parent}/mast-trace"
+
+
 def test_every_setting_is_documented() -> None:
     assert [entry.name for entry in CollectorConfig().effective() if not entry.meaning] == []
 

@@ -156,6 +156,15 @@ def test_numbers_that_are_none_are_stored_as_a_text(written: str, stored: str) -
     assert rows[(2).to_bytes(8, "big").hex()][11]["number"] == stored
 
 
+def test_a_number_that_is_none_in_place_of_a_text_is_that_text() -> None:
+    request = whole_request(TRACES, 1)
+    items_of(request, TRACES)[0].attributes[0].value.string_value = MARKER.decode()
+    body = orjson.dumps(as_json(request)).replace(b'"%s"' % MARKER, b"NaN")
+    decoded = decode(body, TRACES, LIMITS, json=True)
+    (item,) = items_of(TRACES.request.FromString(decoded.payload), TRACES)
+    assert (item.attributes[0].value.string_value, decoded.rejected) == ("NaN", {})
+
+
 def readable(kind: Any, data: bytes) -> bool:
     try:
         kind.FromString(data)

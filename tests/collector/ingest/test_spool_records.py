@@ -191,6 +191,8 @@ class TestScan:
         whole = framed(b"whole")
         first, _, last = scan(NAME, memoryview(whole[:-6] + whole + whole[:-6]))
         assert (first.torn, last.torn) == (False, True)
+        begun, _ = scan(NAME, memoryview(framed(b"long" * 500)[:60] + whole))
+        assert not begun.torn, "a longer one than what is left, with a whole one behind it"
         assert first.segment == last.segment == NAME
 
 
@@ -227,7 +229,12 @@ class TestContent:
         """Mapped, it would end the process."""
         path = tmp_path / "file"
         path.write_bytes(b"x" * (2**21 + 5))
-        monkeypatch.setattr(os, "preadv", unreadable(lambda _, __, end: end > 2**21))
+
+        def bad(_: int, begin: int, end: int) -> bool:
+            assert end - begin <= 2**20, "it is not held in memory as a whole"
+            return end > 2**21
+
+        monkeypatch.setattr(os, "preadv", unreadable(bad))
         assert bytes(content(path)) == b"x" * 2**21 + bytes(5)
 
     def test_nothing_stays_open(self, tmp_path):

@@ -164,6 +164,10 @@ def test_other_names_are_left_alone(tables, sql):
             "SELECT 1 FROM (SELECT 1 FROM otel_traces PREWHERE 1) WHERE 2",
             "SELECT 1 FROM (SELECT 1 FROM otel_traces WHERE ( 1)) WHERE 2",
         ),
+        (
+            "SELECT 1 FROM otel_traces AS LIMIT PREWHERE 1",
+            "SELECT 1 FROM otel_traces AS LIMIT WHERE ( 1)",
+        ),
     ],
 )
 def test_statements_read_the_views(tables, sql, expected):

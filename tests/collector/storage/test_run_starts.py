@@ -229,6 +229,14 @@ class TestReading:
             "0" * 15 + "2",
         ]
 
+    def test_the_beginning_comes_with_the_first_page_alone(self, store):
+        write(store, start(), child(2), child(3))
+        run = RunSpans(store, TRACE, page_bytes=1)
+        first, last = run.pages
+        for wanted, found in ((None, [1, 2, 3]), ((first,), [1, 2]), ((last,), [3])):
+            read = [int(each.span_id, 16) for page in run.read(wanted) for each in page]
+            assert read == found
+
     def test_a_run_of_which_nothing_else_came_can_be_read(self, store):
         write(store, start())
         pages = RunSpans(store, TRACE)
