@@ -37,13 +37,11 @@ from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
 from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint
 from mast_trace_dashboards.mcp_server.server import server_on
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
@@ -344,19 +342,6 @@ class TestReading:
         assert wanted in labels_of(store, THEIR_OTHER)
         told = asked(server, "record_outcome", run=THEIR_OTHER, outcome="failure", reason="why")
         assert told == {"recorded": "outcome", "run": THEIR_OTHER, "outcome": "failure"}
-
-    def test_finds_a_run_in_all_projects_or_in_one(self, store: Store) -> None:
-        """The id of `RUN` is in two projects."""
-        found = {who: find_run(store, RUN, who) for who in (None, OURS, THEIRS, "nobody")}
-        assert [found[who] and found[who].row["Project"] for who in found] == [
-            OURS,
-            OURS,
-            THEIRS,
-            None,
-        ]
-        newest = {who: resolve_run(store, "last", who) for who in (OURS, THEIRS)}
-        assert newest == {OURS: SECOND, THEIRS: THEIR_OTHER}
-        assert resolve_run(store, "last") not in (*newest.values(), RUN, THEIR_RUN)
 
     def test_runs_every_named_query(self, server: MCPServer[Any]) -> None:
         named = asked(server, "list_queries")

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 COLUMNS = {
-    **{"pattern": "PatternId", "project": "Project", "sentence": "Sentence", "text": "Text"},
-    **{"note": "Note", "services": "Services", "versions": "Versions"},
-    **{"first_seen": "FirstSeen", "last_seen": "LastSeen"},
+    "PatternId": "pattern",
+    "FirstSeen": "first_seen",
+    "LastSeen": "last_seen",
+    **{n: n.lower() for n in ("Project", "Sentence", "Text", "Note", "Services", "Versions")},
 }
 WORDS = ("title", "state", "share", "trend", "contrast", "confirmed")
 """What an assistant is told of a pattern, beside its columns."""
@@ -164,7 +165,7 @@ def _add_call(store: Store, run: int, model: str) -> None:
 
 def test_an_assistant_is_told_all_of_a_pattern(store: Store) -> None:
     found = find_pattern(store, QUERIES["patterns"].run(store)[0]["PatternId"])
-    told = {name: found.row[column] for name, column in COLUMNS.items()}
+    told = {name: found.row[column] for column, name in COLUMNS.items()}
     told |= {name: getattr(words, name)(found.row) for name in WORDS}
     told |= {"named_by": "", "place": words.decisive(found.row)}
     assert patterns_of(store, "", "", "", 0) == {"patterns": [told], "next": None}
