@@ -151,6 +151,7 @@ def test_a_sample_is_taken_for_what_it_is_and_its_steps_are_read_exactly(name: s
     runs = trajectories_of(pieces)
     assert [brief(step) for step in runs[0].steps] == steps
     assert runs[0].task == ("" if name == "transcript.json" else QUESTION)
+    assert all(step.start <= step.end for run in runs for step in run.steps)
     assert [run.steps for run in trajectories_of(pieces_of(SAMPLES / name, row))] == [
         run.steps for run in runs
     ]
