@@ -33,7 +33,7 @@ from mast_trace_dashboards.web.uploaded_run import read_upload
 def test_a_tools_input_is_that_of_the_call_which_asks_for_it(
     tool: str, arguments: str, call_id: str, found: bool, begun: int
 ) -> None:
-    """Of several calls of one answer any, by its id or by tool and arguments; not of an answer that came later."""
+    """Any call of an answer is found, by its id or by tool and arguments; an answer that came later asks for nothing."""
     calls = (ToolCall("search", '{"q":1}', "c1"), ToolCall("book", {"n": 2}, "c2"))
     asked = Invocation("model", "a", "1" * 16, "", 0, 10, ("m0",), ("user",), output_id="m1")
     step = Step(

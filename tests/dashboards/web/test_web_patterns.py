@@ -38,7 +38,7 @@ COLUMNS = {
     **{n: n.lower() for n in ("Project", "Sentence", "Text", "Note", "Services", "Versions")},
 }
 WORDS = ("title", "state", "share", "trend", "contrast", "confirmed")
-"""What an assistant is told of a pattern, beside its columns."""
+"""Answers on a pattern beside its columns."""
 HOSTILE = "timed out <script>alert(1)</script> after 3 s"
 
 
