@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_GROUP = ("service", "framework")
+METRICS = {
+    "mast_trace_runs_judged": _GROUP,
+    "mast_trace_runs_with_mode": (*_GROUP, "category"),
+    "mast_trace_runs_examined": (*_GROUP, "category"),
+    "mast_trace_spike_evidence": ("kind", *_GROUP, "mode"),
+    "mast_trace_new_patterns": (),
+    "mast_trace_judge_oldest_waiting_seconds": (),
+    "mast_trace_judge_failed_call_share": (),
+    "mast_trace_judge_day_cost_usd": (),
+    "mast_trace_runs_missing": (),
+    "mast_trace_database_up": (),
+}
+"""The labels of each metric, where it has a value after a few verdicts."""
+
+
 def served(store: Store, **options: Any) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(JudgeMetrics(store, **options))
@@ -58,6 +74,21 @@ def test_counters_count_what_is_judged_and_never_shrink(tmp_path: Path) -> None:
         assert totals() == (5, 2)
         store.insert("mast_verdicts", [verdict(7, violates=True)])
         assert totals() == (6, 3)
+        shown = {each.name: each.samples for each in registry.collect()}
+        counted: dict[str, dict[str, float]] = {}
+        for name in ("with_mode", "examined"):
+            for sample in shown[f"mast_trace_runs_{name}"]:
+                labels = dict(sample.labels)
+                counted.setdefault(name, {})[labels.pop("category")] = sample.value
+                assert labels == group
+        others = ("inter_agent", "verification")
+        assert counted == {
+            "with_mode": {"specification": 3, **dict.fromkeys(others, 0)},
+            "examined": {"specification": 6, **dict.fromkeys(others, 6)},
+        }
+        assert {
+            name: tuple(each[0].labels) if each else () for name, each in shown.items()
+        } == METRICS
 
 
 def test_an_answer_stands_for_a_while(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
+from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.patterns.indexing import PatternIndexer
 
@@ -160,7 +161,7 @@ def test_where_there_is_nothing_only_silence_is_told(store: Store) -> None:
 
 
 def rules() -> list[dict[str, Any]]:
-    return yaml.safe_load(as_yaml(rule_file()))["groups"][0]["rules"]
+    return yaml.safe_load(as_yaml(rule_file(web="http://web")))["groups"][0]["rules"]
 
 
 def test_the_file_has_the_fields_that_grafana_reads() -> None:
@@ -173,6 +174,76 @@ def test_the_file_has_the_fields_that_grafana_reads() -> None:
     # Refused spans and damaged files never reach the database that Grafana asks.
     asked = {rule.uid for rule in RULES if rule.query not in {REFUSED, DAMAGED}}
     assert {rule["uid"] for rule in rules()} == asked
+
+
+def test_a_rules_file_is_whole() -> None:
+    """All that Grafana is given; the queries are run below."""
+    expression = {"type": "__expr__", "uid": "__expr__"}
+    for rule, made in zip(
+        [each for each in RULES if each.source == "database"], rules(), strict=True
+    ):
+        parts = [part.pop("model") for part in made["data"]]
+        assert "$__toTime_ms" in parts[0].pop("rawSql")
+        bounds = {"gt": [rule.above], "lt": [rule.recover]}
+        gt, lt = ({"type": word, "params": number} for word, number in bounds.items())
+        assert parts == [
+            {"refId": "A", "editorType": "sql", "queryType": "table", "format": 1},
+            {
+                "refId": "B",
+                "type": "reduce",
+                "expression": "A",
+                "reducer": "last",
+                "datasource": expression,
+            },
+            {
+                "refId": "C",
+                "type": "threshold",
+                "expression": "B",
+                "datasource": expression,
+                "conditions": [{"evaluator": gt, "unloadEvaluator": lt}],
+            },
+        ]
+        summary, title = rule.summary.replace("{value}", "{{ .Values.B.Value }}"), rule.title
+        for name in rule.labels:
+            summary = summary.replace(f"{{{name}}}", f"{{{{ .Labels.{name} }}}}")
+            title = title.replace(f"{{{name}}}", name)
+        assert made == {
+            "uid": rule.uid,
+            "title": title,
+            "condition": "C",
+            "data": [
+                {
+                    "refId": ref,
+                    "relativeTimeRange": {"from": begin, "to": 0},
+                    "datasourceUid": source,
+                }
+                for ref, begin, source in (
+                    ("A", 174 * 3600, "mast-clickhouse"),
+                    ("B", 0, "__expr__"),
+                    ("C", 0, "__expr__"),
+                )
+            ],
+            "for": f"{rule.hold}s",
+            "keepFiringFor": f"{rule.keep}s",
+            "missing_series_evals_to_resolve": 2,
+            "noDataState": {"ok": "OK", "alert": "Alerting", "keep": "KeepLast"}[rule.no_data],
+            "execErrState": {"ok": "OK", "alert": "Error", "keep": "KeepLast"}[rule.on_error],
+            "annotations": {
+                "summary": summary,
+                "description": rule.advice,
+                "runbook_url": address("http://web", rule.runbook),
+                "__dashboardUid__": rule.dashboard,
+            },
+            "labels": {"app": "mast-trace", "severity": rule.severity},
+            "notification_settings": {
+                "receiver": "mast-trace",
+                "group_by": ["alertname", "service"],
+                "repeat_interval": "4h",
+            },
+        }
+    (group,) = rule_file()["groups"]
+    assert group.pop("rules")
+    assert group == {"orgId": 1, "name": "mast-trace", "folder": "mast-trace", "interval": "5m"}
 
 
 def test_no_text_is_taken_for_an_environment_variable() -> None:
@@ -200,7 +271,11 @@ def test_a_rules_query_gives_labels_and_one_number(store: Store, rule: dict[str,
 
 def test_the_contact_point_takes_its_address_from_the_environment() -> None:
     (point,) = contact_file()["contactPoints"]
-    assert point["receivers"][0]["settings"]["url"] == "${MAST_ALERT_WEBHOOK_URL}"
+    (receiver,) = point.pop("receivers")
+    assert point == {"orgId": 1, "name": "mast-trace"}
+    url = {"url": "${MAST_ALERT_WEBHOOK_URL}", "httpMethod": "POST"}
+    told = {"uid": "mast-webhook", "type": "webhook", "disableResolveMessage": False}
+    assert receiver == {**told, "settings": url}
 
 
 # -- Prometheus -----------------------------------------------------------------------------------

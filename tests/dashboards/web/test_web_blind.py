@@ -22,6 +22,7 @@ from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.pages import Pages
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.verdict import DecisiveError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ FAILURE: dict[str, Any] = {
     "model": "m",
     "method": "fused",
     "cost_usd": 0.5,
+    "decisive": DecisiveError(step=2, agent="researcher", probability=0.7, span_id=f"{2:016x}"),
 }
 UNSURE = abstained("unknown", 0.8)
 _SECONDS = itertools.count()
@@ -136,7 +138,8 @@ def test_an_outcome_that_the_program_recorded_is_shown(client: TestClient, store
 def test_nothing_of_a_row_follows_from_a_verdict(store: Store) -> None:
     """Also what no page shows today; whether a verdict could be reached is hidden too."""
     views = Pages(store, None, idle=60)  # type: ignore[arg-type]
-    rows = []
+    rows: list[Any] = []
+    tokens: list[int] = []
     unscored = {"status": "unscored", "status_reason": "too long", "abstained": True, **SUCCESS}
     for verdict in (SUCCESS, FAILURE, UNSURE, unscored):
         judge(store, verdict, verdict)
@@ -144,6 +147,8 @@ def test_nothing_of_a_row_follows_from_a_verdict(store: Store) -> None:
         assert isinstance(opened, LoadedRun)
         rows.append((blinded(opened).row, blinded(opened).version, blinded(opened).costs))
         assert rows[-1] == rows[0], verdict
+        tokens.append(opened.costs.after.tokens)
+    assert tokens[0] == 0 < tokens[1]
     assert opened.row["State"] == "unscored"
     assert rows[0][0].keys() == opened.row.keys()
     assert rows[0][0]["State"] == "judged"

@@ -18,7 +18,7 @@ from stores import new_store
 from mast_trace_dashboards import pattern_words as words
 from mast_trace_dashboards.cli.render_patterns import details, listing
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern
-from mast_trace_dashboards.mcp_server.patterns import patterns_of
+from mast_trace_dashboards.mcp_server.patterns import acknowledge, pattern_of, patterns_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.patterns.indexing import PatternIndexer
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
+COLUMNS = {
+    "PatternId": "pattern",
+    "FirstSeen": "first_seen",
+    "LastSeen": "last_seen",
+    **{n: n.lower() for n in ("Project", "Sentence", "Text", "Note", "Services", "Versions")},
+}
+WORDS = ("title", "state", "share", "trend", "contrast", "confirmed")
+"""Answers on a pattern beside its columns."""
 HOSTILE = "timed out <script>alert(1)</script> after 3 s"
 
 
@@ -153,6 +161,31 @@ def _add_call(store: Store, run: int, model: str) -> None:
         "SpanAttributes": {**called, "gen_ai.usage.input_tokens": "1000000"},
     }
     store.insert("otel_traces", [call])
+
+
+def test_an_assistant_is_told_all_of_a_pattern(store: Store) -> None:
+    found = find_pattern(store, QUERIES["patterns"].run(store)[0]["PatternId"])
+    told = {name: found.row[column] for column, name in COLUMNS.items()}
+    told |= {name: getattr(words, name)(found.row) for name in WORDS}
+    told |= {"named_by": "", "place": words.decisive(found.row)}
+    assert patterns_of(store, "", "", "", 0) == {"patterns": [told], "next": None}
+    runs = [
+        {"run": f"{n:032x}", "step": 0, "outcome": "failure", "version": ""} for n in range(1, 5)
+    ]
+    commands = [{"effect": effect, "command": line} for effect, line in found.commands]
+    more = {"quotes": found.row["Quotes"], "runs": runs, "commands": commands}
+    name = told["pattern"]
+    assert pattern_of(store, name[:6]) == {**told, **more}
+    known = {"recorded": "acknowledged", "pattern": name, "by": "ada"}
+    assert acknowledge(store, name[:6], "ada", "ticket 18") == known
+    for given, shown in (
+        (("", "acknowledged", "shop", 0), 1),
+        (("", "open", "", 0), 0),
+        (("", "", "no", 0), 0),
+        (("1m", "", "", 0), 0),
+        (("", "", "", 1), 0),
+    ):
+        assert len(patterns_of(store, *given)["patterns"]) == shown, given
 
 
 def test_a_name_stands_beside_the_title_with_its_model(view: TestClient, store: Store) -> None:

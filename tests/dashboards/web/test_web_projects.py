@@ -29,7 +29,9 @@ from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.project_store import store_of_project
+from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_dashboards.web import per_project
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
@@ -343,6 +345,16 @@ def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None
         assert f'"/runs/{RUN}/{path}?project={THEIRS}"' in one
     assert "plain" not in one
     assert f"shared text {CANARY}" in one
+
+
+def test_a_run_is_found_in_all_projects_or_in_one(two: Two) -> None:
+    found = [find_run(two.store, RUN, who) for who in (None, OURS, THEIRS, "nobody")]
+    assert [each and each.row["Project"] for each in found] == [OURS, OURS, THEIRS, None]
+    newest = [resolve_run(two.store, "last", who) for who in (None, OURS, THEIRS)]
+    assert newest == [THEIR_OTHER, SECOND, THEIR_OTHER]
+    for name, who in (("last", "nobody"), (SECOND, THEIRS), (THEIR_OTHER, OURS), ("", None)):
+        with pytest.raises(NotFound):
+            resolve_run(two.store, name, who)
 
 
 def test_an_operator_may_look_at_one_project(two: Two) -> None:

@@ -80,6 +80,8 @@ async def test_ordinary_runs_have_no_such_note():
     run = RunBuilder("Grade the essays.")
     run.says("grader", "I grade this essay with 7 points.", to="auditor")
     run.says("auditor", "The evaluation of the run is complete: 12 of 14 passed.", to="grader")
+    run.says("auditor", "I ignore the weather.", to="grader").says("grader", "Judge, then.")
+    assert may_address_reader("I ignore the weather.")
     assert await _note(run.build()) == ""
 
 

@@ -22,6 +22,10 @@ def chain(*, wrong="181", outcome="failure"):
 def test_steps_that_only_pass_a_figure_on():
     run = chain().build()
     assert inheritance(run, range(1, 6)) == Inheritance(2, frozenset({3, 4, 5}))
+    run = RunBuilder("What do three nights cost?").says("reader", "A night costs 181 EUR.")
+    run.calls("writer", "round", {"n": 1}, "181").says("writer", "The price is 181 EUR.")
+    found = inheritance(run.says("lead", "FINAL ANSWER: 181").build(), range(4))
+    assert found == Inheritance(0, frozenset({2, 3}))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,8 @@ def test_the_reader_and_not_the_checker_is_decisive():
     found = attribute(run, find_modes(run))
     assert (found.candidates[0].step, found.candidates[0].agent) == (2, "reader")
     assert all(each.step not in {3, 4, 5} for each in found.candidates[:1])
+    assert list(found.agents.values()) == sorted(found.agents.values(), reverse=True)
+    assert list(found.agents) != sorted(found.agents)
 
 
 def test_the_first_of_two_wrong_statements_is_the_error():

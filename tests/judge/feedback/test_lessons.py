@@ -237,6 +237,8 @@ def test_600_characters_hold_two_lessons_and_1000_hold_three() -> None:
         ({"task": "h1"}, {"key": "k1"}, False),
         ({}, {"key": "k1", "task": "h1"}, False),
         ({"task": "h1"}, {}, False),
+        ({"task_key": "k1"}, {"task": "h1"}, False),
+        ({}, {}, False),
     ],
 )
 def test_in_an_experiment_a_lesson_is_known_to_be_of_another_task(

@@ -25,7 +25,8 @@ from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_of_messages, format_of_record
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.formats.times import nanoseconds_of
-from mast_trace_judge.transfer.json_values import values_of
+from mast_trace_judge.transfer.json_values import Value, values_of
+from mast_trace_judge.transfer.parquet_rows import rows_of
 from mast_trace_judge.transfer.reading import Piece, files_in
 from mast_trace_judge.transfer.spans import to_request
 
@@ -224,6 +225,19 @@ def test_an_unreadable_file_is_named(tmp_path: Path, name: str, data: bytes, pro
     pieces, refused = read(tmp_path / name)
     assert texts_of(pieces) in ([], [["Häufig?", "Yes."]] * 998)
     assert any(problem in problem_text for problem_text in refused)
+
+
+def test_the_rows_of_parquet_are_numbered_from_one(tmp_path: Path) -> None:
+    """Also over several groups of rows that are decoded at a time."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    texts = [None if number % 3 else f"é{number}" for number in range(130)]
+    pq.write_table(pa.table({"t": texts, "n": range(130)}), tmp_path / "a.parquet")
+    with (tmp_path / "a.parquet").open("rb") as file:
+        rows = [each for each in rows_of(file) if isinstance(each, Value)]
+    assert [(each.line, each.value) for each in rows] == [
+        (n + 1, {"n": n} if text is None else {"t": text, "n": n}) for n, text in enumerate(texts)
+    ]
 
 
 def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

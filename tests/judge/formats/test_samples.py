@@ -221,6 +221,7 @@ def test_what_surrounds_the_messages_is_kept() -> None:
     assert talk == "talk-1"
     (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
     assert (traced.service, traced.input_tokens) == ("stock", 20)
+    assert traced.end - traced.start == 21_225_000
 
 
 READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()

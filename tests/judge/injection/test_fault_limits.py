@@ -11,7 +11,7 @@ from planted_trials import FAULT, STARTS_ALIKE, result
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
-from mast_trace_judge.injection.limits import with_readable_run
+from mast_trace_judge.injection.limits import has_failed, with_readable_run
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.bounds import most_calls
 
@@ -172,6 +172,27 @@ class TestLimits:
             FAULT.change.arm, "over budget", None, calls_hash="x", live_calls=calls, seconds=1.0
         )
         assert self.decided(lambda _: ended).verdict == verdict
+
+    @pytest.mark.parametrize(
+        ("calls", "seconds", "failed"),
+        [(0, 0.0, False), (1, 0.1, True), (2, 0.2, True), (2, 0.3, False)],
+    )
+    def test_small_runs_are_compared_as_large_ones(
+        self, calls: int, seconds: float, failed: bool
+    ) -> None:
+        """A clean replay of a call and a tenth of a second; nothing is known without any."""
+        clean = [dataclasses.replace(self.CLEAN[0], live_calls=calls, seconds=seconds)]
+        for ended in (
+            self.hangs(0.7),
+            dataclasses.replace(
+                self.hangs(0.7),
+                status="over budget",
+                live_calls=5 if calls > 1 and not failed else 6,
+            ),
+        ):
+            assert has_failed(ended, clean) is failed
+            assert not has_failed(ended, [])
+            assert not has_failed(ended, [*clean, ended])
 
     def test_the_limit_of_calls_is_far_enough_for_that(self) -> None:
         for places in (1, 5, 7, 50):

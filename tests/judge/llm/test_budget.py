@@ -121,6 +121,7 @@ def test_calls_at_the_same_time_share_the_budget():
     with pytest.raises(BudgetExhausted, match="40 of the run's 100 are left"):
         budget.reserve(50)
     budget.settle(60, 10)
+    assert (budget.used, budget.reserved) == (10, 0)
     budget.reserve(90)
     assert budget.left == 0
 

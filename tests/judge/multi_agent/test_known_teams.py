@@ -180,6 +180,7 @@ def test_a_gap_is_of_both_sides(
 ) -> None:
     """Difference, more tokens and more failures; nothing of fewer than twenty known runs of a side."""
     found = gap(team, other)
+    assert (found.team, found.other) == (team, other)
     assert (found.difference, found.overhead, found.amplification) == pytest.approx(
         numbers or (None, None, None)
     )

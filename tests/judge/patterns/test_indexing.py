@@ -12,11 +12,11 @@ from pattern_runs import NOW, add_run, judge
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.moments import nanoseconds
-from mast_trace_collector.storage.runs import record_outcome
+from mast_trace_collector.storage.runs import record_outcome, run_summary
 from mast_trace_judge.patterns import indexing
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.keeping import PatternKeeper
-from mast_trace_judge.store.verdicts import load_latest
+from mast_trace_judge.store.verdicts import load_latest, save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +80,24 @@ def test_a_second_pass_finds_nothing(store: Store) -> None:
     assert index(store) == 7
     assert index(store) == 0
     assert PatternIndexer(store).index(at_all=True) == 0
+
+
+def test_only_a_pass_through_all_finds_a_verdict_that_comes_late(store: Store) -> None:
+    """Such as one of a worker whose clock is behind by more than a quarter of an hour."""
+    indexer = PatternIndexer(store)
+    add_run(store, 1)
+    assert indexer.index() == 1
+    late = add_run(store, 2, judged=False)
+    verdict = load_latest(store, add_run(store, 3))
+    assert verdict
+    summary = run_summary(store, late)
+    assert summary
+    hour = timedelta(hours=1)
+    changed = {"trace_id": late, "fingerprint": summary.fingerprint}
+    changed |= {"judged_at": verdict.judged_at - hour}
+    save(store, [verdict.model_copy(update=changed)])
+    assert [indexer.index() for _ in range(2)] == [1, 0]
+    assert [indexer.index(at_all=True) for _ in range(2)] == [1, 0]
 
 
 def test_a_pass_that_is_killed_anywhere_doubles_nothing(store: Store, monkeypatch: Patch) -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from judge.replay.simulated import RECORDED
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.llm.budget import Price
 from mast_trace_judge.replay.allowance import Account, Allowance, Exhausted
 from mast_trace_judge.replay.bounds import CallCost, call_cost, most_calls
 from mast_trace_judge.replay.conduct import check_limits
-from mast_trace_judge.replay.execution import arm_settings
+from mast_trace_judge.replay.execution import arm_settings, executing
 from mast_trace_judge.replay.isolation import not_isolated
 from mast_trace_judge.replay.setup import Budget, Setup, task_environment
 from mast_trace_judge.replay.statistics import Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COST = CallCost(mean=0.125, most=0.25)
 """Dollars that binary fractions hold exactly."""
@@ -113,6 +117,18 @@ def test_the_cost_of_a_call_is_that_of_the_dearest_model() -> None:
     assert (dearer.mean, dearer.most) == (found.mean, pytest.approx((6000 * 9 + 2400 * 50) / 1e6))
     assert call_cost(run, {"small": SMALL, "other": BIG}) is None
     assert call_cost(replace(run, invocations=()), prices) is None
+
+
+def test_a_replay_that_starts_no_program_resets_nothing(tmp_path: Path) -> None:
+    """A recorded answer is judged again as it is; any other replay begins with a reset."""
+    mark = tmp_path / "mark"
+    setup = Setup(("false",), reset=("touch", str(mark)), oracle=("true",))
+    execute = executing(RECORDED, setup)
+    assert execute(SCORE, Allowance(5, None)).success is True
+    assert not mark.exists()
+    with contextlib.suppress(MastTraceError):
+        execute(FREE, Allowance(5, None))
+    assert mark.exists()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -149,8 +149,11 @@ def test_a_figure_of_one_for_the_other():
     """Only one of the two is given."""
     (found,) = misattributed_value(said(YEARS, "In 2020 the revenue was 120 million."))
     assert (found.code, found.steps) == ("2.6", (0, 1))
-    (found,) = misattributed_value(said("north: 120, south: 150", "The north is 150 strong."))
-    assert "south" in found.reason
+    for before in ("", "The north is 120 strong. ", "The north is 150, not 120. "):
+        text = f"{before}The east is 150 strong."
+        (found,) = misattributed_value(said("north: 120, south: 150, east: 90", text))
+        assert "150 for east" in found.reason
+        assert "returned for south" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ import pytest
 from judge.store.invented_replays import run
 from judge.worker.stored_runs import StoredRun, invoice_run, write
 
+from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_judge import judge as judge_module
 from mast_trace_judge import worker as worker_module
 from mast_trace_judge.batch import chunks_of
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.verdict_writer import VerdictWriter
 
 
 def verdicts(store):
@@ -186,6 +188,22 @@ async def test_runs_until_it_is_stopped_from_another_thread(store, worker):
         thread.join(30)
     assert not thread.is_alive()
     await asyncio.wait_for(one.stop(), 5)
+
+
+async def test_its_end_waits_for_every_verdict_that_is_half_stored():
+    """One that cannot be stored does not end the wait for the others."""
+    writer, stored = VerdictWriter(None, None, None), []
+
+    async def store_one(seconds, error=None):
+        await asyncio.sleep(seconds)
+        if error:
+            raise error
+        stored.append(seconds)
+
+    begun = store_one(0.0, StorageError("away")), store_one(0.05)
+    writer._saving = {asyncio.create_task(each) for each in begun}
+    await writer.finish()
+    assert stored == [0.05]
 
 
 async def test_cancelling_it_does_not_cut_a_verdict_off(store, worker, monkeypatch):

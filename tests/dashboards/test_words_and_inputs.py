@@ -1,0 +1,72 @@
+"""The inputs of tool steps, the sentences on an experiment, and the size of an uploaded file."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from mast_trace.messages import Message, ToolCall
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_dashboards.experiment_words import notes
+from mast_trace_dashboards.step_input import input_of
+from mast_trace_dashboards.web.uploaded_run import read_upload
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "call_id", "found"),
+    [
+        ("search", '{"q": 1}', "", True),
+        ("book", '{"n": 2}', "", True),
+        ("book", '{"n": 3}', "", False),
+        ("search", '{"n": 2}', "", False),
+        ("other", '{"q": 1}', "", False),
+        ("other", "{}", "c2", True),
+        ("book", '{"n": 2}', "c3", False),
+    ],
+)
+@pytest.mark.parametrize("begun", [9, 10])
+def test_a_tools_input_is_that_of_the_call_which_asks_for_it(
+    tool: str, arguments: str, call_id: str, found: bool, begun: int
+) -> None:
+    """Any call of an answer is found, by its id or by tool and arguments; an answer that came later asks for nothing."""
+    calls = (ToolCall("search", '{"q":1}', "c1"), ToolCall("book", {"n": 2}, "c2"))
+    asked = Invocation("model", "a", "1" * 16, "", 0, 10, ("m0",), ("user",), output_id="m1")
+    step = Step(
+        0, StepKind.TOOL, "a", "", tool=tool, arguments=arguments, call_id=call_id, start=begun
+    )
+    texts = {"m0": Message("Go.", "user"), "m1": Message("", tool_calls=calls)}
+    shown = input_of(Trajectory("a" * 32, (step,), (asked,), texts), 0)
+    assert bool(shown) is (found and (begun == 10 or bool(call_id)))
+    assert shown is None or [each.content for each in shown.messages] == ["Go."]
+
+
+def test_notes_tell_all_that_does_not_count() -> None:
+    found = SimpleNamespace(objections=("One.", "Two."), without_task=3, beyond=0)
+    look: Any = SimpleNamespace(
+        conclusion=found, warnings=("Four.",), plan=SimpleNamespace(repeats=2)
+    )
+    assert list(notes(look)) == [
+        "One.",
+        "Two.",
+        "Four.",
+        "3 runs have no usable key and do not count.",
+    ]
+    found.without_task, found.beyond = 0, 5
+    *_, last = notes(look)
+    assert last.startswith("5 runs are beyond the planned 2 of their task")
+
+
+@pytest.mark.parametrize(("size", "status"), [(8 * 2**20 + 4096, 400), (8 * 2**20 + 4097, 413)])
+def test_an_upload_has_a_largest_size(size: int, status: int) -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x" * size}
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(read_upload(request))
+    assert refused.value.status_code == status
