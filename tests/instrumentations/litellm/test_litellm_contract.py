@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.framework("litellm")
 
 QUIET = version("litellm").startswith("1.74.")
-"""Whether the asynchronous client takes a connection's reset for the end of a stream."""
+"""True if the asynchronous client takes a reset connection for the end of a stream."""
 ASKED = sum(len(json.dumps(message)) for message in litellm_ways.asking()) // 4 + 1
 
 
