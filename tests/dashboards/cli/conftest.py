@@ -54,6 +54,18 @@ class CLI:
         captured = self.capture.readouterr()
         return status, captured.out, captured.err
 
+    def out(self, *arguments: str, status: int = 0) -> str:
+        """Return the output of a command line that ends with this status."""
+        ended, out, err = self(*arguments)
+        assert ended == status, err
+        return out
+
+    def err(self, *arguments: str, status: int) -> str:
+        """Return the errors of a command line that ends with this status, in one line."""
+        ended, _, err = self(*arguments)
+        assert ended == status, err
+        return " ".join(err.split())
+
     def json(self, *arguments: str) -> Any:
         """Return the output of a command line that succeeds, as JSON."""
         status, out, err = self(*arguments, "--json")

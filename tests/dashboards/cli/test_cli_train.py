@@ -26,8 +26,7 @@ def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> Non
     (example,) = read_examples(out)
     assert (example.id, example.step, example.agent) == (run, 2, "analyst")
     assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")
-    status, shown, _ = own_cli("train", "export", "--question", "step", "--out", str(out))
-    assert status == 0
+    shown = own_cli.out("train", "export", "--question", "step", "--out", str(out))
     assert "Wrote 1 examples to" in shown
     assert read_examples(out)[0].question == "step"
 
@@ -38,8 +37,7 @@ def test_nothing_to_train_on_says_what_to_do(cli: CLI, tmp_path: Path) -> None:
     assert status == 1
     assert "Wrote 0 examples" in shown
     assert "mast-trace inject RUN" in errors
-    status, _, errors = cli("train", "export", "--labels", "gold")
-    assert status == 2
+    errors = cli.err("train", "export", "--labels", "gold", status=2)
     assert "there are person, replay, injection" in errors
 
 

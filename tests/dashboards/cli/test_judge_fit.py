@@ -163,8 +163,7 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
     with Store.open(empty.recorded.url) as store:
         store.command("TRUNCATE TABLE mast_injections")
         _plant(store, planted_set(("tool-error",), 5, 2))
-    status, _, err = empty("judge", "fit", "--labels", "injection")
-    assert status == 1
+    err = empty.err("judge", "fit", "--labels", "injection", status=1)
     told = " ".join(err.split())
     assert "0 runs have a label" in told
     assert "10 labels of uncertain operators were left out (tool-error 10); --uncertain" in told
@@ -203,8 +202,7 @@ def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
     before = json.loads(rows)
     del before["confirmation"]
     (out / "runs.jsonl").write_text(json.dumps(before), "utf-8")
-    status, said, _ = empty("import", str(out))
-    assert status == 0
+    said = empty.out("import", str(out))
     shown = " ".join(said.split())
     assert "1 real failures, as runs, 0 new labels; 1 of them without a label" in shown
     (out / "runs.jsonl").write_text(rows, "utf-8")
@@ -262,8 +260,7 @@ def test_refusals_say_what_to_do(
     empty: CLI, tmp_path: Path, monkeypatch: Patch, options: tuple[str, ...], status: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended, _, err = empty("judge", "fit", *options)
-    assert ended == status
+    err = empty.err("judge", "fit", *options, status=status)
     assert said in " ".join(err.split())
     assert not list(tmp_path.glob("*.json"))
 
@@ -281,8 +278,7 @@ def test_faults_of_one_run_end_in_words(empty: CLI, tmp_path: Path) -> None:
     with Store.open(empty.recorded.url) as store:
         _plant(store, [planted(each, 1, n) for each in OPERATORS for n in range(2)])
     out = tmp_path / "own.json"
-    status, told, _ = empty("judge", "fit", "--labels", "injection", "--out", str(out))
-    assert status == 1
+    told = empty.out("judge", "fit", "--labels", "injection", "--out", str(out), status=1)
     assert "plant some in further runs" in " ".join(told.split())
     assert "could not be compared" in " ".join(told.split())
     assert not out.exists()

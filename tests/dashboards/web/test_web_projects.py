@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +19,10 @@ from two_projects import (
     store_ours,
     store_theirs,
 )
+from view_server import serve_app
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
@@ -214,17 +212,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
 def owners(two: Two) -> Iterator[Store]:
     """The store by the address that commands of the user write to."""
     app = ClickHouseHTTP(two.store, of_owner=True)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    server = HTTPServer(app, "127.0.0.1", 0)
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)
-    with Store.open(server.address.replace("://", "://owner:owner@")) as store:
-        yield store
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(20)
-    loop.close()
+    for address in serve_app(app):
+        with Store.open(address.replace("://", "://owner:owner@")) as store:
+            yield store
     app.close()
 
 
