@@ -353,19 +353,8 @@ def test_no_end_is_seen_of_a_run_without_a_root_once_nothing_came_for_long(store
     (run,) = store.query(
         "SELECT Fingerprint FROM mast_runs WHERE TraceId = {run:String}", {"run": trace_id(5)}
     )
-    store.insert(
-        "mast_verdicts",
-        [
-            {
-                "TraceId": trace_id(5),
-                "Fingerprint": run["Fingerprint"],
-                "RunStart": child(1)["Timestamp"],
-                "RunEnd": child(1)["Timestamp"],
-                "Status": "ok",
-                "Outcome": "unknown",
-            }
-        ],
-    )
+    told = {"Fingerprint": run["Fingerprint"], "Outcome": "unknown"}
+    store.insert("mast_verdicts", [verdict_row(5, child(1)["Timestamp"], **told)])
     assert state() == "no end seen"
     store.insert("otel_traces", [child(2)])
     assert (state(), state(idle=0.0)) == ("running", "no end seen")

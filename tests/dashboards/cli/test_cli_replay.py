@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confirmations import keep
 from replays import NOWHERE, record
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.testing import replayed
-from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.web.comparison import compared
 from mast_trace_dashboards.web.uploaded_run import run_of
@@ -90,10 +90,7 @@ def test_a_stored_run_is_identical_in_command_and_test(
     (tmp_path / "executed").unlink()
     monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
     file, url = tmp_path / "run.jsonl", f"chdb://{tmp_path / 'store'}"
-    exported = {"trajectory": to_dict(made), "verdict": None, "labels": []}
-    file.write_text(json.dumps({"trace_id": made.trace_id, **exported}) + "\n")
-    assert run(["migrate", "--url", url]) == 0
-    assert run(["import", str(file), "--url", url]) == 0
+    keep(made, url, tmp_path)
     capsys.readouterr()
 
     program = ("--", sys.executable, str(TEAM))

@@ -120,14 +120,18 @@ def made_set(empty: CLI, tmp_path: Path) -> Path:
     return tmp_path / "set"
 
 
+def fit(cli: CLI, made_set: Path, out: Path, *more: str, status: int = 0) -> str:
+    """Fit to a set, and return what is printed, in one line."""
+    options = ("--dataset", str(made_set), "--out", str(out), "--repeats", "1")
+    assert run(["judge", "fit", *options, *more]) == status
+    return " ".join(cli.capture.readouterr().out.split())
+
+
 def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
     made_set: Path, empty: CLI, tmp_path: Path
 ) -> None:
     out = tmp_path / "own.json"
-    options = ("judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1")
-    nowhere = ("--url", f"chdb://{tmp_path / 'nowhere'}")
-    assert run([*options, *nowhere]) == 0
-    told = " ".join(empty.capture.readouterr().out.split())
+    told = fit(empty, made_set, out, "--url", f"chdb://{tmp_path / 'nowhere'}")
     assert "25 injection" in told
     assert "Injection only" in told
     assert "operators and scenarios left out together" in told
@@ -147,9 +151,7 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
 ) -> None:
     monkeypatch.setattr(MARKS, frozenset({"tool-error", "2.4-withhold"}))
     left = {"tool-error": 5, "2.4-withhold": 5}
-    options = ("judge", "fit", "--dataset", str(made_set), "--repeats", "1", "--force", "--json")
-    assert run([*options, "--out", str(tmp_path / "own.json")]) == 0
-    found = json.loads(empty.capture.readouterr().out)
+    found = json.loads(fit(empty, made_set, tmp_path / "own.json", "--force", "--json"))
     assert (found["left_out_as_uncertain"], found["labels"]) == (left, 15)
     bench = ("judge", "bench", "--data", str(made_set), "--repeats", "1", "--layers", "rules")
     for more, counts, modes in (
@@ -172,17 +174,13 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
 def test_the_old_profile_stays_unless_beaten(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     """A second fit to the same labels ends with 1, says by how much, and leaves the file; --force writes it."""
     out = tmp_path / "own.json"
-    options = ["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]
-    assert run(options) == 0
+    fit(empty, made_set, out)
     first = out.read_text("utf-8")
-    empty.capture.readouterr()
-    assert run([*options, "--name", "second"]) == 1
-    told = " ".join(empty.capture.readouterr().out.split())
+    told = fit(empty, made_set, out, "--name", "second", status=1)
     assert "is not shown to be better than profile own" in told
     assert "stays as it is" in told
     assert out.read_text("utf-8") == first
-    assert run([*options, "--name", "second", "--force", "--json"]) == 0
-    found = json.loads(empty.capture.readouterr().out)
+    found = json.loads(fit(empty, made_set, out, "--name", "second", "--force", "--json"))
     assert found["written"]
     assert not found["report"]["decision"]["better"]
     assert Profile.from_json(out.read_text("utf-8")).name == "second"
@@ -214,12 +212,9 @@ def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
 
 def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     out = tmp_path / "profiles" / "own.json"
-    assert (
-        run(["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]) == 0
-    )
+    fit(empty, made_set, out)
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[judge]\njudge_profiles_dir = "{out.parent}"\n', encoding="utf-8")
-    empty.capture.readouterr()
     options = ("--data", str(made_set), "--repeats", "1", "--config", str(settings), "--json")
     assert run(["judge", "bench", *options]) == 0
     found = json.loads(empty.capture.readouterr().out)
