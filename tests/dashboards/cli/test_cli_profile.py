@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
 
 import pytest
 import scripted_teams as teams
-from conftest import Recorded
 
 from mast_trace_collector.storage import Store, migrate
-
-if TYPE_CHECKING:
-    from conftest import CLI
+from mast_trace_dashboards.cli.app import run
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """Teams of three services, which are arms of one experiment."""
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"chdb://{tmp_path_factory.mktemp('data')}"
     with Store.open(url) as store:
         migrate(store)
@@ -37,37 +33,43 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
                 for row in store.query("SELECT TraceId, ServiceName, Start FROM mast_runs")
             ],
         )
-    return Recorded(url, {})
+    return url
 
 
-def test_a_profile_has_values_and_chance(cli: CLI) -> None:
-    told = cli.out("profile", "hidden")
+def test_a_profile_has_values_and_chance(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["profile", "hidden", "--url", url]) == 0
+    told = capsys.readouterr().out
     assert "24 runs read, 24 of them of several agents" in told
     assert "Uptake of what is new" in told
     assert "By chance: the same messages with their authors shuffled within the run." in told
     assert "Price of talk: 0 of at least 20 runs of several agents with counted tokens" in told
 
 
-def test_as_json(cli: CLI) -> None:
-    told = cli.json("profile", "stamps")
+def test_as_json(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["profile", "stamps", "--json", "--url", url]) == 0
+    told = json.loads(capsys.readouterr().out)
     values = {each["question"]["code"]: each["value"] for each in told["profile"]["measures"]}
     assert values["review_yield"] == 0
     assert values["talk"] is None
 
 
-def test_arms_are_compared_with_the_team(cli: CLI) -> None:
-    told = cli.out("profile", "hidden", "--experiment", "size")
+def test_arms_are_compared_with_the_team(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["profile", "hidden", "--experiment", "size", "--url", url]) == 0
+    told = capsys.readouterr().out
     assert "crew: 24 of 24 runs succeeded" in told
     assert "crew against one: +100 points of success (+80 to +100), 0.0 times the failures" in told
     assert "crew against two: not compared below 20 runs with an outcome on each side" in told
-    gaps = cli.json("profile", "hidden", "--experiment", "size", "--team", "one")["gaps"]
+    options = ["--experiment", "size", "--team", "one", "--json", "--url", url]
+    assert run(["profile", "hidden", *options]) == 0
+    gaps = json.loads(capsys.readouterr().out)["gaps"]
     (found,) = [each for each in gaps if each["other"]["variant"] == "crew"]
     assert found["difference"] == -1
     assert found["amplification"] is None  # the other never fails
 
 
-def test_few_runs_are_named_and_not_measured(cli: CLI) -> None:
-    told = cli.out("profile", "young")
+def test_few_runs_are_named_and_not_measured(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["profile", "young", "--url", url]) == 0
+    told = capsys.readouterr().out
     assert "3 of at least 20 runs" in told
     assert "%" not in told
 
@@ -84,5 +86,8 @@ def test_few_runs_are_named_and_not_measured(cli: CLI) -> None:
         (["hidden", "--team", "x"], 2, "give both"),
     ],
 )
-def test_errors_say_what_to_do(cli: CLI, arguments: list[str], status: int, words: str) -> None:
-    assert words in cli.err("profile", *arguments, status=status)
+def test_errors_say_what_to_do(
+    url: str, arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["profile", *arguments, "--url", url]) == status
+    assert words in capsys.readouterr().err

@@ -88,7 +88,8 @@ def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> 
 
 def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{}\n" * 50)
-    err = empty.err("import", str(tmp_path / "bad.jsonl"), status=1)
+    status, _, err = empty("import", str(tmp_path / "bad.jsonl"))
+    assert status == 1
     assert len(err.splitlines()) == 21
     assert "... and 30 more that cannot be read" in err
 
