@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
@@ -19,6 +18,7 @@ from invented_records import failure_logs
 from packaging.requirements import Requirement
 from program_runs import run_program
 from test_package import make_environment, wheel  # noqa: F401  # a fixture
+from test_pythons import normal
 from toml_files import tomllib
 
 if TYPE_CHECKING:
@@ -129,10 +129,6 @@ def closure(requirements: Sequence[str]) -> set[str]:
             if not below.marker or any(below.marker.evaluate({"extra": e}) for e in extras):
                 waiting.append(below)
     return {name for name, _ in found}
-
-
-def normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def hidden(extra: str) -> list[str]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from dashboards.test_judge_metrics import served
 from grafana_macros import Selection
 from program_runs import run_program
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from stores import new_store
 from verdict_rows import verdict_row
 
@@ -27,7 +28,6 @@ from mast_trace_dashboards.alerts import prometheus_rules
 from mast_trace_dashboards.alerts.evaluator import Evaluator
 from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
-from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
 from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
@@ -306,12 +306,6 @@ def test_every_rule_is_tried_by_promtool() -> None:
     made = {rule["alert"] for rule in prometheus_rules.rule_file()["groups"][0]["rules"]}
     # Their neighbours of the other level or kind differ in a number or a word.
     assert made - tried == {"MastSpecificationWarning", "MastModePage", "MastFailuresWarning"}
-
-
-def served(store: Store) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(JudgeMetrics(store))
-    return registry
 
 
 def test_the_prometheus_rules_read_metrics_that_exist(store: Store, tmp_path: Path) -> None:
