@@ -113,12 +113,17 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
     )
 
 
+def store_runs(store: Store) -> list[dict[str, Any]]:
+    """Store the four runs, and return verdicts on three of them."""
+    for number in RUNS:
+        store.insert("otel_traces", spans(number))
+    return [verdict(store, number) for number in VERDICTS]
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with new_store(tmp_path_factory.mktemp("queries")) as opened:
-        for number in RUNS:
-            opened.insert("otel_traces", spans(number))
-        opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
+        opened.insert("mast_verdicts", store_runs(opened))
         opened.insert(
             "mast_judge_calls",
             [

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dashboards.test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+from dashboards.test_queries import spans, store_runs, trace_id, verdict
 from invented_records import contrast
 from judge.store.invented_replays import result
 
@@ -37,9 +37,7 @@ def store(tables: tuple[Store, Tables]) -> Store:
     """Four runs, three of them judged."""
     opened, made = tables
     made.renew()
-    for number in RUNS:
-        opened.insert("otel_traces", spans(number))
-    opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
+    opened.insert("mast_verdicts", store_runs(opened))
     return opened
 
 

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from dashboards.test_judge_metrics import served
 from grafana_macros import Selection
+from pattern_runs import index
 from program_runs import run_program
 from prometheus_client import generate_latest
 from stores import new_store
@@ -31,7 +32,6 @@ from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
 from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +93,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             ],
         )
         # Patterns are counted from rows that the judge's worker writes after the verdicts.
-        while PatternIndexer(opened).index(at_all=True):
-            pass
+        index(opened)
         yield opened
 
 

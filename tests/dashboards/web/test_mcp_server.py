@@ -22,6 +22,7 @@ from two_projects import (
     THEIR_OTHER,
     THEIR_RUN,
     THEIRS,
+    door,
     store_ours,
     store_theirs,
 )
@@ -29,8 +30,6 @@ from view_server import loop_of_its_own
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.http_server.server import HTTPServer
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
@@ -38,9 +37,7 @@ from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint
 from mast_trace_dashboards.mcp_server.server import server_on
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import HumanLabel, labels_of
 from mast_trace_judge.store.verdicts import load_latest
 
@@ -382,14 +379,7 @@ class View:
 @pytest.fixture(scope="module")
 def view(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     """Calls a tool over HTTP with a key."""
-    made = {
-        "reader": new_key(OURS, frozenset({Right.READ})),
-        "labeller": new_key(OURS, frozenset({Right.READ, Right.LABEL})),
-    }
-    file = tmp_path_factory.mktemp("keys") / "keys"
-    file.write_text("\n".join(line for _, line in made.values()))
-    access = Access(WebConfig.load(web_token="operator"), ProjectKeys(file))
-    keys = {who: key for who, (key, _) in made.items()} | {"operator": "operator"}
+    access, keys = door(tmp_path_factory.mktemp("keys"))
     with loop_of_its_own() as awaited:
         endpoint = MCPEndpoint(store, writes=True)
         served = HTTPServer(web_app(store, access, mounted={"/mcp": endpoint}), "127.0.0.1", 0)
