@@ -50,7 +50,8 @@ class CLI:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         """Return exit status, output and errors."""
-        status = run([*arguments, "--url", self.recorded.url])
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        status = run([*arguments[:end], "--url", self.recorded.url, *arguments[end:]])
         captured = self.capture.readouterr()
         return status, captured.out, captured.err
 
