@@ -106,12 +106,8 @@ def test_a_version_that_fails_more_often_is_found_and_a_steady_one_is_not(store:
     rows = QUERIES["version_regressions"].run(store)
     told = {(row["Version"], row["Measure"]): row for row in rows}
     worse = told["1.2", "failures"]
-    assert (worse["Runs"], worse["Examined"], worse["RunsBefore"], worse["ExaminedBefore"]) == (
-        20,
-        50,
-        10,
-        100,
-    )
+    assert (worse["Runs"], worse["Examined"]) == (20, 50)
+    assert (worse["RunsBefore"], worse["ExaminedBefore"]) == (10, 100)
     assert worse["Evidence"] == pytest.approx(
         -binom.logsf(19, 50, 11 / 110) / 2.302585093, rel=1e-6
     )
