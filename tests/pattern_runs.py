@@ -83,7 +83,7 @@ def add_run(
 
 
 def index(store: Store) -> None:
-    """Count the patterns of all runs, as the judge's worker does after the verdicts."""
+    """Counts the patterns of all runs, as the judge's worker does after the verdicts."""
     while PatternIndexer(store).index(at_all=True):
         pass
 

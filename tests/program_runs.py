@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def run_program(
     *command: str | Path, status: int | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end and return its output and errors; its exit status is checked if one is given."""
+    """Runs a program to its end and returns what it wrote; its exit status is checked if one is given."""
     ended = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert status in {None, ended.returncode}, f"{command}\n{ended.stdout}\n{ended.stderr}"
     return ended

@@ -114,7 +114,7 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
 
 
 def store_runs(store: Store) -> list[dict[str, Any]]:
-    """Store the four runs, and return verdicts on three of them."""
+    """Stores the four runs, and returns verdicts on three of them."""
     for number in RUNS:
         store.insert("otel_traces", spans(number))
     return [verdict(store, number) for number in VERDICTS]

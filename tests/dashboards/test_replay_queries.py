@@ -69,7 +69,7 @@ def replayed(store: Store, number: int) -> Any:
 
 
 def shown(store: Store, number: int) -> tuple[Verdict, dict[str, Any]]:
-    """Return the verdict on a run that a page shows, and the run's row of the list."""
+    """The verdict on a run that a page shows, and the run's row of the list."""
     found = find_run(store, trace_id(number))
     assert found is not None
     assert found.verdict is not None

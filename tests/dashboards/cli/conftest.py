@@ -56,13 +56,13 @@ class CLI:
         return status, captured.out, captured.err
 
     def out(self, *arguments: str, status: int = 0) -> str:
-        """Return the output of a command line that ends with this status."""
+        """The output of a command line that ends with this status."""
         ended, out, err = self(*arguments)
         assert ended == status, err
         return out
 
     def err(self, *arguments: str, status: int) -> str:
-        """Return the errors of a command line that ends with this status, in one line."""
+        """The errors of a command line that ends with this status, in one line."""
         ended, _, err = self(*arguments)
         assert ended == status, err
         return " ".join(err.split())

@@ -43,7 +43,7 @@ def test_nothing_to_train_on_says_what_to_do(cli: CLI, tmp_path: Path) -> None:
 
 
 def refused(out: Path, data: str, capture: Capture, *options: str) -> str:
-    """Return the errors of a training that is refused and writes nothing."""
+    """The errors of a training that is refused and writes nothing."""
     from mast_trace_dashboards.cli.app import run
 
     given = ("train", "run", "--model", "m", "--data", data, "--out", str(out), *options)

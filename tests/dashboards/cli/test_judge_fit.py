@@ -121,7 +121,7 @@ def made_set(empty: CLI, tmp_path: Path) -> Path:
 
 
 def fit(cli: CLI, made_set: Path, out: Path, *more: str, status: int = 0) -> str:
-    """Fit to a set, and return what is printed, in one line."""
+    """Fits to a set, and returns what is printed, in one line."""
     options = ("--dataset", str(made_set), "--out", str(out), "--repeats", "1")
     assert run(["judge", "fit", *options, *more]) == status
     return " ".join(cli.capture.readouterr().out.split())

@@ -24,7 +24,7 @@ SYSTEM = "You are the buyer of the team. Answer in one word."
 
 
 def store_buying(store: Store, script: Callable[[dict[str, Any]], Reply | str]) -> None:
-    """Run the program on a model of this script, and store its spans with the input of its calls."""
+    """Runs the program on a model of this script, and stores its spans with the input of its calls."""
     with capture_spans(["openai"]) as spans, ScriptedLLM(script) as llm:
         _buy(OpenAI(base_url=llm.url, api_key="none"))
         request = encode_spans(spans.spans)

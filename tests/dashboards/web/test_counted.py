@@ -18,7 +18,7 @@ class Clock:
         return self.now
 
     def slow(self, made: int = 1) -> int:
-        """Count for two seconds."""
+        """Counts for two seconds."""
         self.now += 2
         return made
 

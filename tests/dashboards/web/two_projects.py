@@ -36,7 +36,7 @@ T0 = datetime.now(timezone.utc) - timedelta(hours=1)
 
 
 def door(folder: Path) -> tuple[Access, dict[str, str]]:
-    """Who is let in, and the keys of those: the operator's token and keys of both projects."""
+    """The access of a view, and what it lets in: the operator's token and keys of both projects."""
     read = frozenset({Right.READ})
     made = {
         "reader": new_key(OURS, read),
