@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from program_runs import run_program
 from receiver import receiving
 from scripted_llm import Call, Reply, ScriptedLLM, messages_of
 
@@ -115,8 +115,9 @@ def run(
     clean = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     with receiving() as receiver, ScriptedLLM(obliging) as model:
         prepare(model.url)
-        ended = subprocess.run(
-            [*(command or (sys.executable,)), str(file)],
+        ended = run_program(
+            *(command or (sys.executable,)),
+            str(file),
             cwd=folder,
             env={
                 **clean,
@@ -128,10 +129,7 @@ def run(
                 "CREWAI_TESTING": "true",
                 **variables,
             },
-            capture_output=True,
-            text=True,
             timeout=150,
-            check=False,
         )
     told = f"{block.place}\n{ended.stdout}\n{ended.stderr}"
     assert ended.returncode == 0, told

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from program_runs import run_program
 
 
 class _Receiver(BaseHTTPRequestHandler):
@@ -33,9 +34,9 @@ def diagnosed(framework: str, home: Path) -> dict[str, Any]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        ended = subprocess.run(
+        ended = run_program(
             # As it is documented: here packages may be older than the command line wants them.
-            [Path(sys.executable).with_name("mast-trace"), "doctor", "--json"],
+            *(Path(sys.executable).with_name("mast-trace"), "doctor", "--json"),
             env={
                 **os.environ,
                 "HOME": str(home),
@@ -43,9 +44,6 @@ def diagnosed(framework: str, home: Path) -> dict[str, Any]:
                 "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
             },
             cwd=home,
-            capture_output=True,
-            text=True,
-            check=False,
         )
     finally:
         server.shutdown()

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, RunFacts, Verdict
 
@@ -78,6 +80,16 @@ def add_run(
     if judged:
         judge(store, trace, code=code, agent=agent, quote="" if tool else text, project=project)
     return trace
+
+
+def index(store: Store) -> None:
+    """Counts the patterns of all runs, as the judge's worker does after the verdicts."""
+    while PatternIndexer(store).index(at_all=True):
+        pass
+
+
+def patterns(store: Store, **given: Any) -> list[dict[str, Any]]:
+    return QUERIES["patterns"].run(store, **given)
 
 
 def judge(

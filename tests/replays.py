@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program_runs import run_program
 from scripted_llm import ScriptedLLM, messages_of
 
 from mast_trace.testing import replayed
@@ -40,15 +40,8 @@ def record_all(
 ) -> list[Trajectory]:
     """Run a program unchanged and return its runs, while a person types lines."""
     file = folder / "recorded.jsonl"
-    done = subprocess.run(
-        [sys.executable, str(RECORDER), str(file), str(program), *arguments],
-        env=_environment(keep),
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    command = (sys.executable, RECORDER, file, program, *arguments)
+    run_program(*command, status=0, env=_environment(keep), input=typed)
     spans = [SpanRecord(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
     traces: dict[str, list[SpanRecord]] = {}
     for span in sorted(spans, key=lambda each: each.start):

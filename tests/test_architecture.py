@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,9 +140,7 @@ def test_the_walk_sees_imports_wherever_they_stand() -> None:
 def loaded_after(statement: str) -> list[str]:
     """Those of the heavy modules that a fresh interpreter has after ``statement``."""
     program = f"import sys\n{statement}\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
+    ended = run_program(sys.executable, "-c", program, status=0, timeout=60)
     return ended.stdout.split()
 
 
@@ -177,9 +175,7 @@ def test_the_pytest_plugin_is_light() -> None:
 def test_write_side_and_read_side_do_not_load_each_other(room: str, others: list[str]) -> None:
     """A traced program needs no reader, and a judge makes no spans."""
     program = f"import sys, {room}\nprint(*[m for m in sys.modules if m.startswith('mast_trace.')])"
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
+    ended = run_program(sys.executable, "-c", program, status=0, timeout=60)
     loaded = {name.split(".")[1] for name in ended.stdout.split()}
     assert room.split(".")[1] in loaded
     assert loaded & set(others) == set()

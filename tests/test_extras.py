@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
 import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from invented_records import failure_logs
 from packaging.requirements import Requirement
+from program_runs import run_program
 from test_package import make_environment, wheel  # noqa: F401  # a fixture
+from test_pythons import normal
 from toml_files import tomllib
 
 if TYPE_CHECKING:
@@ -130,10 +131,6 @@ def closure(requirements: Sequence[str]) -> set[str]:
     return {name for name, _ in found}
 
 
-def normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def hidden(extra: str) -> list[str]:
     """Modules that an environment with this extra alone lacks."""
     present = closure([text for text in ours(extra) if installable(text)]) | {"mast-trace"}
@@ -149,31 +146,6 @@ def installable(text: str) -> bool:
     return not needed.marker or needed.marker.evaluate()
 
 
-def folder_of_runs(parent: Path) -> None:
-    """Twelve invented failure logs in the form of Who&When."""
-    folder = parent / "data" / "who-and-when" / "algorithm-generated"
-    folder.mkdir(parents=True)
-    for number in range(12):
-        guilty = 1 + number % 3
-        history = [{"name": "Lead_Expert", "role": "user", "content": f"Task {number}"}]
-        history += [
-            {
-                "name": f"Worker{place}_Expert",
-                "role": "assistant",
-                "content": "Sorry, an error." if place == guilty else f"Part {place} is done.",
-            }
-            for place in range(1, 5)
-        ]
-        record = {
-            "question": f"Question {number}?",
-            "question_ID": f"q{number}",
-            "history": history,
-            "mistake_agent": f"Worker{guilty}_Expert",
-            "mistake_step": str(guilty),
-        }
-        (folder / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
-
-
 def ran(folder: Path, *command: str) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("MAST_TRACE")}
     over_grpc = {
@@ -181,21 +153,12 @@ def ran(folder: Path, *command: str) -> None:
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
         "XDG_DATA_HOME": str(folder / "home"),
     }
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=own | over_grpc,
-        capture_output=True,
-        text=True,
-        timeout=170,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    run_program(*command, status=0, cwd=folder, env=own | over_grpc, timeout=170)
 
 
 @pytest.mark.parametrize("extra", EXTRAS[:-1])
 def test_an_extra_names_all_that_it_needs(extra: str, tmp_path: Path) -> None:
-    folder_of_runs(tmp_path)
+    failure_logs(tmp_path / "data", 12)
     program = HIDE + "".join(JOBS[extra])
     ran(tmp_path, sys.executable, "-c", program, json.dumps(hidden(extra)))
 
@@ -223,7 +186,7 @@ def test_an_extra_alone(
     wheel: Path,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    folder_of_runs(tmp_path)
+    failure_logs(tmp_path / "data", 12)
     pinned = ("-c", HERE / "constraints.txt")
     python = make_environment(tmp_path / "env", [f"{wheel}[{extra}]", *pinned])
     for job in JOBS[extra]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program_runs import run_program
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -39,11 +40,7 @@ print(report)
 
 
 def run(*command: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    ended = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert ended.returncode == expect, ended.stdout + ended.stderr
-    return ended
+    return run_program(*command, status=expect, timeout=300)
 
 
 def make_environment(folder: Path, install: Sequence[str | Path]) -> Path:

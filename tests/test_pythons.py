@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from program_runs import run_program
 from toml_files import tomllib
 
 if TYPE_CHECKING:
@@ -99,10 +99,7 @@ def test_a_session_whose_python_is_missing_fails(tmp_path: Path) -> None:
         pytest.skip("needs nox")
     command = (nox, "-s", "lint", "-P", "3.99", "--install-only", "--envdir", str(tmp_path))
     own = {name: value for name, value in os.environ.items() if name != "CI"}
-    ended = subprocess.run(
-        command, cwd=HERE, env=own, capture_output=True, text=True, timeout=170, check=False
-    )
-    assert ended.returncode == 1, ended.stderr
+    ended = run_program(*command, status=1, cwd=HERE, env=own, timeout=170)
     assert "interpreter 3.99 not found" in ended.stderr
 
 
@@ -120,7 +117,4 @@ def test_everything_has_a_wheel(version: str, tmp_path: Path) -> None:
         *("--only-binary", ":all:", "--output-file", str(tmp_path / "resolved.txt")),
     )
     own = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    ended = subprocess.run(
-        command, cwd=HERE, env=own, capture_output=True, text=True, timeout=170, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
+    run_program(*command, status=0, cwd=HERE, env=own, timeout=170)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from program_runs import run_program
 from toml_files import tomllib
 
 HERE = Path(__file__).parent.parent
@@ -68,26 +68,17 @@ def test_the_recipes_can_be_followed(copy: Path) -> None:
     """One after the other; then the copy has the entry, the rule, the query, the setting, the field."""
     assert len(differences()) == 6
     for difference in differences():
-        applied = subprocess.run(
-            ["git", "apply", "--verbose", "-"],
-            cwd=copy,
-            input=difference,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(copy.parent)},
-        )
+        alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(copy.parent)}
+        applying = ("git", "apply", "--verbose", "-")
+        applied = run_program(*applying, cwd=copy, input=difference, env=alone)
         assert applied.returncode == 0, f"{applied.stderr}\nfrom {RECIPES.name}:\n{difference}"
-    ended = subprocess.run(
-        [sys.executable, "-c", FOLLOWED],
+    ended = run_program(
+        *(sys.executable, "-c", FOLLOWED),
         cwd=copy,
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(str(copy / package) for package in PACKAGES),
         },
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
     )
     assert ended.stdout == "followed\n", ended.stderr

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace_dashboards.queries import QUERIES
 
@@ -46,22 +47,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         kinds = [("failure", "failure"), ("failure", "success"), ("success", "failure")]
         for count, (labelled, judged) in zip(table, [*kinds, ("success", "success")], strict=True):
             for _ in range(count):
-                trace_id = f"{len(labels):032x}"
-                labels.append(
-                    {"TraceId": trace_id, "Annotator": "a", "LabelledAt": T0, "Outcome": labelled}
-                )
-                verdicts.append(
-                    {
-                        "TraceId": trace_id,
-                        "Fingerprint": "f",
-                        "JudgeVersion": version,
-                        "JudgedAt": T0,
-                        "Status": "ok",
-                        "RunStart": T0,
-                        "RunEnd": T0,
-                        "Outcome": judged,
-                    }
-                )
+                row = verdict_row(len(labels), T0, JudgeVersion=version, Outcome=judged)
+                verdicts.append(row)
+                label = {"Annotator": "a", "LabelledAt": T0, "Outcome": labelled}
+                labels.append({"TraceId": row["TraceId"], **label})
     with new_store(tmp_path_factory.mktemp("agreement")) as opened:
         opened.insert("mast_verdicts", verdicts)
         opened.insert("mast_human_labels", labels)

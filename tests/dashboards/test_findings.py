@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+from test_queries import store_runs, trace_id
 
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from mast_trace_collector.storage import Store
 
 
 OF_VERDICTS = (
@@ -34,57 +33,49 @@ def told(store: Store) -> dict[str, list[dict[str, Any]]]:
     return asked
 
 
-def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> None:
+def test_verdicts_that_say_what_the_run_was_change_no_number(store: Store) -> None:
     results: list[Any] = []
-    with Store.open(f"chdb://{tmp_path}") as opened:
-        migrate(opened)
-        for number in RUNS:
-            opened.insert("otel_traces", spans(number))
-        rows = [verdict(opened, number) for number in VERDICTS]
-        runs = {row["TraceId"]: row for row in opened.query("SELECT * FROM mast_runs")}
-        opened.insert("mast_verdicts", rows)
-        results.append(told(opened))
-        opened.insert(
-            "mast_verdicts",
-            [
-                {
-                    **row,
-                    **facts(runs[row["TraceId"]]),
-                    "JudgeVersion": "again",
-                    "JudgedAt": row["JudgedAt"] + timedelta(hours=1),
-                }
-                for row in rows
-            ],
-        )
-        assert opened.query("SELECT count() AS n FROM mast_findings") == [{"n": 6}]
-        results.append(told(opened))
-        opened.command("OPTIMIZE TABLE mast_findings FINAL")
-        assert opened.query("SELECT count() AS n FROM mast_findings") == [{"n": 3}]
-        results.append(told(opened))
-        assert results[0] == results[1] == results[2]
-        # A later outcome counts at once, before the judge has seen it.
-        opened.command(
-            "INSERT INTO mast_run_states (TraceId, Said) SELECT {run:String}, "
-            "concat('1', leftPad('9', 19, '0'), 'failure', '\\n', '')",
-            {"run": trace_id(3)},
-        )
-        [row] = QUERIES["outcomes_over_time"].run(opened, bucket=86400)
-        assert (row["Runs"], row["Failures"], row["Judged"]) == (4, 3, 3)
-        assert QUERIES["judge_lag"].run(opened)[0]["Waiting"] == 2
+    rows = store_runs(store)
+    runs = {row["TraceId"]: row for row in store.query("SELECT * FROM mast_runs")}
+    store.insert("mast_verdicts", rows)
+    results.append(told(store))
+    store.insert(
+        "mast_verdicts",
+        [
+            {
+                **row,
+                **facts(runs[row["TraceId"]]),
+                "JudgeVersion": "again",
+                "JudgedAt": row["JudgedAt"] + timedelta(hours=1),
+            }
+            for row in rows
+        ],
+    )
+    assert store.query("SELECT count() AS n FROM mast_findings") == [{"n": 6}]
+    results.append(told(store))
+    store.command("OPTIMIZE TABLE mast_findings FINAL")
+    assert store.query("SELECT count() AS n FROM mast_findings") == [{"n": 3}]
+    results.append(told(store))
+    assert results[0] == results[1] == results[2]
+    # A later outcome counts at once, before the judge has seen it.
+    store.command(
+        "INSERT INTO mast_run_states (TraceId, Said) SELECT {run:String}, "
+        "concat('1', leftPad('9', 19, '0'), 'failure', '\\n', '')",
+        {"run": trace_id(3)},
+    )
+    [row] = QUERIES["outcomes_over_time"].run(store, bucket=86400)
+    assert (row["Runs"], row["Failures"], row["Judged"]) == (4, 3, 3)
+    assert QUERIES["judge_lag"].run(store)[0]["Waiting"] == 2
 
 
-def test_a_run_is_in_the_same_state_whatever_the_list_is_filtered_by(tmp_path: Path) -> None:
+def test_a_run_is_in_the_same_state_whatever_the_list_is_filtered_by(store: Store) -> None:
     """The run's verdict was given under another service's name."""
-    with Store.open(f"chdb://{tmp_path}") as opened:
-        migrate(opened)
-        for number in RUNS:
-            opened.insert("otel_traces", spans(number))
-        rows = [verdict(opened, number) for number in VERDICTS]
-        opened.insert("mast_verdicts", [{**row, "ServiceName": "earlier"} for row in rows])
-        unfiltered = QUERIES["runs"].run(opened)
-        assert "judged" in {run["State"] for run in unfiltered}
-        services = sorted({run["ServiceName"] for run in unfiltered})
-        assert QUERIES["runs"].run(opened, services=services) == unfiltered
+    rows = store_runs(store)
+    store.insert("mast_verdicts", [{**row, "ServiceName": "earlier"} for row in rows])
+    unfiltered = QUERIES["runs"].run(store)
+    assert "judged" in {run["State"] for run in unfiltered}
+    services = sorted({run["ServiceName"] for run in unfiltered})
+    assert QUERIES["runs"].run(store, services=services) == unfiltered
 
 
 def facts(run: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from math import comb, log
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pattern_runs import NOW, add_run
+from pattern_runs import NOW, add_run, index, patterns
 from scipy.stats import binom, hypergeom
 from stores import new_store
 
@@ -17,7 +17,6 @@ from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, wilson, with_holm
 from mast_trace_dashboards.run_names import NotFound
-from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.replay.statistics import intervals
 
 if TYPE_CHECKING:
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
 
 SEARCH = {"code": "2.6", "tool": "search"}
 SKIP = {"code": "1.1", "agent": "planner"}
-
-
-def index(store: Store) -> None:
-    while PatternIndexer(store).index(at_all=True):
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +57,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             add_run(opened, 100 + n, **SEARCH, text=f"timed out after {n} s", project="two")
         index(opened)
         yield opened
-
-
-def patterns(store: Store, **given: Any) -> list[dict[str, Any]]:
-    return QUERIES["patterns"].run(store, **given)
 
 
 def test_patterns_are_places_with_recurring_texts(store: Store) -> None:

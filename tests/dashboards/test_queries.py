@@ -113,12 +113,17 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
     )
 
 
+def store_runs(store: Store) -> list[dict[str, Any]]:
+    """Stores the four runs, and returns verdicts on three of them."""
+    for number in RUNS:
+        store.insert("otel_traces", spans(number))
+    return [verdict(store, number) for number in VERDICTS]
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with new_store(tmp_path_factory.mktemp("queries")) as opened:
-        for number in RUNS:
-            opened.insert("otel_traces", spans(number))
-        opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
+        opened.insert("mast_verdicts", store_runs(opened))
         opened.insert(
             "mast_judge_calls",
             [
@@ -353,19 +358,8 @@ def test_no_end_is_seen_of_a_run_without_a_root_once_nothing_came_for_long(store
     (run,) = store.query(
         "SELECT Fingerprint FROM mast_runs WHERE TraceId = {run:String}", {"run": trace_id(5)}
     )
-    store.insert(
-        "mast_verdicts",
-        [
-            {
-                "TraceId": trace_id(5),
-                "Fingerprint": run["Fingerprint"],
-                "RunStart": child(1)["Timestamp"],
-                "RunEnd": child(1)["Timestamp"],
-                "Status": "ok",
-                "Outcome": "unknown",
-            }
-        ],
-    )
+    told = {"Fingerprint": run["Fingerprint"], "Outcome": "unknown"}
+    store.insert("mast_verdicts", [verdict_row(5, child(1)["Timestamp"], **told)])
     assert state() == "no end seen"
     store.insert("otel_traces", [child(2)])
     assert (state(), state(idle=0.0)) == ("running", "no end seen")

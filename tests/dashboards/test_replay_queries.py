@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dashboards.test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+from dashboards.test_queries import spans, store_runs, trace_id, verdict
 from invented_records import contrast
 from judge.store.invented_replays import result
-from stores import Tables, new_store
 
 from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.found_run import find_run
@@ -20,9 +19,10 @@ from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replays import plan_of, record_result, reserve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from stores import Tables
 
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.verdict import Verdict
 
 OF_REPLAYS = {"confirmed_decisive"}
 """Queries that are about replays."""
@@ -32,20 +32,12 @@ OF_NOW = {"OldestWaitSeconds"}
 """Columns that grow with time."""
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Tables]]:
-    with new_store(tmp_path_factory.mktemp("replays")) as opened:
-        yield opened, Tables(opened, made=True)
-
-
 @pytest.fixture
 def store(tables: tuple[Store, Tables]) -> Store:
     """Four runs, three of them judged."""
     opened, made = tables
     made.renew()
-    for number in RUNS:
-        opened.insert("otel_traces", spans(number))
-    opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
+    opened.insert("mast_verdicts", store_runs(opened))
     return opened
 
 
@@ -74,6 +66,14 @@ def replayed(store: Store, number: int) -> Any:
         record_result(store, plan, sequence, ended, span_id="s1")
     reserve(store, plan, 4, fix, live_calls=99, cost_usd=99.0)
     return plan
+
+
+def shown(store: Store, number: int) -> tuple[Verdict, dict[str, Any]]:
+    """The verdict on a run that a page shows, and the run's row of the list."""
+    found = find_run(store, trace_id(number))
+    assert found is not None
+    assert found.verdict is not None
+    return found.verdict, found.row
 
 
 def test_replays_are_in_no_other_query(store: Store) -> None:
@@ -114,13 +114,10 @@ CONCLUSIONS = {
 @pytest.mark.parametrize("name", CONCLUSIONS)
 def test_lists_say_what_the_shown_verdict_says(store: Store, name: str, number: int) -> None:
     record_confirmation(store, replayed(store, number), CONCLUSIONS[name])
-    found = find_run(store, trace_id(number))
-    assert found is not None
-    assert found.verdict is not None
-    assert found.verdict.confirmation is not None
-    assert found.verdict.confirmation.status == CONCLUSIONS[name].status
-    error = found.verdict.decisive
-    row = found.row
+    seen, row = shown(store, number)
+    assert seen.confirmation is not None
+    assert seen.confirmation.status == CONCLUSIONS[name].status
+    error = seen.decisive
     assert row["Confirmation"] == CONCLUSIONS[name].status
     assert row["DecisiveStep"] == (error.step if error else None)
     assert row["DecisiveAgent"] == (error.agent if error else "")
@@ -140,15 +137,13 @@ def test_a_conclusion_about_another_state_of_the_run_has_no_effect(store: Store)
     again["JudgedAt"] += timedelta(hours=1)
     assert again["Fingerprint"] != plan.fingerprint
     store.insert("mast_verdicts", [again])
-    found = find_run(store, trace_id(2))
-    assert found is not None
-    assert found.verdict is not None
-    assert found.verdict.decisive is not None
-    assert found.verdict.decisive.step == 1
-    assert found.verdict.confirmation is not None
-    assert found.verdict.confirmation.status == "untested"
-    assert "has changed" in found.verdict.confirmation.text
-    assert (found.row["DecisiveStep"], found.row["Confirmation"]) == (1, "")
+    seen, row = shown(store, 2)
+    assert seen.decisive is not None
+    assert seen.decisive.step == 1
+    assert seen.confirmation is not None
+    assert seen.confirmation.status == "untested"
+    assert "has changed" in seen.confirmation.text
+    assert (row["DecisiveStep"], row["Confirmation"]) == (1, "")
 
 
 def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None:
@@ -157,11 +152,9 @@ def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None
     again = verdict(store, 2)
     again |= {"JudgeVersion": "other", "JudgedAt": again["JudgedAt"].replace(year=2027)}
     store.insert("mast_verdicts", [again | {"DecisiveAgent": "planner"}])
-    found = find_run(store, trace_id(2))
-    assert found is not None
-    assert found.verdict is not None
-    assert (found.verdict.judge_version, found.verdict.rank) == ("other", "confirmed by replay")
-    assert (found.row["DecisiveStep"], found.row["DecisiveAgent"]) == (0, "analyst")
+    seen, row = shown(store, 2)
+    assert (seen.judge_version, seen.rank) == ("other", "confirmed by replay")
+    assert (row["DecisiveStep"], row["DecisiveAgent"]) == (0, "analyst")
 
 
 def test_numbers_of_decisive_errors_follow_the_proof(store: Store) -> None:

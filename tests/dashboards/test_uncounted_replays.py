@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from stores import new_store
+from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.run_metrics import RunMetrics
@@ -94,33 +95,26 @@ def verdict(store: Store, trace: str) -> dict[str, Any]:
     """A verdict on a run, as an earlier version of the judge may have stored it on a replay."""
     summary = run_summary(store, trace)
     assert summary
-    return {
-        "TraceId": trace,
-        "Fingerprint": summary.fingerprint,
-        "JudgeVersion": "earlier",
-        "JudgedAt": T0 + timedelta(minutes=1),
-        "Status": "ok",
-        "ServiceName": "shop",
-        "Framework": "ag2",
-        "RunStart": summary.start,
-        "RunEnd": summary.end,
-        "RunAgents": ["planner", "writer"],
-        "RunSeen": summary.last_seen,
-        "Kind": summary.kind,
-        "Steps": 3,
-        "Outcome": "failure",
-        "Examined": list(FAILURE_MODES),
-        "Modes.Code": ["1.3"],
-        "Modes.Probability": [0.9],
-        "Modes.Evidence": ["exact"],
-        "Modes.Reason": ["because"],
-        "Modes.Steps": [[1]],
-        "Modes.SpanIds": [["a"]],
-        "Modes.Quotes": [[]],
-        "DecisiveStep": 1,
-        "DecisiveAgent": "writer",
-        "DecisiveProbability": 0.6,
-    }
+    return verdict_row(
+        int(trace, 16),
+        summary.start,
+        ["1.3"],
+        Fingerprint=summary.fingerprint,
+        JudgeVersion="earlier",
+        JudgedAt=T0 + timedelta(minutes=1),
+        ServiceName="shop",
+        Framework="ag2",
+        RunEnd=summary.end,
+        RunAgents=["planner", "writer"],
+        RunSeen=summary.last_seen,
+        Kind=summary.kind,
+        Steps=3,
+        Outcome="failure",
+        Examined=list(FAILURE_MODES),
+        DecisiveStep=1,
+        DecisiveAgent="writer",
+        DecisiveProbability=0.6,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
-import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from end_to_end.up_process import wait_for
 
 import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
@@ -31,7 +31,7 @@ from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 
@@ -66,13 +66,6 @@ def files_with(secret: str, folder: Path) -> list[Path]:
     return [path for path in files if secret.encode() in path.read_bytes()]
 
 
-def until(condition: Callable[[], Any]) -> Any:
-    """Wait for something to be true; pytest's timeout ends it otherwise."""
-    while not (value := condition()):
-        time.sleep(0.1)
-    return value
-
-
 def record_a_run(endpoint: str) -> None:
     mast_trace.instrument(frameworks=[], endpoint=endpoint)
     try:
@@ -92,7 +85,7 @@ async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
         assert "No runs yet" in (await client.get(running.web)).text
         await asyncio.to_thread(record_a_run, running.otlp_http)
         judged = partial(QUERIES["runs"].one, up.store, states=["judged"])
-        row = await asyncio.to_thread(until, judged)
+        row = await asyncio.to_thread(wait_for, judged)
     assert (row["Name"], row["Agents"]) == ("job", ["worker"])
 
 

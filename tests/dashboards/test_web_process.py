@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from certificates import self_signed
+from end_to_end.up_process import wait_for
 
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
@@ -114,12 +115,6 @@ def web(folder: Path, *arguments: str, **variables: str) -> Any:
     return started(folder, "web", "web", "--port", "0", *place, *arguments, **given)
 
 
-def until(condition: Any) -> Any:
-    while not (value := condition()):
-        time.sleep(0.1)
-    return value
-
-
 def test_it_serves_beside_a_running_up(running: Any, folder: Path, keys: dict[str, str]) -> None:
     with web(folder) as view, httpx.Client(base_url=view.addresses["web"], timeout=60) as client:
         assert TOKEN not in json.dumps(view.addresses)
@@ -128,7 +123,7 @@ def test_it_serves_beside_a_running_up(running: Any, folder: Path, keys: dict[st
         assert client.get("/").status_code == 401
         assert client.get(f"/?token={keys['ours']}").status_code == 401
         assert client.post("/sign-in", data={"key": keys["ours"]}).status_code == 303
-        listed = until(lambda: (page := client.get("/").text) and "of ours" in page and page)
+        listed = wait_for(lambda: (page := client.get("/").text) and "of ours" in page and page)
         assert "of theirs" not in listed
         run = f"/runs/0{TRACE[1:]}"
         form = {"annotator": "ada", "outcome": "failure", "note": "seen"}
@@ -185,7 +180,7 @@ def test_it_outlives_its_database(folder: Path, keys: dict[str, str], running: A
         assert client.get("/readyz", timeout=60).status_code == 200
         running.terminate()
         running.wait(60)
-        until(lambda: client.get("/readyz", timeout=60).status_code == 503)
+        wait_for(lambda: client.get("/readyz", timeout=60).status_code == 503)
         told = client.get("/readyz", timeout=60).text
         assert "does not answer" in told
         assert "127.0.0.1" not in told

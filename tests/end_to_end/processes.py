@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from program_runs import run_program
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -92,15 +94,12 @@ class CollectorProcess:
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Rows of the database; the collector must not run."""
-        answer = subprocess.run(
-            [sys.executable, HERE / "collector_process.py", "query", self.data_dir, sql],
+        answer = run_program(
+            *(sys.executable, HERE / "collector_process.py", "query", self.data_dir, sql),
+            status=0,
             env=self._environment({}),
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=60,
         )
-        assert answer.returncode == 0, answer.stderr
         rows: list[dict[str, Any]] = json.loads(answer.stdout)
         return rows
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from end_to_end.processes import CollectorProcess
 from end_to_end.span_sender import post, request_of
+from program_runs import run_program
 
 from mast_trace_collector.spool import Refused, Spool, SpoolLimits
 
@@ -29,12 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("needs root to mount a small file system")
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    mounted = run_program("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder)
     if mounted.returncode:
         pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
     yield folder

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from program_runs import run_program
 from up_process import MAST_TRACE, UpProcess, wait_for
 
 # Generous: the machine that tests may be busy with much else.
@@ -50,13 +51,7 @@ def test_acknowledged_spans_survive_a_kill_exactly_once(up: UpProcess) -> None:
 
 def test_a_stop_by_signal_drains(up: UpProcess) -> None:
     up.start()
-    agent = subprocess.run(
-        [sys.executable, str(LONG_JOB)],
-        env=up.environment(),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    agent = run_program(sys.executable, str(LONG_JOB), status=0, env=up.environment())
     assert up.end(signal.SIGTERM) == 0
     assert not (up.folder / "up.json").exists()
     # Nothing runs: the commands open the folder by themselves.
@@ -94,10 +89,7 @@ def demo() -> str:
     """The output of `mast-trace demo`, which names each step on standard error when it is done."""
     pytest.importorskip("ag2", reason="the demo's programs need AG2 and LangGraph")
     pytest.importorskip("langgraph_supervisor", reason="the demo's programs need LangGraph")
-    ended = subprocess.run(
-        [*MAST_TRACE, "demo"], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert ended.returncode == 0, ended.stderr
+    ended = run_program(*MAST_TRACE, "demo", status=0, timeout=300)
     begin, *ran, judged, replayed = ended.stderr.splitlines()
     assert begin == "Receivers, database and judge have started."
     assert len(ran) == len(EXPECTED)
@@ -145,9 +137,6 @@ def test_the_demo_says_which_packages_are_missing(tmp_path: Path) -> None:
         "main()\n",
         encoding="utf-8",
     )
-    ended = subprocess.run(
-        [sys.executable, str(blocked)], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert ended.returncode == 2
+    ended = run_program(sys.executable, str(blocked), status=2, timeout=60)
     assert "needs ag2" in ended.stderr
     assert "pip install 'mast-trace[all,demo]'" in ended.stderr

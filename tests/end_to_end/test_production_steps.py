@@ -16,6 +16,7 @@ import pytest
 from end_to_end.processes import HERE
 from end_to_end.span_sender import request_of
 from end_to_end.up_process import UpProcess, wait_for
+from program_runs import run_program
 
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.migrations import REPAIRS, migrations
@@ -65,13 +66,10 @@ class Home:
     ) -> subprocess.CompletedProcess[str]:
         """Run a block of the document."""
         block = block.replace("/mnt/backups", str(self.backups))
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
+        done = run_program(
+            *("bash", "-euo", "pipefail", "-c", block),
             env={**self.environment, **variables},
             cwd=self._folder,
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=300,
         )
         assert not check or done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"

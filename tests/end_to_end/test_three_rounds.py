@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program_runs import run_program
 from up_process import UpProcess
 
 if TYPE_CHECKING:
@@ -35,15 +35,9 @@ def play(up: UpProcess, *arguments: str) -> str:
     """Run the example on its scripted model and return what it prints."""
     environment = {**up.environment(), "MAST_TRACE_FEEDBACK_URL": up.ready["web"]}
     environment.pop("OPENAI_API_KEY", None)
-    ended = subprocess.run(
-        [sys.executable, str(PROGRAM), *arguments],
-        env={**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=600,
-    )
-    return ended.stdout
+    environment["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+    command = (sys.executable, PROGRAM, *arguments)
+    return run_program(*command, status=0, env=environment, timeout=600).stdout
 
 
 FIRST = {"listening": 0, "deaf": 30, "harmed": 60}

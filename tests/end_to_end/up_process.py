@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from end_to_end.processes import free_port
+from program_runs import run_program
 
 from mast_trace_collector.storage import Store
 
@@ -76,14 +77,7 @@ class UpProcess:
 
     def mast_trace(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another `mast-trace` command on the same folder."""
-        return subprocess.run(
-            [*MAST_TRACE, *arguments],
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return run_program(*MAST_TRACE, *arguments, env=self.environment(), timeout=120)
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the output of `mast-trace runs --json`."""

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from dashboards.test_judge_metrics import served
 from grafana_macros import Selection
-from prometheus_client import CollectorRegistry, generate_latest
+from pattern_runs import index
+from program_runs import run_program
+from prometheus_client import generate_latest
 from stores import new_store
 from verdict_rows import verdict_row
 
@@ -27,11 +29,9 @@ from mast_trace_dashboards.alerts import prometheus_rules
 from mast_trace_dashboards.alerts.evaluator import Evaluator
 from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
-from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
 from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +93,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             ],
         )
         # Patterns are counted from rows that the judge's worker writes after the verdicts.
-        while PatternIndexer(opened).index(at_all=True):
-            pass
+        index(opened)
         yield opened
 
 
@@ -284,10 +283,7 @@ def test_the_contact_point_takes_its_address_from_the_environment() -> None:
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (Debian: prometheus)")
 def test_the_prometheus_rules_pass_their_unit_tests() -> None:
     tests = PROMETHEUS / "mast-trace.rules.test.yaml"
-    done = subprocess.run(
-        ["promtool", "test", "rules", str(tests)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_program("promtool", "test", "rules", str(tests), status=0)
 
 
 def test_the_committed_file_is_what_the_rules_make() -> None:
@@ -309,12 +305,6 @@ def test_every_rule_is_tried_by_promtool() -> None:
     made = {rule["alert"] for rule in prometheus_rules.rule_file()["groups"][0]["rules"]}
     # Their neighbours of the other level or kind differ in a number or a word.
     assert made - tried == {"MastSpecificationWarning", "MastModePage", "MastFailuresWarning"}
-
-
-def served(store: Store) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(JudgeMetrics(store))
-    return registry
 
 
 def test_the_prometheus_rules_read_metrics_that_exist(store: Store, tmp_path: Path) -> None:

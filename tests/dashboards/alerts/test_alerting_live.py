@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
@@ -19,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from end_to_end.processes import free_port
+from end_to_end.up_process import wait_for
 from verdict_rows import verdict_row
 from webhook_receiver import receiving
 
@@ -28,7 +28,7 @@ from mast_trace_dashboards.alerts.prometheus_rules import rule_file
 from mast_trace_dashboards.alerts.rules import tuned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from webhook_receiver import Receiver
@@ -99,20 +99,8 @@ def mast_trace_up(folder: Path) -> Iterator[dict[str, str]]:
     for port in ("http", "grpc", "clickhouse", "web"):
         command += [f"--{port}-port", "0"]
     with running(folder, "up.log", *command):
-        until(ready.exists)
+        wait_for(ready.exists)
         yield json.loads(ready.read_text(encoding="utf-8"))
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Wait; pytest's timeout ends it otherwise."""
-    while not condition():
-        time.sleep(0.2)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def told(receiver: Receiver, status: str, alertname: str) -> list[dict[str, Any]]:
@@ -156,9 +144,9 @@ def test_prometheus_and_alertmanager_fire_and_resolve(tmp_path: Path, receiver: 
             ),
         ):
             spike(store)
-            until(lambda: told(receiver, "firing", "MastSpecificationPage"))
+            wait_for(lambda: told(receiver, "firing", "MastSpecificationPage"))
             recovery(store)
-            until(lambda: told(receiver, "resolved", "MastSpecificationPage"))
+            wait_for(lambda: told(receiver, "resolved", "MastSpecificationPage"))
     fired = told(receiver, "firing", "MastSpecificationPage")[0]
     assert (fired["labels"]["service"], fired["labels"]["severity"]) == ("shop", "page")
     assert "Specification violations of shop (ag2)" in fired["annotations"]["summary"]
@@ -198,11 +186,11 @@ def test_alerts_run_fires_and_resolves_from_a_database(tmp_path: Path, receiver:
         command = alerts_run(addresses["owner"], receiver, "--data-dir", str(tmp_path))
         with running(tmp_path, "alerts.log", *command):
             spike(store)
-            until(lambda: told(receiver, "firing", PAGE))
-            until((tmp_path / "alerts.json").exists)
+            wait_for(lambda: told(receiver, "firing", PAGE))
+            wait_for((tmp_path / "alerts.json").exists)
         with running(tmp_path, "alerts-again.log", *command):
             recovery(store)
-            until(lambda: told(receiver, "resolved", PAGE))
+            wait_for(lambda: told(receiver, "resolved", PAGE))
     (fired,) = told(receiver, "firing", PAGE)
     (resolved,) = told(receiver, "resolved", PAGE)
     assert fired["labels"] == {
@@ -228,16 +216,16 @@ def test_alerts_survive_a_dead_webhook_and_kill(tmp_path: Path) -> None:
         waiting = lambda: str(json.loads(memory.read_text())["waiting"]) if memory.exists() else ""  # noqa: E731
         with running(tmp_path, "alerts.log", *command) as process:
             spike(store)
-            until(lambda: "'firing'" in waiting())
-            until(lambda: "does not take alerts" in (tmp_path / "alerts.log").read_text())
+            wait_for(lambda: "'firing'" in waiting())
+            wait_for(lambda: "does not take alerts" in (tmp_path / "alerts.log").read_text())
             process.kill()
         with running(tmp_path, "again.log", *command) as process:
             recovery(store)
-            until(lambda: "'resolved'" in waiting())
+            wait_for(lambda: "'resolved'" in waiting())
             process.kill()
         with receiving(port) as receiver, running(tmp_path, "third.log", *command):
-            until(lambda: told(receiver, "resolved", PAGE))
-            until(lambda: waiting() == "[]")
+            wait_for(lambda: told(receiver, "resolved", PAGE))
+            wait_for(lambda: waiting() == "[]")
     kinds = [(a["labels"]["alertname"], a["status"]) for b in receiver.bodies for a in b["alerts"]]
     assert len(kinds) == len(set(kinds)), "each once"
     assert kinds.index((PAGE, "firing")) < kinds.index((PAGE, "resolved"))
@@ -259,9 +247,9 @@ def test_slack_is_told_in_words(tmp_path: Path, receiver: Receiver) -> None:
         more = ("--shape", "slack", "--collector", addresses["otlp_http"], "--data-dir")
         command = alerts_run(addresses["owner"], receiver, *more, str(tmp_path))
         with running(tmp_path, "alerts.log", *command):
-            until(lambda: any("violations of shop (ag2)" in b["text"] for b in receiver.bodies))
+            wait_for(lambda: any("violations of shop (ag2)" in b["text"] for b in receiver.bodies))
             headers = {"content-type": "application/x-protobuf"}
             httpx.post(f"{addresses['otlp_http']}/v1/traces", content=b"\xff", headers=headers)
-            until(lambda: any("were refused" in b["text"] for b in receiver.bodies))
+            wait_for(lambda: any("were refused" in b["text"] for b in receiver.bodies))
     assert all(set(body) == {"text"} for body in receiver.bodies)
     assert receiver.bodies[0]["text"].startswith(":rotating_light: ")

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    with metrics_page() as made:
-        yield made
-
-
-@pytest.fixture
 def other() -> Iterator[Page]:
     with metrics_page() as made:
         yield made

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
-from collector_metrics import Page, metrics_page
 
 from mast_trace_dashboards.alerts import outbox as outbox_module
 from mast_trace_dashboards.alerts.collectors import Collectors
@@ -19,7 +18,7 @@ from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
 from mast_trace_dashboards.alerts.webhook import DeliveryResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collector_metrics import Page
 
     from mast_trace_dashboards.alerts.lifecycle import Change
     from mast_trace_dashboards.alerts.rules import OnNothing, Rule
@@ -28,12 +27,6 @@ BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 (DAMAGED_FILES,) = [rule for rule in RULES if rule.query == DAMAGED]
 (REFUSED_SPANS,) = [replace(rule, hold=0) for rule in RULES if rule.query == REFUSED]
 AWAY = "http://127.0.0.1:9"
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with metrics_page() as made:
-        yield made
 
 
 def watching(*rules: Rule, url: str = "") -> Evaluator:

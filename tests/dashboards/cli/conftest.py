@@ -50,9 +50,22 @@ class CLI:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         """Return exit status, output and errors."""
-        status = run([*arguments, "--url", self.recorded.url])
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        status = run([*arguments[:end], "--url", self.recorded.url, *arguments[end:]])
         captured = self.capture.readouterr()
         return status, captured.out, captured.err
+
+    def out(self, *arguments: str, status: int = 0) -> str:
+        """The output of a command line that ends with this status."""
+        ended, out, err = self(*arguments)
+        assert ended == status, err
+        return out
+
+    def err(self, *arguments: str, status: int) -> str:
+        """The errors of a command line that ends with this status, in one line."""
+        ended, _, err = self(*arguments)
+        assert ended == status, err
+        return " ".join(err.split())
 
     def json(self, *arguments: str) -> Any:
         """Return the output of a command line that succeeds, as JSON."""

@@ -58,6 +58,18 @@ def fill(gate, address: str) -> Callable[..., list[str]]:
     return call
 
 
+@pytest.fixture
+def compare(gate, fill) -> Callable[..., tuple[int, Any]]:
+    """Stores runs of `main` and of `feature`, and compares them."""
+
+    def call(main: Any, feature: Any, *, judges: Any = ("judge-1",) * 2, **options: Any) -> Any:
+        fill("main", main, judge=judges[0], recorded=options.get("recorded", True))
+        fill("feature", feature, judge=judges[1], **options)
+        return gate()
+
+    return call
+
+
 def rate(found: Any, key: str) -> Any:
     return next(each for each in found["rates"] if each["rate"] == key)
 
@@ -75,24 +87,20 @@ class TestDecisions:
         assert failures["p_corrected"] < 0.01
         assert set(failures["examples"]) < set(ids)
 
-    def test_an_equal_rate_passes_and_says_what_would_have_been_noticed(self, gate, fill) -> None:
-        fill("main", {FAILURE: 10, SUCCESS: 90})
-        fill("feature", {FAILURE: 5, SUCCESS: 45})
-        status, found = gate()
+    def test_an_equal_rate_passes_and_says_what_would_have_been_noticed(self, compare) -> None:
+        status, found = compare({FAILURE: 10, SUCCESS: 90}, {FAILURE: 5, SUCCESS: 45})
         assert (status, found["status"]) == (0, "not worse")
         failures = rate(found, "failures")
         assert 0.15 < failures["noticed_from"] < 0.5
         assert failures["needed_new_runs"] > 50
 
-    def test_a_better_rate_passes(self, gate, fill) -> None:
-        fill("main", {FAILURE: 50, SUCCESS: 50})
-        fill("feature", {SUCCESS: 50})
-        assert gate()[0] == 0
+    def test_a_better_rate_passes(self, compare) -> None:
+        assert compare({FAILURE: 50, SUCCESS: 50}, {SUCCESS: 50})[0] == 0
 
-    def test_a_mode_that_became_frequent_fails_though_failures_did_not(self, gate, fill) -> None:
-        fill("main", {FAILURE: 30, SUCCESS: 30})
-        fill("feature", {FAILURE: 30, SUCCESS: 30}, modes=["1.3"])
-        status, found = gate()
+    def test_a_mode_that_became_frequent_fails_though_failures_did_not(self, compare, gate) -> None:
+        status, found = compare(
+            {FAILURE: 30, SUCCESS: 30}, {FAILURE: 30, SUCCESS: 30}, modes=["1.3"]
+        )
         assert status == 1
         assert rate(found, "1.3")["finding"] == "worse"
         assert rate(found, "failures")["finding"] == "not worse"
@@ -130,10 +138,8 @@ class TestNothingToDecide:
         assert (status, found["status"]) == (3, "undecided")
         assert found["reasons"] == ["there are no new runs"]
 
-    def test_nothing_was_judged(self, gate, fill) -> None:
-        fill("main", {FAILURE: 5, SUCCESS: 45})
-        fill("feature", {FAILURE: 1, SUCCESS: 20}, judged=False)
-        status, found = gate()
+    def test_nothing_was_judged(self, compare) -> None:
+        status, found = compare({FAILURE: 5, SUCCESS: 45}, {FAILURE: 1, SUCCESS: 20}, judged=False)
         assert status == 3
         assert "none of the 21 new runs was judged" in found["reasons"][0]
         assert found["new"]["states"] == {"waiting": 21}
@@ -146,37 +152,31 @@ class TestNothingToDecide:
         assert "the baseline has no runs" in found["reasons"]
         assert any("mainn; those that are named: main, feature" in note for note in found["notes"])
 
-    def test_one_run_cannot_pass_beside_a_poor_baseline(self, gate, fill) -> None:
+    def test_one_run_cannot_pass_beside_a_poor_baseline(self, compare) -> None:
         """Even its failure would show nothing."""
-        fill("main", {FAILURE: 5, SUCCESS: 15})
-        fill("feature", {SUCCESS: 1})
-        status, found = gate()
+        status, found = compare({FAILURE: 5, SUCCESS: 15}, {SUCCESS: 1})
         assert status == 3
         assert rate(found, "failures")["finding"] == "too few"
         assert "even if every new run had failed" in found["reasons"][0]
 
-    def test_no_outcome_is_no_failure_rate(self, gate, fill) -> None:
-        fill("main", {FAILURE: 5, SUCCESS: 45})
-        fill("feature", {"": 40})
-        status, found = gate()
+    def test_no_outcome_is_no_failure_rate(self, compare, gate) -> None:
+        status, found = compare({FAILURE: 5, SUCCESS: 45}, {"": 40})
         assert status == 3
         assert "no outcome is known of the new runs" in found["reasons"][0]
         assert found["new"]["without_outcome"] == 40
         assert gate("--compare", "modes")[0] == 0
 
-    def test_verdicts_of_another_judge_count_in_no_rate(self, gate, fill) -> None:
-        fill("main", {FAILURE: 40, SUCCESS: 40}, judge="old")
-        fill("feature", {FAILURE: 40, SUCCESS: 40}, modes=["1.3"], judge="new")
-        status, found = gate()
+    def test_verdicts_of_another_judge_count_in_no_rate(self, compare) -> None:
+        half = {FAILURE: 40, SUCCESS: 40}
+        status, found = compare(half, half, judges=("old", "new"), modes=["1.3"])
         assert (status, found["baseline"]["other_judge"]) == (0, 80)
         assert rate(found, "1.3")["finding"] == "not compared"
         assert rate(found, "failures")["finding"] == "not worse"  # outcomes are recorded
         assert any("another version of the judge" in note for note in found["notes"])
 
-    def test_an_outcome_that_another_judge_found_counts_in_no_rate(self, gate, fill) -> None:
-        fill("main", {SUCCESS: 80}, judge="old", recorded=False)
-        fill("feature", {FAILURE: 40}, judge="new", recorded=False)
-        status, found = gate()
+    def test_an_outcome_that_another_judge_found_counts_in_no_rate(self, compare) -> None:
+        judges = ("old", "new")
+        status, found = compare({SUCCESS: 80}, {FAILURE: 40}, judges=judges, recorded=False)
         assert status == 3
         assert rate(found, "failures")["finding"] == "not compared"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program_runs import run_program
 
 if TYPE_CHECKING:
     from conftest import Recorded
@@ -24,14 +24,8 @@ def completed(line: str, **more: str) -> list[str]:
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(words) - 1),
     }
-    ended = subprocess.run(
-        [sys.executable, "-m", "mast_trace_dashboards"],
-        env={**os.environ, **more, **asked},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    command = (sys.executable, "-m", "mast_trace_dashboards")
+    ended = run_program(*command, status=0, env={**os.environ, **more, **asked}, timeout=60)
     assert ended.stderr == ""
     return ended.stdout.split()
 
@@ -77,13 +71,5 @@ def test_the_shell_around_the_command_is_found() -> None:
 
 
 def shown(*command: str | Path, **environment: str) -> str:
-    ended = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    environment = {**os.environ, **environment}
+    return run_program(*command, status=0, timeout=60, env=environment).stdout

@@ -28,8 +28,7 @@ def test_a_dry_run_counts_and_leaves_everything(cli: CLI) -> None:
     assert (found["erased"], found["runs"]) == (False, 1)
     assert found["rows"]["otel_traces"] > 0
     assert found["rows"]["mast_verdicts"] == 1
-    status, out, _ = cli("erase", cli.recorded.ids["trip"], "--dry-run")
-    assert status == 0
+    out = cli.out("erase", cli.recorded.ids["trip"], "--dry-run")
     assert "Nothing was erased" in out
     assert listed(cli) == before
 
@@ -42,8 +41,7 @@ def test_a_run_is_erased_and_a_second_time_its_erasure_is_known(own_cli: CLI) ->
     assert (told["runs"], set(told["rows"].values())) == (0, {0})
     (before,) = told["erased_before"]
     assert (before["trace_id"], before["arrived"]) == (trip, 0)
-    status, out, _ = own_cli("erase", trip[:6], "--yes")
-    assert status == 0
+    out = own_cli.out("erase", trip[:6], "--yes")
     assert f"run {trip} was erased at" in out
 
 
@@ -109,8 +107,7 @@ def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
 
 def test_nobody_to_ask_means_nothing_is_erased(cli: CLI) -> None:
     for more in ([], ["--json"]):
-        status, _, err = cli("erase", cli.recorded.ids["trip"], *more)
-        assert status == 2
+        err = cli.err("erase", cli.recorded.ids["trip"], *more, status=2)
         assert "--yes" in err
     assert cli.recorded.ids["trip"] in listed(cli)
 
@@ -122,7 +119,6 @@ def test_a_person_is_asked(own_cli: CLI, monkeypatch: Patch, answer: str, erased
             return True
 
     monkeypatch.setattr("sys.stdin", Terminal(answer))
-    status, out, _ = own_cli("erase", own_cli.recorded.ids["trip"])
-    assert status == (0 if erased else 1)
+    out = own_cli.out("erase", own_cli.recorded.ids["trip"], status=0 if erased else 1)
     assert "1 run, in these rows" in out
     assert (own_cli.recorded.ids["trip"] not in listed(own_cli)) is erased

@@ -74,8 +74,7 @@ def run_of(arm: str, task: Any, ended: bool | None = True, **more: Any) -> None:
 
 
 def test_lessons_are_printed_and_served_alike(desk: CLI) -> None:
-    status, out, _ = desk("lessons", "--workflow", "desk")
-    assert status == 0
+    out = desk.out("lessons", "--workflow", "desk")
     assert "«clerk» erred in step" in out
     assert "Step repetition" in out
     assert "50 EUR" not in out
@@ -124,13 +123,11 @@ def test_no_parameter_is_an_error_of_the_server(desk: CLI, query: str) -> None:
 
 
 def test_an_experiment_is_planned_once_and_before_its_runs(desk: CLI) -> None:
-    status, out, _ = desk("experiment", "e", "--plan", "--workflow", "desk", "--baseline", ".6")
-    assert status == 0
+    out = desk.out("experiment", "e", "--plan", "--workflow", "desk", "--baseline", ".6")
     assert "590 tasks in each of 3 arms (1770 runs in all) find 0.60 -> 0.70" in out
     assert "354 with a single look" in out
     assert "frozen as version" in out
-    status, _, err = desk("experiment", "e", "--plan", "--effect", ".3")
-    assert status == 2
+    err = desk.err("experiment", "e", "--plan", "--effect", ".3", status=2)
     assert "has a plan, which cannot be changed" in err
     store_all(desk, lambda: run_of("none", 1))
 
@@ -194,8 +191,7 @@ def in_arms(tasks: int, success: Callable[[str], bool | None]) -> Callable[[], N
 def test_a_look_says_who_is_better(empty: CLI) -> None:
     empty.json("experiment", "e", "--plan", "--baseline", ".2", "--effect", ".6")
     store_all(empty, in_arms(60, lambda arm: arm == "feedback"))
-    status, out, _ = empty("experiment", "e")
-    assert status == 0
+    out = empty.out("experiment", "e")
     assert "Look 1: 60 tasks, 60 runs." in out
     assert [line.split()[-1] for line in out.splitlines() if line.startswith(" feedback -")] == [
         "better",
@@ -258,8 +254,7 @@ def test_a_page_without_a_plan_or_with_a_strange_name(empty: CLI) -> None:
 
 def test_a_program_without_outcomes_is_never_decided(empty: CLI) -> None:
     store_all(empty, in_arms(60, lambda _: None))
-    status, out, _ = empty("experiment", "e")
-    assert status == 0
+    out = empty.out("experiment", "e")
     assert "better" not in out.replace("e better", "")
     assert "lack planned outcomes" in out
     assert "no plan before the first 60 runs" in out

@@ -16,7 +16,6 @@ def test_a_run_can_be_judged_without_storing(cli: CLI) -> None:
 
 
 def test_judging_prints_steps_and_verdict(cli: CLI) -> None:
-    status, out, _ = cli("judge", "run", cli.recorded.ids["invoices"], "--no-save")
-    assert status == 0
+    out = cli.out("judge", "run", cli.recorded.ids["invoices"], "--no-save")
     assert "No step stands out as the decisive error" in out
     assert "candidate 1: analyst, step 2" in out

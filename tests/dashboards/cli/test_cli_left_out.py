@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
 from version_runs import store_runs
 
-from mast_trace_collector.storage import Store, migrate
-from mast_trace_dashboards.cli.app import run
+from mast_trace_collector.storage import Store
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+
+    from conftest import CLI
 
 DAY = 24 * 60
 OF_SPANS = {"spans_over_time", "arrival", "searched", "table_sizes", "team_runs"}
 """Queries on stored spans and tables."""
+RETAIN = ("retain", "--successes-after", "14", "--keep", "0")
+"""Leaves out all successes that are older than two weeks."""
 
 
 @pytest.fixture
-def thinned(tmp_path: Path) -> tuple[str, list[str]]:
-    """A store with failures and successes of twenty days ago; returns the address and the successes."""
-    url = f"chdb://{tmp_path / 'store'}"
-    with Store.open(url) as store:
-        migrate(store)
+def thinned(empty: CLI) -> tuple[CLI, list[str]]:
+    """A store with failures and successes of twenty days ago; returns the command on it and the successes."""
+    with Store.open(empty.recorded.url) as store:
         good = store_runs(store, "1", {"success": 40}, minutes=20 * DAY, user="ada")
         store_runs(store, "1", {"failure": 10}, minutes=20 * DAY, modes=["1.3"])
         store_runs(store, "2", {"success": 5, "failure": 1}, minutes=DAY)
-    return url, good
-
-
-@pytest.fixture
-def command(
-    thinned: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        status = run([*arguments, "--url", thinned[0]])
-        captured = capsys.readouterr()
-        return status, captured.out, " ".join(captured.err.split())
-
-    return call
+    return empty, good
 
 
 def answers(url: str) -> dict[str, Any]:
@@ -58,13 +45,14 @@ def answers(url: str) -> dict[str, Any]:
     return found
 
 
-def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
-    before = answers(thinned[0])
+def test_no_number_of_runs_and_no_share_changes(thinned) -> None:
+    command, _ = thinned
+    before = answers(command.recorded.url)
     assert any(row["Failures"] for row in before["outcomes_over_time"])
     assert [row["Runs"] for row in before["runs_by_user"]] == [40]
     assert len(before["runs_by_session"]) == 40
-    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
-    after = answers(thinned[0])
+    command.out(*RETAIN)
+    after = answers(command.recorded.url)
     changed = {name for name in before if before[name] != after[name]}
     assert changed <= OF_SPANS, changed
     assert (after["summary"], after["runs"]) == (before["summary"], before["runs"])
@@ -72,15 +60,15 @@ def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
     assert {row["Version"] for row in after["run_counts"]} == {"1", "2"}
 
 
-def test_runs_of_a_version_are_the_same(thinned, command) -> None:
-    url, good = thinned
-    with Store.open(url) as store:
+def test_runs_of_a_version_are_the_same(thinned) -> None:
+    command, good = thinned
+    with Store.open(command.recorded.url) as store:
         before = QUERIES["runs_of_group"].run(store, version="1")
         both = {row["Value"]: row["Runs"] for row in QUERIES["runs_by_version"].run(store)}
     assert len(before) == 50
     assert both == {"1": 50, "2": 6}
-    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
-    with Store.open(url) as store:
+    command.out(*RETAIN)
+    with Store.open(command.recorded.url) as store:
         after = QUERIES["runs_of_group"].run(store, version="1")
         assert sorted(row["TraceId"] for row in after) == sorted(row["TraceId"] for row in before)
         assert QUERIES["runs_of_group"].run(store, user="nobody") == []
@@ -96,26 +84,26 @@ def test_runs_of_a_version_are_the_same(thinned, command) -> None:
         assert (failures["RunsBefore"], failures["ExaminedBefore"]) == (10, 50)
 
 
-def test_users_and_sessions_keep_their_runs_and_can_be_erased(thinned, command) -> None:
-    url, good = thinned
-    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
-    with Store.open(url) as store:
+def test_users_and_sessions_keep_their_runs_and_can_be_erased(thinned) -> None:
+    command, good = thinned
+    command.out(*RETAIN)
+    with Store.open(command.recorded.url) as store:
         for group in ({"user": "ada"}, {"user": "ada", "version": "1"}):
             assert len(QUERIES["runs_of_group"].run(store, **group)) == 40
         assert QUERIES["runs_of_group"].run(store, session=good[0]) == [{"TraceId": good[0]}]
         assert QUERIES["runs_without_groups"].run(store) == [{"Runs": 0}]
-    told = json.loads(command("erase", "--session", good[0], "--dry-run", "--json")[1])
+    told = command.json("erase", "--session", good[0], "--dry-run")
     assert told["runs"] == 1
-    assert command("erase", "--user", "ada", "--yes")[0] == 0
-    with Store.open(url) as store:
+    command.out("erase", "--user", "ada", "--yes")
+    with Store.open(command.recorded.url) as store:
         assert QUERIES["runs_by_user"].run(store) == []
 
 
-def test_runs_whose_user_was_not_kept_are_told(thinned, command) -> None:
+def test_runs_whose_user_was_not_kept_are_told(thinned) -> None:
     """An earlier version left out spans without keeping user and session."""
-    url, _ = thinned
-    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
-    with Store.open(url) as store:
+    command, _ = thinned
+    command.out(*RETAIN)
+    with Store.open(command.recorded.url) as store:
         for column in ("UserId", "ConversationId", "GroupsKnown"):
             # As the table was before the columns were added.
             store.command(f"ALTER TABLE mast_left_out DROP COLUMN {column}")
@@ -130,44 +118,39 @@ def test_runs_whose_user_was_not_kept_are_told(thinned, command) -> None:
     assert "Retention left out" not in recent
 
 
-def test_it_says_what_would_go_what_went_and_when(thinned, command) -> None:
-    _, good = thinned
-    status, out, _ = command("retain", "--successes-after", "14", "--keep", "0.25", "--dry-run")
-    assert status == 0
+def test_it_says_what_would_go_what_went_and_when(thinned) -> None:
+    command, good = thinned
+    out = command.out("retain", "--successes-after", "14", "--keep", "0.25", "--dry-run")
     assert "Of the successful runs would be left out" in out
-    told = json.loads(
-        command("retain", "--successes-after", "14", "--keep", "0.25", "--dry-run", "--json")[1]
-    )
+    told = command.json("retain", "--successes-after", "14", "--keep", "0.25", "--dry-run")
     assert command("retain", "--left-out")[1].strip() == "No run was left out."
-    done = json.loads(command("retain", "--successes-after", "14", "--keep", "0.25", "--json")[1])
+    done = command.json("retain", "--successes-after", "14", "--keep", "0.25")
     assert done["left_out"] == told["left_out"]
     assert 15 < done["left_out"]["runs"] < 40
-    rows = json.loads(command("retain", "--left-out", "--json")[1])
+    rows = command.json("retain", "--left-out")
     assert [row["Runs"] for row in rows] == [done["left_out"]["runs"]]
     assert rows[0]["Service"] == "shop"
     assert "shop" in command("retain", "--left-out")[1]
-    kept = json.loads(command("runs", "--limit", "100", "--json")[1])
+    kept = command.json("runs", "--limit", "100")
     assert len([row for row in kept if row["TraceId"] in set(good)]) == 40
 
 
-def test_such_a_run_says_so_everywhere(thinned, command, tmp_path: Path) -> None:
-    url, good = thinned
-    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
-    status, out, _ = command("show", good[0])
-    assert status == 0
+def test_such_a_run_says_so_everywhere(thinned, tmp_path: Path) -> None:
+    command, good = thinned
+    command.out(*RETAIN)
+    out = command.out("show", good[0])
     assert "Retention left the steps of this run out" in out
-    assert json.loads(command("show", good[0], "--json")[1])["steps"] == []
+    assert command.json("show", good[0])["steps"] == []
     with (
-        Store.open(url) as store,
+        Store.open(command.recorded.url) as store,
         TestClient(web_app(store), base_url="http://127.0.0.1") as client,
     ):
         page = client.get(f"/runs/{good[0]}").text
     assert "Retention left the steps of this run out" in page
     out_file = tmp_path / "all.jsonl"
-    assert command("export", "--out", str(out_file))[0] == 0
+    command.out("export", "--out", str(out_file))
     assert len(out_file.read_text().splitlines()) == 16
-    status, _, err = command("cases", "add", good[0], "--dir", str(tmp_path))
-    assert status == 1
+    err = command.err("cases", "add", good[0], "--dir", str(tmp_path), status=1)
     assert "retention left its spans out" in err
     assert "40 runs of this time are not in these costs" in command("cost")[2]
     status, out, err = command("profile", "shop")
@@ -176,8 +159,9 @@ def test_such_a_run_says_so_everywhere(thinned, command, tmp_path: Path) -> None
     assert "left out the spans of 40 successful runs" in err
 
 
-def test_failures_stay_when_the_rest_has_gone(thinned, command) -> None:
-    assert command("retain", "--days", "180", "--successes-after", "14", "--keep", "0")[0] == 0
-    with Store.open(thinned[0]) as store:
+def test_failures_stay_when_the_rest_has_gone(thinned) -> None:
+    command, _ = thinned
+    command.out("retain", "--days", "180", "--successes-after", "14", "--keep", "0")
+    with Store.open(command.recorded.url) as store:
         (row,) = store.query("SELECT uniqExact(TraceId) AS n FROM otel_traces")
     assert row["n"] == 16

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from program_runs import run_program
 from typer.core import TyperGroup
 
 from mast_trace_dashboards.cli.app import app, run
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from click import Command
@@ -41,9 +42,7 @@ main()
 def without(missing: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command line where some packages are not installed."""
     program = _WITHOUT.format(missing=missing, arguments=list(arguments))
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
-    )
+    return run_program(sys.executable, "-c", program, timeout=120)
 
 
 def commands() -> dict[str, Command]:
@@ -102,9 +101,7 @@ def test_a_command_waits_for_no_other_ones_imports(words: list[str]) -> None:
         "import sys; from mast_trace_dashboards.cli.app import run; "
         f"assert run({[*words, '--help']!r}) == 0; print(*sys.modules, file=sys.stderr)"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
+    ended = run_program(sys.executable, "-c", program, status=0, timeout=60)
     loaded = set(ended.stderr.split())
     assert "typer" in loaded
     assert not loaded & {"httpx", "starlette", "uvicorn", "grpc", "chdb", "numpy", "openai"}
@@ -146,18 +143,14 @@ def test_the_embedded_engine_is_named_when_it_is_missing(tmp_path: Path) -> None
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
     command = f"{sys.executable} -m mast_trace_dashboards migrate --dry-run | head -n 1"
-    ended = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
-    )
+    ended = run_program("bash", "-c", command, timeout=60)
     assert ended.stdout.count("\n") == 1
     assert ended.stderr == ""
 
 
 def test_a_server_that_is_away_is_told_in_one_message() -> None:
-    command = [sys.executable, "-m", "mast_trace_dashboards", "runs"]
-    command += ["--url", "http://127.0.0.1:9/x"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 1
+    command = (sys.executable, "-m", "mast_trace_dashboards", "runs")
+    ended = run_program(*command, "--url", "http://127.0.0.1:9/x", status=1, timeout=60)
     assert ended.stderr.startswith("mast-trace: ")
     assert "does not answer" in ended.stderr
 
@@ -168,7 +161,7 @@ def without_rights(*command: str) -> subprocess.CompletedProcess[str]:
         if shutil.which("setpriv") is None:
             pytest.skip("needs setpriv (Debian: util-linux)")
         command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner", *command)
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    return run_program(*command, timeout=100)
 
 
 @pytest.mark.parametrize("state", ["empty", "used"])

@@ -8,68 +8,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confirmations import keep
 from replays import NOWHERE, record
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.testing import replayed
-from mast_trace.trajectory import to_dict
-from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.web.comparison import compared
 from mast_trace_dashboards.web.uploaded_run import run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from conftest import CLI
 
 TEAM = Path(__file__).parents[2] / "judge" / "replay" / "team.py"
 
 
-@pytest.fixture
-def replay(recorded, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs the command; options come before the run's name, because the program's command follows it."""
-
-    def call(*arguments: str, url: str = recorded.url) -> tuple[int, str, str]:
-        status = run(["replay", "--url", url, *arguments])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
-
-
-def test_nothing_runs_unasked(replay) -> None:
-    status, _, err = replay("aa01", "--", "/bin/false")
-    assert status == 2
+def test_nothing_runs_unasked(cli: CLI) -> None:
+    err = cli.err("replay", "aa01", "--", "/bin/false", status=2)
     assert "databases and whatever else its own code touches are real" in err
     assert "Add --yes" in err
 
 
-def test_a_run_without_model_calls_is_refused(replay, recorded, tmp_path: Path) -> None:
+def test_a_run_without_model_calls_is_refused(cli: CLI, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    status, _, err = replay("--yes", recorded.ids["unjudged"], "--", "/bin/touch", str(mark))
-    assert status == 1
+    program = ("--", "/bin/touch", str(mark))
+    err = cli.err("replay", "--yes", cli.recorded.ids["unjudged"], *program, status=1)
     assert "cannot be replayed: it has no model calls" in err
     assert not mark.exists()
 
 
-def test_a_file_of_several_replays_is_refused(replay, tmp_path: Path) -> None:
+def test_a_file_of_several_replays_is_refused(cli: CLI, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     options = ("--keep", "1", "--repeat", "2", "--out", str(file))
-    status, _, err = replay(*options, "aa01", "--", "/bin/true")
-    assert status == 2
+    err = cli.err("replay", *options, "aa01", "--", "/bin/true", status=2)
     assert "--out holds one replay, and --repeat asks for 2" in err
     assert not file.exists()
 
 
-def test_a_run_that_is_not_there(replay) -> None:
-    status, _, err = replay("--yes", "dead", "--", "/bin/true")
-    assert status == 1
+def test_a_run_that_is_not_there(cli: CLI) -> None:
+    err = cli.err("replay", "--yes", "dead", "--", "/bin/true", status=1)
     assert "no run's id begins with 'dead'" in err
 
 
-def test_one_run_is_exported(cli, recorded, tmp_path: Path) -> None:
+def test_one_run_is_exported(cli: CLI, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    wanted = recorded.ids["invoices"]
-    status, out, _ = cli("export", "--run", wanted[:6], "--out", str(file))
-    assert status == 0
+    wanted = cli.recorded.ids["invoices"]
+    out = cli.out("export", "--run", wanted[:6], "--out", str(file))
     assert "1 runs written" in out
     (line,) = file.read_text("utf-8").splitlines()
     assert json.loads(line)["trace_id"] == wanted
@@ -77,7 +60,7 @@ def test_one_run_is_exported(cli, recorded, tmp_path: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_a_stored_run_is_identical_in_command_and_test(
-    replay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    empty: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(request: dict) -> str:
         return "kettle" if last_text(request) == "Which item?" else "It costs 59.00 EUR."
@@ -89,26 +72,23 @@ def test_a_stored_run_is_identical_in_command_and_test(
         made = record(TEAM, folder=tmp_path, keep="OPENAI_")
     (tmp_path / "executed").unlink()
     monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
-    file, url = tmp_path / "run.jsonl", f"chdb://{tmp_path / 'store'}"
-    exported = {"trajectory": to_dict(made), "verdict": None, "labels": []}
-    file.write_text(json.dumps({"trace_id": made.trace_id, **exported}) + "\n")
-    assert run(["migrate", "--url", url]) == 0
-    assert run(["import", str(file), "--url", url]) == 0
-    capsys.readouterr()
+    keep(made, empty.recorded.url, tmp_path)
+    empty.capture.readouterr()
 
     program = ("--", sys.executable, str(TEAM))
-    status, out, _ = replay("--yes", "last", *program, url=url)
-    assert status == 0
+    out = empty.out("replay", "--yes", "last", *program)
     assert "identical: 2 of 2 model calls and 1 of 1 tool calls answered" in out
     other = tmp_path / "other.json"
     options = ("--yes", "--json", "--out", str(other))
-    status, out, _ = replay(*options, "last", *program, "other-question", url=url)
-    assert status == 1
+    out = empty.out("replay", *options, "last", *program, "other-question", status=1)
     assert json.loads(out)["status"] == "diverged"
     found = compared(made.steps, run_of(other.read_bytes()).steps)
     assert found.parting is not None
     assert found.parting.right is not None
     assert not (tmp_path / "executed").exists()
 
-    with pytest.raises(AssertionError, match="2 model calls"), replayed(file) as test:
+    with (
+        pytest.raises(AssertionError, match="2 model calls"),
+        replayed(tmp_path / "run.jsonl") as test,
+    ):
         test.assert_identical()

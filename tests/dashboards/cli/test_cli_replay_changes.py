@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from policies import Planted, shop
-from replays import record
-from scripted_llm import ScriptedLLM, last_text
+from confirmations import Failed, failed_shop
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.cli.replay_changes import arm_of
 from mast_trace_dashboards.web.comparison import compared
@@ -22,44 +18,25 @@ from mast_trace_judge.arms import Arm, Fix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-SHOP = Path(__file__).parents[2] / "judge" / "replay" / "shop.py"
-
-
-def misread(request: dict) -> str:
-    """Report another number than the tool's result."""
-    return "There are 310 pieces of kettle." if "stock of" in last_text(request) else shop(request)
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ScriptedLLM]]:
-    """The address of a store with a failed run of the shop, and its model's server, which errs no more."""
-    folder = tmp_path_factory.mktemp("shop")
-    policy = Planted(shop, "counter", misread)
-    with ScriptedLLM(policy) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", server.url)
-        patch.setenv("OPENAI_API_KEY", "scripted")
-        patch.setenv("EXECUTED", str(folder / "executed"))
-        made = record(SHOP, folder=folder, keep="OPENAI_")
-        policy.cured = True
-        file, url = folder / "run.jsonl", f"chdb://{folder / 'store'}"
-        shape = {"trajectory": to_dict(made), "verdict": None, "labels": []}
-        file.write_text(json.dumps({"trace_id": made.trace_id, **shape}) + "\n")
-        assert run(["migrate", "--url", url]) == 0
-        assert run(["import", str(file), "--url", url]) == 0
-        yield url, server
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
+    """A stored failure of the shop."""
+    with failed_shop(tmp_path_factory.mktemp("shop")) as failed:
+        yield failed
 
 
 @pytest.fixture
 def replay(
-    stored: tuple[str, ScriptedLLM], capfd: pytest.CaptureFixture[str]
+    stored: Failed, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs the command on the stored run with the given options, which precede the run's name."""
-    url, _ = stored
     capfd.readouterr()
 
-    def call(*options: str, program: tuple[str, ...] = (sys.executable, str(SHOP))):
-        status = run(["replay", "--url", url, *options, "last", "--", *program])
+    def call(*options: str, program: tuple[str, ...] = stored.command):
+        status = run(["replay", "--url", stored.url, *options, "last", "--", *program])
         captured = capfd.readouterr()
         return status, captured.out, captured.err
 
@@ -84,7 +61,7 @@ def test_a_replay_with_a_change_is_written_to_be_compared(replay, stored, tmp_pa
     options = ("--yes", "--json", "--out", str(file), "--fix", "2=There are 130 pieces of kettle.")
     status, out, _ = replay(*options)
     assert (status, json.loads(out)["succeeded"]) == (0, 1)
-    made = Path(stored[0].removeprefix("chdb://")).with_name("run.jsonl").read_bytes()
+    made = (stored.folder / "run.jsonl").read_bytes()
     found = compared(run_of(made).steps, run_of(file.read_bytes()).steps)
     assert found.parting is not None
     assert found.parting.left.index == 2
@@ -95,20 +72,19 @@ def test_a_replay_with_a_change_is_written_to_be_compared(replay, stored, tmp_pa
 
 @pytest.mark.end_to_end
 def test_the_limit_of_calls_holds_for_all_replays(replay, stored) -> None:
-    _, server = stored
-    before = len(server.requests)
+    before = len(stored.server.requests)
     status, out, err = replay("--yes", "--json", "--keep", "2", "--repeat", "5", "--max-calls", "3")
     shape = json.loads(out)
     assert status == 1
     assert [each["status"] for each in shape["replays"]] == ["ok", "over budget"]
     assert (shape["ended"], shape["succeeded"]) == (1, 0)
-    assert len(server.requests) - before == 3
+    assert len(stored.server.requests) - before == 3
     assert '"answer": "Order 30 pieces."' in err  # the program's own output
 
 
 @pytest.mark.end_to_end
-def test_an_oracle_judges(replay) -> None:
-    program = (sys.executable, str(SHOP), "no-outcome")
+def test_an_oracle_judges(replay, stored) -> None:
+    program = (*stored.command, "no-outcome")
     oracle = f"{sys.executable} -c \"import sys; sys.exit('210' not in sys.stdin.read())\""
     options = ("--yes", "--json", "--resample", "2")
     status, out, _ = replay(*options, "--oracle", oracle, program=program)

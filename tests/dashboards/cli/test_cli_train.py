@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import CLI
+    from fixture_types import Capture, Patch
 
 
 def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> None:
@@ -26,8 +27,7 @@ def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> Non
     (example,) = read_examples(out)
     assert (example.id, example.step, example.agent) == (run, 2, "analyst")
     assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")
-    status, shown, _ = own_cli("train", "export", "--question", "step", "--out", str(out))
-    assert status == 0
+    shown = own_cli.out("train", "export", "--question", "step", "--out", str(out))
     assert "Wrote 1 examples to" in shown
     assert read_examples(out)[0].question == "step"
 
@@ -38,25 +38,28 @@ def test_nothing_to_train_on_says_what_to_do(cli: CLI, tmp_path: Path) -> None:
     assert status == 1
     assert "Wrote 0 examples" in shown
     assert "mast-trace inject RUN" in errors
-    status, _, errors = cli("train", "export", "--labels", "gold")
-    assert status == 2
+    errors = cli.err("train", "export", "--labels", "gold", status=2)
     assert "there are person, replay, injection" in errors
 
 
-def test_without_the_extra_the_command_says_what_to_install(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def refused(out: Path, data: str, capture: Capture, *options: str) -> str:
+    """The errors of a training that is refused and writes nothing."""
     from mast_trace_dashboards.cli.app import run
 
+    given = ("train", "run", "--model", "m", "--data", data, "--out", str(out), *options)
+    assert run(given) == 2
+    assert not out.exists()
+    return capture.readouterr().err
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    capsys: Capture, tmp_path: Path, monkeypatch: Patch
+) -> None:
     monkeypatch.setattr(
         extra, "find_spec", lambda name: None if name == "trl" else find_spec("json")
     )
-    out = tmp_path / "out"
-    command = ("train", "run", "--model", "m", "--data", "no.jsonl", "--out", str(out))
-    assert run(command) == 2
-    told = capsys.readouterr().err
+    told = refused(tmp_path / "out", "no.jsonl", capsys)
     assert "training needs trl: pip install 'mast-trace[train]'" in told
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -69,22 +72,15 @@ def test_without_the_extra_the_command_says_what_to_install(
     ],
 )
 def test_settings_are_checked_before_anything_is_loaded(
-    capsys: pytest.CaptureFixture[str], options: tuple[str, str], told: str
+    capsys: Capture, tmp_path: Path, options: tuple[str, str], told: str
 ) -> None:
-    from mast_trace_dashboards.cli.app import run
-
-    given = ("train", "run", "--model", "m", "--data", "no.jsonl", "--out", "out", *options)
-    assert run(given) == 2
-    assert told in capsys.readouterr().err
+    assert told in refused(tmp_path / "out", "no.jsonl", capsys, *options)
 
 
 def test_a_missing_training_set_is_named(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    from mast_trace_dashboards.cli.app import run
-
     monkeypatch.setattr(extra, "find_spec", lambda _: find_spec("json"))
-    data = str(tmp_path / "no.jsonl")
-    assert run(("train", "run", "--model", "m", "--data", data, "--out", str(tmp_path / "o"))) == 2
-    assert "cannot read the training set" in capsys.readouterr().err
+    told = refused(tmp_path / "out", str(tmp_path / "no.jsonl"), capsys)
+    assert "cannot read the training set" in told
     assert list(tmp_path.iterdir()) == []

@@ -127,8 +127,7 @@ def test_a_folder_that_cannot_be_read_is_named(
     path = tmp_path / "data" / name
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(value), encoding="utf-8")
-    status, _, err = empty("import", str(tmp_path / "data"))
-    assert status == 1
+    err = empty.err("import", str(tmp_path / "data"), status=1)
     assert str(tmp_path / "data") in err
     assert reason in err
     assert empty.json("runs") == []

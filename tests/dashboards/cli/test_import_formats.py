@@ -77,8 +77,7 @@ def test_a_folder_of_files_is_read(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> None:
-    status, out, _ = empty("import", "--formats")
-    assert status == 0
+    out = empty.out("import", "--formats")
     assert [line.split()[0] for line in out.splitlines()] == [row.name for row in FORMATS]
     assert empty.json("import", "--formats")[0]["name"] == FORMATS[0].name
     file = str(SAMPLES / "anthropic.json")

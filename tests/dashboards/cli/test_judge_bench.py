@@ -48,10 +48,8 @@ def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> Non
     settings.write_text(f'[judge]\njudge_profiles_dir = "{out.parent}"\n', encoding="utf-8")
     verdict = empty.json("judge", "run", runs[0], "--config", str(settings))["verdict"]
     assert verdict["judge_version"] != before
-    assert (verdict["candidates"][0]["step"], verdict["candidates"][0]["rule"]) == (
-        1,
-        "it speaks of trouble",
-    )
+    first = verdict["candidates"][0]
+    assert (first["step"], first["rule"]) == (1, "it speaks of trouble")
 
 
 def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path) -> None:
@@ -84,22 +82,15 @@ def test_a_profile_that_was_fitted_is_known_by_its_runs(empty: CLI, tmp_path: Pa
 def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
     for annotator in ("fit-a", "fit-b"):
         cli("label", cli.recorded.ids["invoices"], "--annotator", annotator, "--step", "1")
-    status, _, err = cli("judge", "fit", "--out", str(tmp_path / "own.json"))
-    assert status == 1
+    err = cli.err("judge", "fit", "--out", str(tmp_path / "own.json"), status=1)
     assert "1 runs have a label" in err
 
 
 def test_a_benchmark_is_printed_and_reported(tmp_path: Path, capsys: Capture) -> None:
     report = tmp_path / "report" / "bench.md"
-    arguments = (
-        "--data",
-        str(failure_logs(tmp_path, 12)),
-        "--layers",
-        "rules,local",
-        "--repeats",
-        "1",
-    )
-    found = _json(capsys, "judge", "bench", *arguments, "--report", str(report))
+    arguments = ("--layers", "rules,local", "--repeats", "1", "--report", str(report))
+    data = str(failure_logs(tmp_path, 12))
+    found = _json(capsys, "judge", "bench", "--data", data, *arguments)
     assert "random step" in {score["method"] for score in found["scores"]}
     assert "## algorithm-generated (12 runs)" in report.read_text(encoding="utf-8")
     assert list(report.parent.glob("*.svg"))

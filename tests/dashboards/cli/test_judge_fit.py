@@ -120,14 +120,18 @@ def made_set(empty: CLI, tmp_path: Path) -> Path:
     return tmp_path / "set"
 
 
+def fit(cli: CLI, made_set: Path, out: Path, *more: str, status: int = 0) -> str:
+    """Fits to a set, and returns what is printed, in one line."""
+    options = ("--dataset", str(made_set), "--out", str(out), "--repeats", "1")
+    assert run(["judge", "fit", *options, *more]) == status
+    return " ".join(cli.capture.readouterr().out.split())
+
+
 def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
     made_set: Path, empty: CLI, tmp_path: Path
 ) -> None:
     out = tmp_path / "own.json"
-    options = ("judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1")
-    nowhere = ("--url", f"chdb://{tmp_path / 'nowhere'}")
-    assert run([*options, *nowhere]) == 0
-    told = " ".join(empty.capture.readouterr().out.split())
+    told = fit(empty, made_set, out, "--url", f"chdb://{tmp_path / 'nowhere'}")
     assert "25 injection" in told
     assert "Injection only" in told
     assert "operators and scenarios left out together" in told
@@ -147,9 +151,7 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
 ) -> None:
     monkeypatch.setattr(MARKS, frozenset({"tool-error", "2.4-withhold"}))
     left = {"tool-error": 5, "2.4-withhold": 5}
-    options = ("judge", "fit", "--dataset", str(made_set), "--repeats", "1", "--force", "--json")
-    assert run([*options, "--out", str(tmp_path / "own.json")]) == 0
-    found = json.loads(empty.capture.readouterr().out)
+    found = json.loads(fit(empty, made_set, tmp_path / "own.json", "--force", "--json"))
     assert (found["left_out_as_uncertain"], found["labels"]) == (left, 15)
     bench = ("judge", "bench", "--data", str(made_set), "--repeats", "1", "--layers", "rules")
     for more, counts, modes in (
@@ -163,8 +165,7 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
     with Store.open(empty.recorded.url) as store:
         store.command("TRUNCATE TABLE mast_injections")
         _plant(store, planted_set(("tool-error",), 5, 2))
-    status, _, err = empty("judge", "fit", "--labels", "injection")
-    assert status == 1
+    err = empty.err("judge", "fit", "--labels", "injection", status=1)
     told = " ".join(err.split())
     assert "0 runs have a label" in told
     assert "10 labels of uncertain operators were left out (tool-error 10); --uncertain" in told
@@ -173,17 +174,13 @@ def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
 def test_the_old_profile_stays_unless_beaten(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     """A second fit to the same labels ends with 1, says by how much, and leaves the file; --force writes it."""
     out = tmp_path / "own.json"
-    options = ["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]
-    assert run(options) == 0
+    fit(empty, made_set, out)
     first = out.read_text("utf-8")
-    empty.capture.readouterr()
-    assert run([*options, "--name", "second"]) == 1
-    told = " ".join(empty.capture.readouterr().out.split())
+    told = fit(empty, made_set, out, "--name", "second", status=1)
     assert "is not shown to be better than profile own" in told
     assert "stays as it is" in told
     assert out.read_text("utf-8") == first
-    assert run([*options, "--name", "second", "--force", "--json"]) == 0
-    found = json.loads(empty.capture.readouterr().out)
+    found = json.loads(fit(empty, made_set, out, "--name", "second", "--force", "--json"))
     assert found["written"]
     assert not found["report"]["decision"]["better"]
     assert Profile.from_json(out.read_text("utf-8")).name == "second"
@@ -203,8 +200,7 @@ def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
     before = json.loads(rows)
     del before["confirmation"]
     (out / "runs.jsonl").write_text(json.dumps(before), "utf-8")
-    status, said, _ = empty("import", str(out))
-    assert status == 0
+    said = empty.out("import", str(out))
     shown = " ".join(said.split())
     assert "1 real failures, as runs, 0 new labels; 1 of them without a label" in shown
     (out / "runs.jsonl").write_text(rows, "utf-8")
@@ -216,12 +212,9 @@ def test_a_set_brings_the_labels_of_replays(empty: CLI, tmp_path: Path) -> None:
 
 def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_path: Path) -> None:
     out = tmp_path / "profiles" / "own.json"
-    assert (
-        run(["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]) == 0
-    )
+    fit(empty, made_set, out)
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[judge]\njudge_profiles_dir = "{out.parent}"\n', encoding="utf-8")
-    empty.capture.readouterr()
     options = ("--data", str(made_set), "--repeats", "1", "--config", str(settings), "--json")
     assert run(["judge", "bench", *options]) == 0
     found = json.loads(empty.capture.readouterr().out)
@@ -262,8 +255,7 @@ def test_refusals_say_what_to_do(
     empty: CLI, tmp_path: Path, monkeypatch: Patch, options: tuple[str, ...], status: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended, _, err = empty("judge", "fit", *options)
-    assert ended == status
+    err = empty.err("judge", "fit", *options, status=status)
     assert said in " ".join(err.split())
     assert not list(tmp_path.glob("*.json"))
 
@@ -281,8 +273,7 @@ def test_faults_of_one_run_end_in_words(empty: CLI, tmp_path: Path) -> None:
     with Store.open(empty.recorded.url) as store:
         _plant(store, [planted(each, 1, n) for each in OPERATORS for n in range(2)])
     out = tmp_path / "own.json"
-    status, told, _ = empty("judge", "fit", "--labels", "injection", "--out", str(out))
-    assert status == 1
+    told = empty.out("judge", "fit", "--labels", "injection", "--out", str(out), status=1)
     assert "plant some in further runs" in " ".join(told.split())
     assert "could not be compared" in " ".join(told.split())
     assert not out.exists()

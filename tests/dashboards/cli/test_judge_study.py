@@ -146,8 +146,7 @@ def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
-    status, out, _ = rated("judge", "agree")
-    assert status == 0
+    out = rated.out("judge", "agree")
     for text in ("12 labelled runs, 12 of them with a verdict.", "too few", "0.83"):
         assert text in out
 
@@ -161,8 +160,7 @@ def test_two_versions_are_compared_run_by_run(rated: CLI) -> None:
 
 
 def test_an_unknown_version_is_not_found(rated: CLI) -> None:
-    status, _, err = rated("judge", "diff", "old", "zzz")
-    assert status == 1
+    err = rated.err("judge", "diff", "old", "zzz", status=1)
     assert "new222, old111" in err
 
 

@@ -48,8 +48,7 @@ def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_p
 def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
     run = cli.recorded.ids["trip"]
     for outcome in ("failure", "success"):
-        status, out, _ = cli("label", run, "--annotator", "bob", "--outcome", outcome)
-        assert status == 0
+        out = cli.out("label", run, "--annotator", "bob", "--outcome", outcome)
         assert f"bob's label of run {run}" in out
     assert [each.outcome for each in _stored(cli, "bob")] == ["success"]
 
@@ -67,8 +66,7 @@ def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
 def test_unusable_labels_are_refused(
     cli: CLI, arguments: tuple[str, ...], status: int, hint: str
 ) -> None:
-    found, _, err = cli("label", *arguments, "--annotator", "eve")
-    assert found == status
+    err = cli.err("label", *arguments, "--annotator", "eve", status=status)
     assert hint in err
     assert _stored(cli, "eve") == []
 
@@ -83,8 +81,7 @@ class _Keyboard(io.StringIO):
 
 def test_without_an_opinion_a_terminal_asks(cli: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", _Keyboard("failure\n9.9\n1.3, 2.6\n99\n1\nlooped\n"))
-    status, out, _ = cli("label", cli.recorded.ids["invoices"], "--annotator", "kim")
-    assert status == 0
+    out = cli.out("label", cli.recorded.ids["invoices"], "--annotator", "kim")
     assert "Decisive error" not in out
     assert "list_invoices" in out
     (label,) = _stored(cli, "kim")

@@ -6,6 +6,8 @@ import itertools
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from verdict_rows import verdict_row
+
 from mast_trace.taxonomy import FAILURE_MODES
 
 if TYPE_CHECKING:
@@ -82,30 +84,23 @@ def _judge(store: Store, outcomes: dict[str, str], modes: Sequence[str], judge: 
         if run["TraceId"] not in ids:
             continue
         outcome = outcomes[run["TraceId"]]
-        shown = list(modes) if outcome == "failure" else []
+        shown = modes if outcome == "failure" else ()
         rows.append(
-            {
-                "TraceId": run["TraceId"],
-                "Fingerprint": run["Fingerprint"],
-                "JudgeVersion": judge,
-                "JudgedAt": datetime.now(timezone.utc),
-                "Status": "ok",
-                "Method": "local",
-                "ServiceName": run["ServiceName"],
-                "RunStart": run["Start"],
-                "RunEnd": run["End"],
-                "RunSeen": run["LastSeen"],
-                "RunOutcome": run["Outcome"],
-                "Steps": 2,
-                "Outcome": outcome or "unknown",
-                "Examined": list(FAILURE_MODES),
-                "Modes.Code": shown,
-                "Modes.Probability": [0.9] * len(shown),
-                "Modes.Evidence": ["exact"] * len(shown),
-                "Modes.Reason": ["because"] * len(shown),
-                "Modes.Steps": [[1]] * len(shown),
-                "Modes.SpanIds": [["a"]] * len(shown),
-                "Modes.Quotes": [[]] * len(shown),
-            }
+            verdict_row(
+                int(run["TraceId"], 16),
+                run["Start"],
+                shown,
+                Fingerprint=run["Fingerprint"],
+                JudgeVersion=judge,
+                JudgedAt=datetime.now(timezone.utc),
+                Method="local",
+                ServiceName=run["ServiceName"],
+                RunEnd=run["End"],
+                RunSeen=run["LastSeen"],
+                RunOutcome=run["Outcome"],
+                Steps=2,
+                Outcome=outcome or "unknown",
+                Examined=list(FAILURE_MODES),
+            )
         )
     store.insert("mast_verdicts", rows)

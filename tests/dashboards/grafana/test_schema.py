@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from program_runs import run_program
 
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS
 
@@ -36,7 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with Grafana's types and the compiler in it."""
     folder = tmp_path_factory.mktemp("schema")
     install = ["npm", "install", "--silent", "--no-audit", "--no-fund", *PACKAGES]
-    done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_program(*install, cwd=folder)
     if done.returncode != 0:
         pytest.skip(f"the npm registry cannot be reached: {done.stderr[-200:]}")
     return folder
@@ -49,7 +49,7 @@ def check(project: Path, *boards: object) -> str:
         for number, board in enumerate(boards)
     ]
     (project / "boards.ts").write_text(HEAD + "\n".join(declared), encoding="utf-8")
-    done = subprocess.run(COMPILE, cwd=project, capture_output=True, text=True, check=False)
+    done = run_program(*COMPILE, cwd=project)
     return done.stdout
 
 

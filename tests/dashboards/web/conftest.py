@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from guarded_view import View
 from replayed_runs import PROVED, SAID, TWIN, conclude, proof, team
@@ -116,6 +117,12 @@ def plan(store: Store) -> None:
 def served(store: Store) -> Iterator[str]:
     """The address of the view."""
     yield from serve(store)
+
+
+@pytest.fixture(scope="module")
+def client(served: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served, timeout=60) as made:
+        yield made
 
 
 @pytest.fixture

@@ -17,6 +17,11 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
+    def slow(self, made: int = 1) -> int:
+        """Counts for two seconds."""
+        self.now += 2
+        return made
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -32,8 +37,7 @@ def test_a_count_is_kept_while_nothing_is_stored(counts: Counts[int], clock: Clo
     numbers = iter(range(9))
 
     def slow() -> int:
-        clock.now += 2
-        return next(numbers)
+        return clock.slow(next(numbers))
 
     found = [counts.of("q", 1, slow) for _ in range(3)]
     assert [each.made for each in found] == [0, 0, 0]
@@ -46,18 +50,13 @@ def test_a_count_is_kept_while_nothing_is_stored(counts: Counts[int], clock: Clo
 def test_a_newer_count_is_made_once_in_the_background(counts: Counts[int], clock: Clock) -> None:
     begun, ends, made = threading.Event(), threading.Event(), []
 
-    def slow() -> int:
-        clock.now += 2
-        return 1
-
     def newer() -> int:
         made.append(1)
         begun.set()
         assert ends.wait(30)
-        clock.now += 2
-        return 2
+        return clock.slow(2)
 
-    assert counts.of("q", 1, slow).made == 1
+    assert counts.of("q", 1, clock.slow).made == 1
     shown = [counts.of("q", 2, newer) for _ in range(5)]
     assert [(each.made, each.is_newest) for each in shown] == [(1, False)] * 5
     assert begun.wait(30)
@@ -69,7 +68,7 @@ def test_a_newer_count_is_made_once_in_the_background(counts: Counts[int], clock
 
 def test_a_count_that_is_too_old_is_not_shown(counts: Counts[int], clock: Clock) -> None:
     def slow() -> int:
-        clock.now += 2
+        clock.slow()
         return int(clock.now)
 
     assert counts.of("q", 1, slow).made == 2
@@ -78,20 +77,16 @@ def test_a_count_that_is_too_old_is_not_shown(counts: Counts[int], clock: Clock)
 
 
 def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) -> None:
-    def slow() -> int:
-        clock.now += 2
-        return 1
-
     def fails() -> int:
         raise RuntimeError("no matter why")
 
-    assert counts.of("q", 1, slow).made == 1
+    assert counts.of("q", 1, clock.slow).made == 1
     for _ in range(2):
         assert not counts.of("q", 2, fails).is_newest
         join_others()
-    counts.of("q", 2, slow)
+    counts.of("q", 2, clock.slow)
     join_others()
-    assert counts.of("q", 2, slow).is_newest
+    assert counts.of("q", 2, clock.slow).is_newest
 
 
 def test_a_running_count_is_not_kept_after_forgetting(counts: Counts[int], clock: Clock) -> None:
@@ -114,16 +109,12 @@ def test_a_running_count_is_not_kept_after_forgetting(counts: Counts[int], clock
 
 
 def test_few_counts_are_kept(counts: Counts[int], clock: Clock) -> None:
-    def slow() -> int:
-        clock.now += 2
-        return 1
-
     for number in range(100):
-        counts.of(number, 1, slow)
+        counts.of(number, 1, clock.slow)
     before = clock.now
-    counts.of(99, 1, slow)
+    counts.of(99, 1, clock.slow)
     assert clock.now == before
-    counts.of(0, 1, slow)
+    counts.of(0, 1, clock.slow)
     assert clock.now > before
 
 

@@ -6,16 +6,14 @@ import asyncio
 import json
 import logging
 import re
-import threading
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from buying import SYSTEM, store_buying
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from openai import OpenAI
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from scripted_llm import Call, Reply, ScriptedLLM
+from scripted_llm import Call, Reply
 from two_projects import (
     CANARY,
     OURS,
@@ -24,27 +22,22 @@ from two_projects import (
     THEIR_OTHER,
     THEIR_RUN,
     THEIRS,
+    door,
     store_ours,
     store_theirs,
 )
+from view_server import loop_of_its_own
 
-import mast_trace
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.testing import capture_spans
 from mast_trace_collector.http_server.server import HTTPServer
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
 from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint
 from mast_trace_dashboards.mcp_server.server import server_on
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import HumanLabel, labels_of
 from mast_trace_judge.store.verdicts import load_latest
 
@@ -121,10 +114,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         migrate(store)
         store_ours(store)
         store_theirs(store)
-        with capture_spans(["openai"]) as spans, ScriptedLLM(_script) as llm:
-            _program(llm.url)
-            request = encode_spans(spans.spans)
-        SpanWriter(store).write([request.SerializeToString()], token="program")
+        store_buying(store, _script)
     return folder
 
 
@@ -143,30 +133,6 @@ def _script(request: dict[str, Any]) -> Reply | str:
     if request["messages"][-1]["role"] == "tool":
         return f"The price is 12 EUR. {LONG}"
     return Reply(calls=(Call("price_of", {"item": "bolt"}),))
-
-
-def _program(url: str) -> None:
-    client = OpenAI(base_url=url, api_key="none")
-    schema = {"type": "object", "properties": {"item": {"type": "string"}}}
-    tools: Any = [{"type": "function", "function": {"name": "price_of", "parameters": schema}}]
-
-    @mast_trace.tool
-    def price_of(item: str) -> str:
-        return f"{item}: 12 EUR"
-
-    @mast_trace.agent
-    def buyer(task: str) -> str:
-        messages: list[Any] = [{"role": "user", "content": task}]
-        first = client.chat.completions.create(model="m", messages=messages, tools=tools)
-        said = first.choices[0].message
-        (call,) = cast("Any", said.tool_calls)
-        result = price_of(**json.loads(call.function.arguments))
-        messages += [said, {"role": "tool", "tool_call_id": call.id, "content": result}]
-        last = client.chat.completions.create(model="m", messages=messages, tools=tools)
-        return last.choices[0].message.content or ""
-
-    with mast_trace.run("buying"):
-        buyer("What is a bolt?")
 
 
 def test_leaves_the_logging_of_the_process_alone(store: Store) -> None:
@@ -245,12 +211,13 @@ class TestReading:
         steps = asked(server, "list_steps", run=run)["steps"]
         call = next(each for each in steps if each.get("tool") == "price_of")
         before = asked(server, "get_step_input", run=run, step=call["step"])
-        assert [each["text"] for each in before["messages"]] == ["What is a bolt?"]
+        assert [each["text"] for each in before["messages"]] == [SYSTEM, "What is a bolt?"]
         answer = next(each for each in steps if "12 EUR. 0" in each.get("text", ""))
         shown = asked(server, "get_step_input", run=run, step=answer["step"])
-        assert [each["role"] for each in shown["messages"]] == ["user", "assistant", "tool"]
-        assert shown["messages"][1]["tool_calls"][0]["name"] == "price_of"
-        assert shown["messages"][2]["text"] == "bolt: 12 EUR"
+        roles = [each["role"] for each in shown["messages"]]
+        assert roles == ["system", "user", "assistant", "tool"]
+        assert shown["messages"][2]["tool_calls"][0]["name"] == "price_of"
+        assert shown["messages"][3]["text"] == "bolt: 12 EUR"
 
     def test_compares_runs(self, server: MCPServer[Any]) -> None:
         told = asked(server, "compare_runs", run=SECOND, other=THEIR_RUN)
@@ -412,36 +379,15 @@ class View:
 @pytest.fixture(scope="module")
 def view(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     """Calls a tool over HTTP with a key."""
-    made = {
-        "reader": new_key(OURS, frozenset({Right.READ})),
-        "labeller": new_key(OURS, frozenset({Right.READ, Right.LABEL})),
-    }
-    file = tmp_path_factory.mktemp("keys") / "keys"
-    file.write_text("\n".join(line for _, line in made.values()))
-    access = Access(WebConfig.load(web_token="operator"), ProjectKeys(file))
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    async def begin() -> tuple[MCPEndpoint, HTTPServer]:
+    access, keys = door(tmp_path_factory.mktemp("keys"))
+    with loop_of_its_own() as awaited:
         endpoint = MCPEndpoint(store, writes=True)
         served = HTTPServer(web_app(store, access, mounted={"/mcp": endpoint}), "127.0.0.1", 0)
-        await endpoint.start()
-        await served.start()
-        return endpoint, served
-
-    def on_loop(work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(30)
-
-    endpoint, served = on_loop(begin())
-    keys = {who: key for who, (key, _) in made.items()} | {"operator": "operator"}
-
-    yield View(f"{served.address}/mcp", keys)
-    on_loop(served.stop())
-    on_loop(endpoint.stop())
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(30)
-    loop.close()
+        awaited(endpoint.start())
+        awaited(served.start())
+        yield View(f"{served.address}/mcp", keys)
+        awaited(served.stop())
+        awaited(endpoint.stop())
 
 
 class TestHTTP:

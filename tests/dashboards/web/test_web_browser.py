@@ -81,6 +81,11 @@ def violations(page: Page) -> list[str]:
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
 
 
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_accessible_and_ask_nobody_else(page: Page, served: str, path: str) -> None:
     """In both colour schemes and on a phone, which they fit; they break no rule of their own."""
@@ -292,11 +297,7 @@ def test_a_run_is_labelled(page: Page) -> None:
 
 def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
     page.goto(f"/runs/{SHORT}")
-    page.keyboard.press("d")
-    page.keyboard.press("x")
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    page.keyboard.press("l")
+    press(page, "d", "x", "j", "x", "l")
     assert page.locator("form.label [name=decisive_step]").input_value() == "1, 2"
     assert page.locator(":focus").get_attribute("name") == "annotator"
 
@@ -308,10 +309,7 @@ def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> N
     page.get_by_text("Hidden until your label of this run is saved").wait_for()
     run = page.url.split("/runs/")[1].split("?")[0]
     assert page.locator(".decisive, .candidate, .decisive-line, .chip, .tick.first").count() == 0
-    page.keyboard.press("d")
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    page.keyboard.press("l")
+    press(page, "d", "j", "x", "l")
     page.keyboard.type("grace")
     page.locator("form.label [name=outcome]").select_option("failure")
     page.get_by_role("button", name="Save, and show the next run").press("Enter")

@@ -5,25 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import httpx
-import pytest
 from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import httpx
 
     from mast_trace_collector.storage import Store
 
 NOT_MEASURED = "was not measured on runs like this one"
-
-
-@pytest.fixture(scope="module")
-def client(served: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served, timeout=60) as made:
-        yield made
 
 
 def test_no_step_is_decisive_that_the_verdict_does_not_name(client: httpx.Client) -> None:

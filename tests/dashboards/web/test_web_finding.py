@@ -7,18 +7,15 @@ import io
 import json
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from scripted_llm import Call, Reply, ScriptedLLM
+from buying import SYSTEM, store_buying
+from scripted_llm import Call, Reply
 from starlette.testclient import TestClient
 from web_runs import abstained, judged, message, root
 
-import mast_trace
-from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.stored_run import StoredRun
@@ -32,8 +29,6 @@ from mast_trace_dashboards.web.finding.text_search import pieces_with
 from mast_trace_judge.pricing import OwnPrice, store_prices
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 from mast_trace_judge.store.verdicts import save
-
-openai = pytest.importorskip("openai", reason="needs openai")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,45 +45,12 @@ def _script(request: dict[str, Any]) -> Reply | str:
     return Reply(calls=(Call("price_of", {"item": "bolt"}),))
 
 
-def _program(url: str) -> None:
-    client = openai.OpenAI(base_url=url, api_key="none")
-    schema = {"type": "object", "properties": {"item": {"type": "string"}}}
-    tools: Any = [{"type": "function", "function": {"name": "price_of", "parameters": schema}}]
-
-    @mast_trace.tool
-    def price_of(item: str) -> str:
-        return f"{item}: 12 EUR"
-
-    @mast_trace.agent
-    def buyer(task: str) -> str:
-        begin = {"role": "system", "content": "You are the buyer of the team. Answer in one word."}
-        messages: list[Any] = [begin, {"role": "user", "content": task}]
-        first = client.chat.completions.create(model="m", messages=messages, tools=tools)
-        said = first.choices[0].message
-        (call,) = cast("Any", said.tool_calls)
-        messages += [said, {"role": "tool", "tool_call_id": call.id, "content": price_of("bolt")}]
-        client.chat.completions.create(model="m", messages=messages, tools=tools)
-        messages[0] = {
-            "role": "system",
-            "content": "You are the buyer of the team. Answer slowly in one word.",
-        }
-        last = client.chat.completions.create(model="dear", messages=messages[:2])
-        return last.choices[0].message.content or ""
-
-    attributes = {"user.id": "ada"}
-    with mast_trace.run("buying", conversation_id="talk-1", attributes=attributes):
-        buyer("What is a bolt?")
-
-
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A run whose model calls have their input, and judged runs, the candidates of one close together."""
     with Store.open(f"chdb://{tmp_path_factory.mktemp('finding')}") as opened:
         migrate(opened)
-        with capture_spans(["openai"]) as spans, ScriptedLLM(_script) as llm:
-            _program(llm.url)
-            request = encode_spans(spans.spans)
-        SpanWriter(opened).write([request.SerializeToString()], token="program")
+        store_buying(opened, _script)
         for run in (CLOSE, SURE, FINE):
             version = {"ResourceAttributes": {"service.version": "2" if run == FINE else "1"}}
             rows = [root(run, "team"), *(message(run, n, "writer", f"Said {n}.") for n in range(4))]
@@ -139,7 +101,7 @@ class TestInput:
         assert seen.previous_step == next(step.index for step in run.steps if step.tool)
         # The prompt is rebuilt exactly: what the program sent, in order.
         said = [each.message.content for each in seen.shown if each.message]
-        assert said[:2] == ["You are the buyer of the team. Answer in one word.", "What is a bolt?"]
+        assert said[:2] == [SYSTEM, "What is a bolt?"]
         assert said[3] == "bolt: 12 EUR"
         assert len(calls[1].input_ids) == len(seen.shown)
 

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from long_runs import calls, many_agents, stored
 from long_runs import root as long_root
@@ -24,7 +23,9 @@ from mast_trace_judge.store.verdicts import load_latest, save
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+
+    import httpx
 
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
@@ -34,7 +35,7 @@ BEGIN = time.time_ns() // 10**6 * 10**6 - 3600 * 10**9
 
 
 @pytest.fixture(scope="module")
-def client(store: Store, served: str) -> Iterator[httpx.Client]:
+def client(store: Store, client: httpx.Client) -> httpx.Client:
     """Beside the usual runs: one of very many agents, one of errors alone, very many services."""
     store.insert("otel_traces", stored(many_agents(400), CROWD, BEGIN))
     failed = [
@@ -46,8 +47,7 @@ def client(store: Store, served: str) -> Iterator[httpx.Client]:
     store.insert("otel_traces", stored([long_root(2503), *failed], BROKEN, BEGIN))
     services = [{**root(f"{n:032x}", "one"), "ServiceName": f"service {n}"} for n in range(300)]
     store.insert("otel_traces", services)
-    with httpx.Client(base_url=served, timeout=60) as made:
-        yield made
+    return client
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 from web_runs import BARE, LONG, LOOP, SHORT
 
@@ -13,15 +12,9 @@ from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import httpx
 
     from mast_trace_collector.storage import Store
-
-
-@pytest.fixture(scope="module")
-def client(served: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served, timeout=60) as made:
-        yield made
 
 
 def test_the_list_shows_runs_with_modes_and_decisive_error(client: httpx.Client) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +16,21 @@ from two_projects import (
     THEIR_OTHER,
     THEIR_RUN,
     THEIRS,
+    door,
     store_ours,
     store_theirs,
 )
+from view_server import serve_app
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.http_server.server import HTTPServer
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_dashboards.web import per_project
-from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
@@ -44,8 +39,6 @@ if TYPE_CHECKING:
     from fixture_types import Logs, Patch
     from starlette.types import ASGIApp
 
-TOKEN = "the operator's"
-READ = frozenset({Right.READ})
 PLACES = {
     "/": [
         "/",
@@ -193,14 +186,7 @@ class Two:
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     """The pages and rows before the other project stores anything are in `pages` and `rows`."""
     folder = tmp_path_factory.mktemp("two")
-    made = {
-        "reader": new_key(OURS, READ),
-        "labeller": new_key(OURS, frozenset({Right.READ, Right.LABEL})),
-        "theirs": new_key(THEIRS, READ),
-    }
-    (folder / "keys").write_text("\n".join(line for _, line in made.values()))
-    keys = {"operator": TOKEN, **{who: key for who, (key, _) in made.items()}}
-    access = Access(WebConfig.load(web_token=TOKEN), ProjectKeys(folder / "keys"))
+    access, keys = door(folder)
     with Store.open(f"chdb://{folder}/data") as store:
         migrate(store)
         store_ours(store)
@@ -214,17 +200,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
 def owners(two: Two) -> Iterator[Store]:
     """The store by the address that commands of the user write to."""
     app = ClickHouseHTTP(two.store, of_owner=True)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    server = HTTPServer(app, "127.0.0.1", 0)
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)
-    with Store.open(server.address.replace("://", "://owner:owner@")) as store:
-        yield store
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(20)
-    loop.close()
+    for address in serve_app(app):
+        with Store.open(address.replace("://", "://owner:owner@")) as store:
+            yield store
     app.close()
 
 

@@ -8,7 +8,6 @@ import shlex
 from html import unescape
 from typing import TYPE_CHECKING, get_args
 
-import httpx
 import pytest
 from replayed_runs import FIX, PROVED, SAID, TWIN, conclude, contrast, proof, rate, team
 from web_runs import HOSTILE, LONG, SHORT, judged, message
@@ -20,15 +19,11 @@ from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, Furt
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    import httpx
 
     from mast_trace_collector.storage import Store
-
-
-@pytest.fixture(scope="module")
-def client(served: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served, timeout=60) as made:
-        yield made
 
 
 def said(html: str) -> str:

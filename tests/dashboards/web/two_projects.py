@@ -5,7 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_collector.rights import Right
+from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.feedback.experiment import make_plan
 from mast_trace_judge.feedback.statistics.plan import Plan
 from mast_trace_judge.store.labels import HumanLabel, save_labels
@@ -20,6 +24,8 @@ from mast_trace_judge.verdict import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mast_trace_collector.storage import Store
 
 OURS, THEIRS = "ours", "theirs"
@@ -27,6 +33,20 @@ CANARY = "canary"
 RUN, SECOND = "a" * 32, "b" * 32
 THEIR_RUN, THEIR_OTHER = "c" * 32, "d" * 32
 T0 = datetime.now(timezone.utc) - timedelta(hours=1)
+
+
+def door(folder: Path) -> tuple[Access, dict[str, str]]:
+    """The access of a view, and what it lets in: the operator's token and keys of both projects."""
+    read = frozenset({Right.READ})
+    made = {
+        "reader": new_key(OURS, read),
+        "labeller": new_key(OURS, read | {Right.LABEL}),
+        "theirs": new_key(THEIRS, read),
+    }
+    (folder / "keys").write_text("\n".join(line for _, line in made.values()))
+    keys = {"operator": "the operator's", **{who: key for who, (key, _) in made.items()}}
+    access = Access(WebConfig.load(web_token=keys["operator"]), ProjectKeys(folder / "keys"))
+    return access, keys
 
 
 def store_ours(store: Store) -> None:
