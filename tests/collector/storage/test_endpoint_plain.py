@@ -139,39 +139,33 @@ def test_other_names_are_left_alone(tables, sql):
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("SELECT 1 FROM `mast_trace`.otel_traces", "SELECT 1 FROM mast_plain.otel_traces"),
+        ("1 FROM `mast_trace`.otel_traces", "1 FROM mast_plain.otel_traces"),
         (
-            "SELECT other.otel_traces FROM mast_trace.otel_traces AS other",
-            "SELECT other.otel_traces FROM mast_plain.otel_traces AS other",
+            "other.otel_traces FROM mast_trace.otel_traces AS other",
+            "other.otel_traces FROM mast_plain.otel_traces AS other",
         ),
         (
-            "SELECT 1 FROM otel_traces, mast_trace.mast_verdicts",
-            "SELECT 1 FROM otel_traces, mast_plain.mast_verdicts",
+            "1 FROM otel_traces, mast_trace.mast_verdicts",
+            "1 FROM otel_traces, mast_plain.mast_verdicts",
+        ),
+        ("1 FROM mast_verdicts FINAL", "1 FROM mast_verdicts_final AS mast_verdicts "),
+        (
+            "1 FROM otel_traces, mast_verdicts AS v FINAL, mast_human_labels",
+            "1 FROM otel_traces, mast_verdicts_final AS v , mast_human_labels",
         ),
         (
-            "SELECT 1 FROM mast_verdicts FINAL",
-            "SELECT 1 FROM mast_verdicts_final AS mast_verdicts ",
+            "1 FROM otel_traces PREWHERE SpanName = 'x' OR 0 WHERE 1 OR 0 ORDER BY 1",
+            "1 FROM otel_traces WHERE ( SpanName = 'x' OR 0 ) AND ( 1 OR 0) ORDER BY 1",
         ),
         (
-            "SELECT 1 FROM otel_traces, mast_verdicts AS v FINAL, mast_human_labels",
-            "SELECT 1 FROM otel_traces, mast_verdicts_final AS v , mast_human_labels",
+            "1 FROM (SELECT 1 FROM otel_traces PREWHERE 1) WHERE 2",
+            "1 FROM (SELECT 1 FROM otel_traces WHERE ( 1)) WHERE 2",
         ),
-        (
-            "SELECT 1 FROM otel_traces PREWHERE SpanName = 'x' OR 0 WHERE 1 OR 0 ORDER BY 1",
-            "SELECT 1 FROM otel_traces WHERE ( SpanName = 'x' OR 0 ) AND ( 1 OR 0) ORDER BY 1",
-        ),
-        (
-            "SELECT 1 FROM (SELECT 1 FROM otel_traces PREWHERE 1) WHERE 2",
-            "SELECT 1 FROM (SELECT 1 FROM otel_traces WHERE ( 1)) WHERE 2",
-        ),
-        (
-            "SELECT 1 FROM otel_traces AS LIMIT PREWHERE 1",
-            "SELECT 1 FROM otel_traces AS LIMIT WHERE ( 1)",
-        ),
+        ("1 FROM otel_traces AS LIMIT PREWHERE 1", "1 FROM otel_traces AS LIMIT WHERE ( 1)"),
     ],
 )
 def test_statements_read_the_views(tables, sql, expected):
-    assert tables.renamed(sql) == expected
+    assert tables.renamed(f"SELECT {sql}") == f"SELECT {expected}"
 
 
 def test_views_are_made_once(tables, world):

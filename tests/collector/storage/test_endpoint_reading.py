@@ -10,6 +10,7 @@ from mast_trace_collector.clickhouse_http.tree import read_tree
 
 SHOWN = "SHOW TABLES, SHOW DATABASES, SHOW CREATE TABLE, DESCRIBE TABLE, EXISTS TABLE and EXISTS DATABASE are"
 AT_THE_END = "SETTINGS may stand at the end of the statement only, with plain values: SELECT ... SETTINGS max_threads = 2"
+OF_T = "FROM C.tables WHERE database = '%s' AND name = 't'"
 UNREADABLE = "the statement could not be checked; names of columns and tables without spaces and signs may help"
 
 
@@ -45,22 +46,10 @@ def denied(words):
             r"SHOW DATABASES LIKE 'a\'b' LIMIT 7",
             r"name FROM C.databases WHERE 1 AND name LIKE 'a\'b' ORDER BY name LIMIT 7",
         ),
-        (
-            "SHOW CREATE TABLE e.t",
-            "create_table_query AS statement FROM C.tables WHERE database = 'e' AND name = 't' ORDER BY name",
-        ),
-        (
-            "SHOW CREATE VIEW `t`",
-            "create_table_query AS statement FROM C.tables WHERE database = 'd' AND name = 't' ORDER BY name",
-        ),
-        (
-            "EXISTS TABLE e.t",
-            "toUInt8(count() > 0) AS result FROM C.tables WHERE database = 'e' AND name = 't'",
-        ),
-        (
-            "EXISTS VIEW t",
-            "toUInt8(count() > 0) AS result FROM C.tables WHERE database = 'd' AND name = 't'",
-        ),
+        ("SHOW CREATE TABLE e.t", f"create_table_query AS statement {OF_T % 'e'} ORDER BY name"),
+        ("SHOW CREATE VIEW `t`", f"create_table_query AS statement {OF_T % 'd'} ORDER BY name"),
+        ("EXISTS TABLE e.t", f"toUInt8(count() > 0) AS result {OF_T % 'e'}"),
+        ("EXISTS VIEW t", f"toUInt8(count() > 0) AS result {OF_T % 'd'}"),
         ("EXISTS DATABASE e", "toUInt8(count() > 0) AS result FROM C.databases WHERE name = 'e'"),
     ],
 )
@@ -336,6 +325,15 @@ class TestTree:
             read_tree(TREE).first("ExpressionList", "Subquery")
 
 
+def tree_of(*lists):
+    """The tree of a SELECT with these lists of expressions."""
+    lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
+    lines.append(f"  SelectQuery (children {len(lists)})")
+    for each in lists:
+        lines += [f"   ExpressionList (children {len(each)})", *(f"    {line}" for line in each)]
+    return read_tree("\n".join(lines))
+
+
 @pytest.mark.parametrize(
     ("select", "columns", "expected"),
     [
@@ -349,26 +347,18 @@ class TestTree:
     ],
 )  # fmt: skip
 def test_columns_that_a_subquery_gives_are_named(select, columns, expected):
-    lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
-    lines += ["  SelectQuery (children 1)", f"   ExpressionList (children {len(columns)})"]
-    lines += ["    Subquery" if of_query else "    Identifier a" for of_query in columns]
-    assert reading.with_names(select, read_tree("\n".join(lines))) == expected
+    listed = ["Subquery" if of_query else "Identifier a" for of_query in columns]
+    assert reading.with_names(select, tree_of(listed)) == expected
 
 
 def test_columns_are_those_of_the_first_list():
-    lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
-    lines += ["  SelectQuery (children 2)", "   ExpressionList (children 1)", "    Subquery"]
-    lines += ["   ExpressionList (children 1)", "    Identifier a"]
     select = "SELECT (SELECT 3) FROM t GROUP BY a"
     expected = "SELECT (SELECT 3) AS `(SELECT 3)` FROM t GROUP BY a"
-    assert reading.with_names(select, read_tree("\n".join(lines))) == expected
+    assert reading.with_names(select, tree_of(["Subquery"], ["Identifier a"])) == expected
 
 
 def test_columns_behind_a_with_are_named():
-    lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
-    lines += ["  SelectQuery (children 2)", "   ExpressionList (children 2)"]
-    lines += ["    Literal 1 (alias a)", "    Literal 2 (alias b)"]
-    lines += ["   ExpressionList (children 2)", "    Subquery", "    Identifier a"]
+    tree = tree_of(["Literal 1 (alias a)", "Literal 2 (alias b)"], ["Subquery", "Identifier a"])
     select = "WITH 1 AS a, 2 AS b SELECT (SELECT 3), a FROM t"
     expected = "WITH 1 AS a, 2 AS b SELECT (SELECT 3) AS `(SELECT 3)`, a FROM t"
-    assert reading.with_names(select, read_tree("\n".join(lines))) == expected
+    assert reading.with_names(select, tree) == expected

@@ -17,6 +17,7 @@ from mast_trace_collector.clickhouse_http.errors import EngineError, QueryError
 from mast_trace_collector.clickhouse_http.statement import Statement, asks_for, read_statement
 
 FORM = "multipart/form-data; boundary=B"
+FAILED = "the statement failed"
 TEXT = bytes(random.Random(7).choices(b"abcdef", k=5000))
 
 
@@ -150,58 +151,49 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "code", "told"),
         [
+            ("no table x. (UNKNOWN_TABLE) (version 26.9.2.1)", 60, "no table x. (UNKNOWN_TABLE)"),
             (
-                "Error: Code: 60. DB::Exception: no table x. (UNKNOWN_TABLE) (version 26.9.2.1)",
-                60,
-                "Code: 60. DB::Exception: no table x. (UNKNOWN_TABLE)",
-            ),
-            (
-                "Code: 6. DB::Exception: cannot parse: while executing 'x' in part all_1. (CANNOT_PARSE_TEXT)",
+                "cannot parse: while executing 'x' in part all_1. (CANNOT_PARSE_TEXT)",
                 6,
-                "Code: 6. DB::Exception: cannot parse. (CANNOT_PARSE_TEXT)",
+                "cannot parse. (CANNOT_PARSE_TEXT)",
             ),
-            ("Code: 36. DB::Exception: a b. Maybe you meant: c", 36, "Code: 36. DB::Exception: a b"),
+            ("a b. Maybe you meant: c", 36, "a b"),
             (
-                f"Code: 47. DB::Exception: no x in mast_readers.q_{'0' * 32}(on = 1). (UNKNOWN_IDENTIFIER)",
+                f"no x in mast_readers.q_{'0' * 32}(on = 1). (UNKNOWN_IDENTIFIER)",
                 47,
-                "Code: 47. DB::Exception: no x in the statement. (UNKNOWN_IDENTIFIER)",
+                "no x in the statement. (UNKNOWN_IDENTIFIER)",
             ),
             (
-                "Code: 241. DB::Exception: used 5.1 GiB (MEMORY_LIMIT_EXCEEDED)",
+                "used 5.1 GiB (MEMORY_LIMIT_EXCEEDED)",
                 241,
-                "Code: 241. DB::Exception: the statement failed for want of memory. (MEMORY_LIMIT_EXCEEDED)",
+                f"{FAILED} for want of memory. (MEMORY_LIMIT_EXCEEDED)",
             ),
             (
-                "Code: 497. DB::Exception: mast_seat_1: no rights to SELECT on x (ACCESS_DENIED)",
+                "mast_seat_1: no rights to SELECT on x (ACCESS_DENIED)",
                 497,
-                (
-                    "Code: 497. DB::Exception: the statement failed: it needs what a reader may not read. "
-                    "(ACCESS_DENIED)"
-                ),
+                f"{FAILED}: it needs what a reader may not read. (ACCESS_DENIED)",
             ),
+            ("cannot open /data/store/x (STD_EXCEPTION)", 1001, f"{FAILED}. (STD_EXCEPTION)"),
+            ("no such file", 107, FAILED),
             (
-                "Code: 1001. DB::Exception: cannot open /data/store/x (STD_EXCEPTION)",
-                1001,
-                "Code: 1001. DB::Exception: the statement failed. (STD_EXCEPTION)",
-            ),
-            (
-                "Code: 107. DB::Exception: no such file",
-                107,
-                "Code: 107. DB::Exception: the statement failed",
-            ),
-            (
-                "Code: 44. DB::Exception: two columns a (ILLEGAL_COLUMN)",
+                "two columns a (ILLEGAL_COLUMN)",
                 44,
-                "Code: 44. DB::Exception: two columns a. (ILLEGAL_COLUMN): name the columns apart with AS",
+                "two columns a. (ILLEGAL_COLUMN): name the columns apart with AS",
             ),
-            ("something else", 1, "something else"),
         ],
-    )  # fmt: skip
+    )
     def test_a_reader_is_told_nothing_of_files_and_other_names(self, text, code, told):
-        error = EngineError(text)
-        assert (error.code, error.text) == (code, text[max(0, text.find("Code")) :])
-        assert str(error) == error.text
-        assert (error.for_reader().code, error.for_reader().text) == (code, told)
+        begin = f"Code: {code}. DB::Exception: "
+        for before in ("", "Error: "):
+            error = EngineError(f"{before}{begin}{text}")
+            assert (error.code, error.text) == (code, begin + text)
+            assert str(error) == error.text
+            assert (error.for_reader().code, error.for_reader().text) == (code, begin + told)
+
+    def test_an_error_without_a_code_is_the_first(self):
+        error = EngineError("something else")
+        assert (error.code, error.text, str(error)) == (1, "something else", "something else")
+        assert (error.for_reader().code, error.for_reader().text) == (1, "something else")
 
     def test_each_has_a_status(self):
         statuses = {497: 403, 516: 403, 60: 404, 62: 400, 307: 413, 159: 408, 7: 500}

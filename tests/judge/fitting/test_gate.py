@@ -197,19 +197,23 @@ def test_an_old_profile_is_not_scored_on_runs_that_it_was_fitted_to():
     assert present_judge(labels, None, found, RECIPE).name == AS_SHIPPED
 
 
+def injected(run, number, **more):
+    """A person's run as one with a planted fault of one of four operators."""
+    extra = {"operator": f"operator {number % 4}", "decisive": True}
+    modes = {"2.6": True}
+    return replace(run, subset="injection", name=f"i{number}", modes=modes, extra=extra, **more)
+
+
 def test_planted_faults_that_mislead_get_no_weight():
     """People's culprits say one thing, the planted ones the opposite; without the former nobody would know."""
     people = [person(n) for n in range(16)]
     planted_ones = [
-        replace(
+        injected(
             person(100 + n, says=""),
-            subset="injection",
-            name=f"i{n}",
+            n,
             group=f"o{n // 4}",
             step=(n + 1) % 4 + 1,
             agent=f"worker{(n + 1) % 4}",
-            modes={"2.6": True},
-            extra={"operator": f"operator {n % 4}", "decisive": True},
         )
         for n in range(16)
     ]
@@ -223,17 +227,7 @@ def test_planted_faults_that_mislead_get_no_weight():
 def test_planted_faults_like_peoples_are_used():
     """Few people's labels, and many planted ones that show the same."""
     people = [person(n) for n in range(10)]
-    planted_ones = [
-        replace(
-            person(100 + n),
-            subset="injection",
-            name=f"i{n}",
-            group=f"o{n // 2}",
-            modes={"2.6": True},
-            extra={"operator": f"operator {n % 4}", "decisive": True},
-        )
-        for n in range(40)
-    ]
+    planted_ones = [injected(person(100 + n), n, group=f"o{n // 2}") for n in range(40)]
     labels = labels_from([*people, *planted_ones])
     units, _ = units_of(labels)
     assert nested(labels, units, replace(RECIPE, names=tuple(COLUMNS)[:23])).weight > 0

@@ -5,24 +5,20 @@ Each looks like a failure and is none, and is written the way a new user would w
 
 from __future__ import annotations
 
-from judge.healthy.healthy_programs import call, fails, program, say
+from judge.healthy.healthy_programs import Agent, asked, call, fails, program, say
 
 import mast_trace
 
 
-@program
-def one_agent_answers() -> None:
-    asked = "What is the capital of Australia?"
-    with mast_trace.run("capital", input=asked), mast_trace.agent("geographer") as agent:
-        agent.reply("Canberra.")
+@asked("capital", "What is the capital of Australia?", "geographer")
+def one_agent_answers(agent: Agent) -> None:
+    agent.reply("Canberra.")
 
 
-@program
-def one_agent_with_a_tool() -> None:
-    asked = "Is it warm in Lisbon?"
-    with mast_trace.run("weather", input=asked), mast_trace.agent("guide") as agent:
-        call("get_weather", "24 degrees, sunny", city="Lisbon")
-        agent.reply("Yes: it is 24 degrees and sunny in Lisbon.")
+@asked("weather", "Is it warm in Lisbon?", "guide")
+def one_agent_with_a_tool(agent: Agent) -> None:
+    call("get_weather", "24 degrees, sunny", city="Lisbon")
+    agent.reply("Yes: it is 24 degrees and sunny in Lisbon.")
 
 
 @program
@@ -64,72 +60,59 @@ def a_clarification() -> None:
         say("waiter", "user", "Table 12 is yours at eight.")
 
 
-@program
-def a_correct_not_found() -> None:
-    asked = "Is there an invoice 4711?"
-    with mast_trace.run("lookup", input=asked), mast_trace.agent("clerk") as agent:
-        call("find_invoice", "no such invoice", number=4711)
-        agent.reply("I could not find an invoice 4711: there is none.")
+@asked("lookup", "Is there an invoice 4711?", "clerk")
+def a_correct_not_found(agent: Agent) -> None:
+    call("find_invoice", "no such invoice", number=4711)
+    agent.reply("I could not find an invoice 4711: there is none.")
 
 
-@program
-def a_question_without_an_answer() -> None:
-    asked = "Who painted the zebra?"
-    with mast_trace.run("zebra", input=asked), mast_trace.agent("curator") as agent:
-        call("search", "no results", query="zebra painting")
-        call("search", "no results", query="painter of zebra")
-        agent.reply("It could not be determined who painted it; further research is needed.")
+@asked("zebra", "Who painted the zebra?", "curator")
+def a_question_without_an_answer(agent: Agent) -> None:
+    call("search", "no results", query="zebra painting")
+    call("search", "no results", query="painter of zebra")
+    agent.reply("It could not be determined who painted it; further research is needed.")
 
 
-@program
-def a_hand_over_to_people() -> None:
-    with mast_trace.run("support", input="My order is broken."), mast_trace.agent("support"):
-        call("find_order", '{"id": "#W2378156", "state": "delivered"}', user="yusuf_rossi_9620")
-        call("transfer_to_human_agents", "Transfer successful", summary="broken order")
+@asked("support", "My order is broken.", "support")
+def a_hand_over_to_people(_: Agent) -> None:
+    call("find_order", '{"id": "#W2378156", "state": "delivered"}', user="yusuf_rossi_9620")
+    call("transfer_to_human_agents", "Transfer successful", summary="broken order")
 
 
-@program
-def spanish() -> None:
-    with mast_trace.run("viaje", input="¿Cuánto cuesta?"), mast_trace.agent("agente") as agent:
-        call("precio", "1234.5", destino="Sevilla")
-        agent.reply("El viaje a Sevilla cuesta 1.234,50 euros.")
+@asked("viaje", "¿Cuánto cuesta?", "agente")
+def spanish(agent: Agent) -> None:
+    call("precio", "1234.5", destino="Sevilla")
+    agent.reply("El viaje a Sevilla cuesta 1.234,50 euros.")
 
 
-@program
-def chinese() -> None:
-    with mast_trace.run("天气", input="北京天气怎么样?"), mast_trace.agent("助手") as agent:
-        call("天气", "晴,25度", 城市="北京")
-        agent.reply("北京今天晴,气温25度。")
+@asked("天气", "北京天气怎么样?", "助手")
+def chinese(agent: Agent) -> None:
+    call("天气", "晴,25度", 城市="北京")
+    agent.reply("北京今天晴,气温25度。")
 
 
-@program
-def a_report_that_only_writes() -> None:
-    with mast_trace.run("report", input="Write the report."), mast_trace.agent("writer") as agent:
-        call("write_file", "ok", path="report.md", text="# Report\nAll is well.")
-        agent.reply("The report is in report.md.")
+@asked("report", "Write the report.", "writer")
+def a_report_that_only_writes(agent: Agent) -> None:
+    call("write_file", "ok", path="report.md", text="# Report\nAll is well.")
+    agent.reply("The report is in report.md.")
 
 
-@program
-def code_in_an_answer() -> None:
-    asked = "How do I add two numbers?"
-    with mast_trace.run("snippet", input=asked), mast_trace.agent("coder") as agent:
-        agent.reply(
-            "```python\ndef add(a, b):\n    total = a + b\n    return total\n```\nNo tests needed."
-        )
+@asked("snippet", "How do I add two numbers?", "coder")
+def code_in_an_answer(agent: Agent) -> None:
+    agent.reply(
+        "```python\ndef add(a, b):\n    total = a + b\n    return total\n```\nNo tests needed."
+    )
 
 
-@program
-def structured_output() -> None:
-    asked = "Extract name and age."
-    with mast_trace.run("extract", input=asked), mast_trace.agent("extractor") as agent:
-        agent.reply('{"name": "Ada", "age": 36}')
+@asked("extract", "Extract name and age.", "extractor")
+def structured_output(agent: Agent) -> None:
+    agent.reply('{"name": "Ada", "age": 36}')
 
 
-@program
-def a_best_effort_at_the_end() -> None:
-    with mast_trace.run("notify", input="Send the result."), mast_trace.agent("sender") as agent:
-        agent.reply("The result is 42.")
-        fails("log_metric", ConnectionError("no metrics server"), name="sent")
+@asked("notify", "Send the result.", "sender")
+def a_best_effort_at_the_end(agent: Agent) -> None:
+    agent.reply("The result is 42.")
+    fails("log_metric", ConnectionError("no metrics server"), name="sent")
 
 
 @program
@@ -141,19 +124,16 @@ def a_review_that_passes_good_work() -> None:
         say("reviewer", "coder", "Approved, it works as expected.")
 
 
-@program
-def planning_aloud() -> None:
-    with mast_trace.run("plan", input="Plan the week."), mast_trace.agent("planner") as agent:
-        agent.reply(
-            "Let me see. We will start with the garden, then we will paint the fence on Friday."
-        )
+@asked("plan", "Plan the week.", "planner")
+def planning_aloud(agent: Agent) -> None:
+    agent.reply(
+        "Let me see. We will start with the garden, then we will paint the fence on Friday."
+    )
 
 
-@program
-def an_assumption_that_is_said() -> None:
-    asked = "How long does it take?"
-    with mast_trace.run("guess", input=asked), mast_trace.agent("driver") as agent:
-        agent.reply("I assume that you go by car: then it takes two hours.")
+@asked("guess", "How long does it take?", "driver")
+def an_assumption_that_is_said(agent: Agent) -> None:
+    agent.reply("I assume that you go by car: then it takes two hours.")
 
 
 @program

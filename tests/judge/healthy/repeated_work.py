@@ -5,49 +5,41 @@ Each looks like a failure and is none, and is written the way a new user would w
 
 from __future__ import annotations
 
-from judge.healthy.healthy_programs import call, fails, program, say
+from judge.healthy.healthy_programs import Agent, asked, call, fails, program, say
 
 import mast_trace
 
 
-@program
-def polling_a_job() -> None:
-    asked = "Export the report."
-    with mast_trace.run("export", input=asked), mast_trace.agent("exporter") as agent:
-        call("start_export", "job 7", report="q3")
-        for _ in range(6):
-            call("job", "state: exporting", id=7)
-        call("job", "state: finished, 3 files", id=7)
-        agent.reply("The export has finished: 3 files.")
+@asked("export", "Export the report.", "exporter")
+def polling_a_job(agent: Agent) -> None:
+    call("start_export", "job 7", report="q3")
+    for _ in range(6):
+        call("job", "state: exporting", id=7)
+    call("job", "state: finished, 3 files", id=7)
+    agent.reply("The export has finished: 3 files.")
 
 
-@program
-def polling_that_ends_without_news() -> None:
-    asked = "Wait for Hanna's mail for a minute."
-    with mast_trace.run("inbox", input=asked), mast_trace.agent("secretary") as agent:
-        for _ in range(5):
-            call("read_inbox", "no new mail", folder="inbox")
-        agent.reply("No mail of Hanna's has come within the minute.")
+@asked("inbox", "Wait for Hanna's mail for a minute.", "secretary")
+def polling_that_ends_without_news(agent: Agent) -> None:
+    for _ in range(5):
+        call("read_inbox", "no new mail", folder="inbox")
+    agent.reply("No mail of Hanna's has come within the minute.")
 
 
-@program
-def retries_after_an_error() -> None:
-    asked = "What is a dollar in euros?"
-    with mast_trace.run("rates", input=asked), mast_trace.agent("banker") as agent:
-        for _ in range(3):
-            fails("fetch_rate", TimeoutError("no answer in 5 s"), pair="USDEUR")
-        call("fetch_rate", "0.92", pair="USDEUR")
-        agent.reply("A dollar is 0.92 euros.")
+@asked("rates", "What is a dollar in euros?", "banker")
+def retries_after_an_error(agent: Agent) -> None:
+    for _ in range(3):
+        fails("fetch_rate", TimeoutError("no answer in 5 s"), pair="USDEUR")
+    call("fetch_rate", "0.92", pair="USDEUR")
+    agent.reply("A dollar is 0.92 euros.")
 
 
-@program
-def gives_way_after_rate_limits() -> None:
-    asked = "Find a paper on echo states."
-    with mast_trace.run("papers", input=asked), mast_trace.agent("reader") as agent:
-        for _ in range(4):
-            fails("arxiv", RuntimeError("HTTP 429: too many requests"), query="echo state")
-        call("semantic_scholar", "Jaeger 2001, The echo state approach", query="echo state")
-        agent.reply("Jaeger (2001), 'The echo state approach'.")
+@asked("papers", "Find a paper on echo states.", "reader")
+def gives_way_after_rate_limits(agent: Agent) -> None:
+    for _ in range(4):
+        fails("arxiv", RuntimeError("HTTP 429: too many requests"), query="echo state")
+    call("semantic_scholar", "Jaeger 2001, The echo state approach", query="echo state")
+    agent.reply("Jaeger (2001), 'The echo state approach'.")
 
 
 @program
@@ -63,12 +55,11 @@ def tests_fail_then_pass() -> None:
         say("lead", "coder", "Thank you, approved.")
 
 
-@program
-def a_crawl_of_forty_pages() -> None:
-    with mast_trace.run("crawl", input="Collect the titles."), mast_trace.agent("crawler") as agent:
-        for page in range(40):
-            call("fetch_page", f"<title>Part {page % 7}</title> more follows", url=f"/p{page}")
-        agent.reply("There are 40 pages with 7 different titles.")
+@asked("crawl", "Collect the titles.", "crawler")
+def a_crawl_of_forty_pages(agent: Agent) -> None:
+    for page in range(40):
+        call("fetch_page", f"<title>Part {page % 7}</title> more follows", url=f"/p{page}")
+    agent.reply("There are 40 pages with 7 different titles.")
 
 
 @program
@@ -91,12 +82,11 @@ def looks_the_same_up_for_two_people() -> None:
             say("desk", "user", f"At nine, {person}.")
 
 
-@program
-def an_optional_source_is_missing() -> None:
-    with mast_trace.run("news", input="What is new?"), mast_trace.agent("editor") as agent:
-        fails("read_feed", FileNotFoundError("no such feed"), name="old")
-        call("read_feed", "The bridge is open again.", name="city")
-        agent.reply("The bridge is open again.")
+@asked("news", "What is new?", "editor")
+def an_optional_source_is_missing(agent: Agent) -> None:
+    fails("read_feed", FileNotFoundError("no such feed"), name="old")
+    call("read_feed", "The bridge is open again.", name="city")
+    agent.reply("The bridge is open again.")
 
 
 @program
@@ -127,12 +117,11 @@ def tests_that_grow() -> None:
         say("reviewer", "user", "The tests are there.")
 
 
-@program
-def edits_without_a_claim() -> None:
-    with mast_trace.run("edit", input="Rename the function."), mast_trace.agent("coder") as agent:
-        call("read_file", "def f(): return 1", path="a.py")
-        call("write_file", "saved", path="a.py", text="def g(): return 1")
-        agent.reply("It is renamed. I have not run the tests; please do.")
+@asked("edit", "Rename the function.", "coder")
+def edits_without_a_claim(agent: Agent) -> None:
+    call("read_file", "def f(): return 1", path="a.py")
+    call("write_file", "saved", path="a.py", text="def g(): return 1")
+    agent.reply("It is renamed. I have not run the tests; please do.")
 
 
 @program

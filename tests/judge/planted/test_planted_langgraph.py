@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from judge.planted.planted_faults import CODE, FAILED_TEST, STOCK, blamed, check, twins
 from scripted_llm import Call, Reply, ScriptedLLM, by_speaker, in_turn
@@ -20,6 +22,9 @@ from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph_supervisor import create_supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 create_agent = agents.create_agent
 pytestmark = [pytest.mark.framework("langgraph"), pytest.mark.mast_trace(frameworks=["langgraph"])]
@@ -111,20 +116,25 @@ def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")
 
 
-@twins
-def test_a_node_that_forgets_the_conversation(captured_spans, faulty):
-    seen = iter((slice(None), slice(None), slice(1) if faulty else slice(None)))
+def write_and_criticise(shown: Callable[[list], list], remark: str, *parts: str) -> None:
+    """A writer writes the parts, and a critic remarks on each but the last.
+
+    Args:
+        shown: tells which of all messages the writer's model is shown.
+        remark: of the critic's, after its number.
+        parts: of the writer's, in turn.
+    """
 
     def writer(state: MessagesState) -> dict[str, object]:
-        return {"messages": [chat.invoke(state["messages"][next(seen)])]}
+        return {"messages": [chat.invoke(shown(state["messages"]))]}
 
     def critic(state: MessagesState) -> dict[str, object]:
-        reply = f"Remark {len(state['messages'])}: go on."
-        return {"messages": [HumanMessage(reply, name="critic")]}
+        number = sum(m.name == "critic" for m in state["messages"]) + 1
+        return {"messages": [HumanMessage(f"Remark {number}: {remark}", name="critic")]}
 
     def more(state: MessagesState) -> str:
         spoken = [m for m in state["messages"] if isinstance(m, AIMessage)]
-        return "critic" if len(spoken) < 3 else END
+        return "critic" if len(spoken) < len(parts) else END
 
     builder = StateGraph(MessagesState)
     builder.add_node("writer", writer)
@@ -132,12 +142,16 @@ def test_a_node_that_forgets_the_conversation(captured_spans, faulty):
     builder.add_edge(START, "writer")
     builder.add_conditional_edges("writer", more)
     builder.add_edge("critic", "writer")
-    script = in_turn(
-        "First part: the stock.", "Second part: the price.", "First of all, the stock."
-    )
-    with ScriptedLLM(script) as server:
+    with ScriptedLLM(in_turn(*parts)) as server:
         chat = model(server)
         builder.compile().invoke(TASK)
+
+
+@twins
+def test_a_node_that_forgets_the_conversation(captured_spans, faulty):
+    seen = iter((slice(None), slice(None), slice(1) if faulty else slice(None)))
+    parts = ("First part: the stock.", "Second part: the price.", "First of all, the stock.")
+    write_and_criticise(lambda messages: messages[next(seen)], "go on.", *parts)
     check(captured_spans.trajectory(), "2.1", faulty, quoted="First of all, the stock.")
 
 
@@ -224,31 +238,10 @@ def test_code_that_nobody_checks(captured_spans, faulty):
 @twins
 def test_a_message_that_never_arrives(captured_spans, faulty):
     """The critic's second remark is left out of all that the writer is shown."""
-
-    def writer(state: MessagesState) -> dict[str, object]:
-        hidden = "Remark 2" if faulty else "no such remark"
-        seen = [m for m in state["messages"] if hidden not in str(m.content)]
-        return {"messages": [chat.invoke(seen)]}
-
-    def critic(state: MessagesState) -> dict[str, object]:
-        number = sum(m.name == "critic" for m in state["messages"]) + 1
-        reply = f"Remark {number}: the part needs another figure."
-        return {"messages": [HumanMessage(reply, name="critic")]}
-
-    def more(state: MessagesState) -> str:
-        spoken = [m for m in state["messages"] if isinstance(m, AIMessage)]
-        return "critic" if len(spoken) < 4 else END
-
-    builder = StateGraph(MessagesState)
-    builder.add_node("writer", writer)
-    builder.add_node("critic", critic)
-    builder.add_edge(START, "writer")
-    builder.add_conditional_edges("writer", more)
-    builder.add_edge("critic", "writer")
-    parts = [
-        f"Part {number}: {word}." for number, word in enumerate(("one", "two", "three", "four"))
-    ]
-    with ScriptedLLM(in_turn(*parts)) as server:
-        chat = model(server)
-        builder.compile().invoke(TASK)
+    hidden = "Remark 2" if faulty else "no such remark"
+    write_and_criticise(
+        lambda messages: [m for m in messages if hidden not in str(m.content)],
+        "the part needs another figure.",
+        *("Part 0: one.", "Part 1: two.", "Part 2: three.", "Part 3: four."),
+    )
     check(captured_spans.trajectory(), "2.5", faulty, quoted="Remark 2")

@@ -21,6 +21,14 @@ def _looked_up() -> RunBuilder:
     return run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", 0, 1)
 
 
+def _found(
+    said: str, tool: str = "sales", result: str = REPORT, *, to: str = "writer"
+) -> RunBuilder:
+    """A researcher's call, and what it says to another after that."""
+    run = RunBuilder().calls("researcher", tool, {}, result)
+    return run.says("researcher", said, to=to)
+
+
 @pytest.mark.parametrize(
     ("said", "shown", "after", "lost"),
     [
@@ -105,24 +113,11 @@ def test_findings_that_reach_nobody_are_withheld():
 @pytest.mark.parametrize(
     "run",
     [
-        RunBuilder()
-        .calls("researcher", "sales", {}, REPORT)
-        .says("researcher", "They sold 340 units.", to="writer"),
-        RunBuilder()
-        .calls("researcher", "sales", {}, REPORT)
-        .says("researcher", "Done.", to="writer")
-        .says("researcher", "It was 340, by the way.", to="writer"),
-        RunBuilder()
-        .calls("researcher", "sales", {}, REPORT)
-        .says("researcher", "Done.", to="writer")
-        .shown("writer", 0, 1)
-        .says("writer", "I see."),
-        RunBuilder()
-        .calls("researcher", "sales", {}, REPORT)
-        .says("researcher", "Done.", to="user"),
-        RunBuilder()
-        .calls("researcher", "save", {}, "saved")
-        .says("researcher", "Saved.", to="writer"),
+        _found("They sold 340 units."),
+        _found("Done.").says("researcher", "It was 340, by the way.", to="writer"),
+        _found("Done.").shown("writer", 0, 1).says("writer", "I see."),
+        _found("Done.", to="user"),
+        _found("Saved.", "save", "saved"),
     ],
     ids=["told", "told later", "seen by all", "to the user", "nothing found"],
 )
@@ -157,10 +152,15 @@ def test_a_message_that_a_prompt_leaves_out_is_exact():
     assert (found.evidence, found.steps) == (Evidence.EXACT, (0,))
 
 
+def _answered() -> RunBuilder:
+    """A message that its recipient was shown and has answered."""
+    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
+    return run.says("b", "Good.", to="a")
+
+
 def test_a_message_that_the_recipient_never_saw_is_exact():
     """Other messages to the same agent did arrive under their ids."""
-    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
-    run.says("b", "Good.", to="a").says("a", "The second part has an error in line 3.", to="b")
+    run = _answered().says("a", "The second part has an error in line 3.", to="b")
     run.shown("b", 0, 1).says("b", "Shipped.")
     (found,) = never_shown(run.build())
     assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.EXACT, (2,))
@@ -168,8 +168,7 @@ def test_a_message_that_the_recipient_never_saw_is_exact():
 
 def test_a_message_quoted_inside_another_was_seen():
     """Frameworks may wrap a message."""
-    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
-    run.says("b", "Good.", to="a").says("a", "Line 3 is wrong.", to="b")
+    run = _answered().says("a", "Line 3 is wrong.", to="b")
     run.says("boss", "a wrote: Line 3 is wrong.", to="b").shown("b", 0, 1, 3).says("b", "Fixed.")
     assert never_shown(run.build()) == []
 
@@ -187,12 +186,14 @@ def test_the_same_reply_after_a_correction_is_heuristic():
 
 
 def test_a_changed_reply_after_a_correction_is_fine():
-    """A changed reply is fine, and so is the same reply after praise."""
+    """So is the same reply after praise, or after a run's first message, which corrects nobody."""
     changed = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
     changed.says("coder", "You are right: April, and the van is needed by then.")
     praised = RunBuilder().says("coder", REPORT).says("reviewer", "Great.").says("coder", REPORT)
-    assert unchanged_after_correction(changed.build()) == []
-    assert unchanged_after_correction(praised.build()) == []
+    unasked = RunBuilder().says("reviewer", "That is wrong, it was April.")
+    unasked.says("coder", REPORT).says("coder", REPORT)
+    for run in (changed, praised, unasked):
+        assert unchanged_after_correction(run.build()) == []
 
 
 @pytest.mark.parametrize(
@@ -230,8 +231,7 @@ def test_one_recipient_may_be_shown_what_another_is_not(other):
 
 def test_a_message_that_goes_with_all_the_rest_is_another_mode():
     """The recipient is shown less than before: it lost its history."""
-    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
-    run.says("b", "Good.", to="a").shown("b", 0, 1)
+    run = _answered().shown("b", 0, 1)
     run.says("a", "The second part has an error in line 3.", to="b").shown("b", 0)
     assert never_shown(run.says("b", "Shipped.").build()) == []
 
@@ -247,12 +247,6 @@ def test_a_short_reply_may_be_the_same_after_a_correction(length, same):
     assert [each.quotes for each in found] == [quotes] * same
 
 
-def test_a_correction_of_nobody_is_none():
-    """The first message of a run corrects nobody."""
-    run = RunBuilder().says("reviewer", "That is wrong, it was April.").says("coder", REPORT)
-    assert unchanged_after_correction(run.says("coder", REPORT).build()) == []
-
-
 @pytest.mark.parametrize(
     ("result", "withheld"),
     [
@@ -265,27 +259,19 @@ def test_a_correction_of_nobody_is_none():
 )
 def test_figures_of_two_digits_and_few_of_them_are_withheld(result, withheld):
     """Small ones occur everywhere, and nobody repeats a listing."""
-    run = RunBuilder().calls("researcher", "sales", {}, result)
-    run.says("researcher", "I have finished my research.", to="writer")
+    run = _found("I have finished my research.", result=result)
     assert bool(withheld_findings(run.build())) is withheld
 
 
 @pytest.mark.parametrize(
     "before",
     [
-        lambda run: run.says("researcher", "One moment.", to="user"),
-        lambda run: run.says("researcher", "I begin.", to="writer"),
-        lambda run: run.calls("researcher", "stock", {}, "77 vans").says(
-            "researcher", "There are 77.", to="writer"
-        ),
-        lambda run: (
-            run.calls("researcher", "stock", {}, "77 vans")
-            .says("researcher", "I see.", to="writer")
-            .shown("writer", 0)
-        ),
-        lambda run: (
-            run.calls("researcher", "stock", {}, "77 vans in the eastern region")
-            .says("researcher", "I see.", to="writer")
+        lambda: RunBuilder().says("researcher", "One moment.", to="user"),
+        lambda: RunBuilder().says("researcher", "I begin.", to="writer"),
+        lambda: _found("There are 77.", "stock", "77 vans"),
+        lambda: _found("I see.", "stock", "77 vans").shown("writer", 0),
+        lambda: (
+            _found("I see.", "stock", "77 vans in the eastern region")
             .asks("The context: 77 vans in the eastern region", to="writer")
             .shown("writer", 2)
         ),
@@ -294,7 +280,7 @@ def test_figures_of_two_digits_and_few_of_them_are_withheld(result, withheld):
 )
 def test_what_was_shared_first_does_not_hide_what_is_withheld_later(before):
     """Each message is looked at."""
-    run = before(RunBuilder()).calls("researcher", "sales", {}, REPORT)
+    run = before().calls("researcher", "sales", {}, REPORT)
     run.says("researcher", "I have finished my research.", to="writer")
     (found,) = withheld_findings(run.build())
     assert found.reason == "researcher passes on nothing of what sales returned."

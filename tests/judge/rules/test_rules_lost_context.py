@@ -11,6 +11,7 @@ from mast_trace_judge.verdict import Evidence
 
 ROOM = "Double room in Lisbon near the harbour: 118 EUR per night"
 QUESTION = "What is the price of a double room in Lisbon near the harbour?"
+UNKNOWN = "I don't know the price of a double room in Lisbon near the harbour"
 
 
 def _books(run: RunBuilder, result: str = ROOM, **more: int) -> RunBuilder:
@@ -112,25 +113,12 @@ def test_handing_over_again_asks_for_nothing():
     ("text", "quotes"),
     [
         (QUESTION, (QUESTION,)),
-        (
-            "I don't know the price of a double room in Lisbon near the harbour?",
-            ("I don't know the price of a double room in Lisbon near the harbour",),
-        ),
+        (f"{UNKNOWN}?", (UNKNOWN,)),
         ("Alpha. What of a double room in Lisbon?", ()),
         ("What of a double room in Lisbon near?", ("What of a double room in Lisbon near?",)),
         ("What is next?", ()),
         ("I know what the price of a double room in Lisbon near the harbour is.", ()),
-        (
-            "What is the price of a double room in Lisbon near the harbour"
-            + " and so on" * 20
-            + "?",
-            (
-                (
-                    "What is the price of a double room in Lisbon near the harbour"
-                    + " and so on" * 20
-                )[:160],
-            ),
-        ),
+        (f"{QUESTION[:-1]}{' and so on' * 20}?", (f"{QUESTION[:-1]}{' and so on' * 20}"[:160],)),
     ],
 )
 def test_a_question_shares_four_words_with_what_was_lost(text, quotes):

@@ -3,7 +3,6 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local import arithmetic
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.rules.mismatch import _is_new, claimed_call, misstated_result
 from mast_trace_judge.verdict import Evidence
@@ -271,90 +270,6 @@ def test_where_very_many_numbers_are_known_nothing_is_new(known, found):
     task = " ".join(str(1_000_000 + number) for number in range(known))
     run = RunBuilder(task).calls("agent", "count_rows", {}, "4711")
     assert bool(misstated_result(run.says("agent", "There are 4171.").build())) is found
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "near"),
-    [
-        (0, 0, True),
-        (0, 5, False),
-        (5, 0, False),
-        (-118, 118, True),
-        (3.14, 3.14159, True),
-        (1.25, 1_250_000, True),
-        (1_250_000, 1.25, True),
-        (40, 0.4, True),
-        (100, 100.9, True),
-        (100, 102, False),
-        (102, 100, False),
-        (98, 100, False),
-        (5, 1, False),
-        (1, 5, False),
-        (9.99, 1, True),
-    ],
-)
-def test_numbers_that_are_the_same_but_for_rounding_and_unit(one, other, near):
-    """Two numbers are near if they differ by less than 1 % or by a power of ten."""
-    assert arithmetic.near(one, other) is near
-
-
-@pytest.mark.parametrize(
-    ("value", "known", "derived"),
-    [
-        (130, {118, 12}, True),
-        (106, {118, 12}, True),
-        (-106, {118, 12}, True),
-        (118.5, {118}, True),
-        (0.42, {0.13, 0.29}, True),
-        (0.16, {0.13, 0.29}, True),
-        (0.39, {0.13}, True),
-        (5.8888888, {0.1234567, 5.7654321}, True),
-        (5.6419754, {0.1234567, 5.7654321}, True),
-        (0.3703701, {0.1234567}, True),
-        (236, {118}, True),
-        (354, {118}, True),
-        (3540, {118}, True),
-        (3658, {118}, False),
-        (59, {118}, True),
-        (118 / 30, {118}, True),
-        (118 / 31.7, {118}, False),
-        (1534, {118, 13}, True),
-        (118 / 13, {118, 13}, True),
-        (1534, {118, 0}, True),
-        (6323, {118, 0}, False),
-        (6323, set(), False),
-        (6323, {float(10**6 + number) for number in range(400)}, False),
-        (6323, {float(10**6 + number) for number in range(401)}, True),
-    ],
-)
-def test_numbers_that_follow_from_known_ones(value, known, derived):
-    """A number follows by one sum or difference, or by one product with a known or small number."""
-    assert arithmetic.derived(value, known) is derived
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "slip"),
-    [
-        ("118", "181", True),
-        ("118", "811", False),
-        ("118", "119", True),
-        ("118", "118", False),
-        ("18", "19", False),
-        ("118", "1118", False),
-        ("1,118", "1119", True),
-        ("1119", "1,118", True),
-        ("1,118", "1118", False),
-        ("12.5", "12.6", True),
-        ("1.5", "1.6", False),
-        ("1234", "1243", True),
-        ("1234", "1256", False),
-        ("1234", "2143", False),
-        ("1234", "3214", False),
-    ],
-)
-def test_slips_of_the_pen(one, other, slip):
-    """A slip is one changed digit or two exchanged neighbours, in figures of three digits or more."""
-    assert arithmetic.slip(one, other) is slip
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,23 @@ BILLS = '{"bills": [12.5, 7.5]}'
 LONG = "The quarterly report covers three regions, and revenue grew in each of them by a little. "
 
 
+PAGE = ("clerk", "list_bills", {"page": 1}, BILLS)
+RATE = ("clerk", "get_rate", {}, "1.07")
+EDITED = ("coder", "edit_file", {"path": "sum.py"}, "edited sum.py, 2 lines changed")
+FAILED = ("coder", "run_tests", {"path": "tests"}, "1 test failed: test_sum")
+PASSED = ("coder", "run_tests", {"path": "tests"}, "3 tests passed")
+
+
+def called(*calls, begin=None, error=None, **attributes):
+    """A run of these calls, each an agent, a tool, arguments and a result, after a message."""
+    run = RunBuilder(**attributes)
+    if begin:
+        run.says(*begin)
+    for call in calls:
+        run.calls(*call, error=error)
+    return run
+
+
 def test_the_order_of_arguments_does_not_matter():
     run = RunBuilder(outcome="failure").calls("clerk", "find_bill", {"a": 1, "b": 2}, BILLS)
     run.calls("clerk", "find_bill", {"b": 2, "a": 1}, BILLS)
@@ -21,32 +38,23 @@ def test_the_order_of_arguments_does_not_matter():
 
 def test_a_call_that_comes_twice_is_a_fact_and_no_failure():
     """Nobody says that the run failed, and looking once more is sound."""
-    run = RunBuilder().calls("clerk", "list_bills", {"page": 1}, BILLS)
-    assert repeated_calls(run.calls("clerk", "list_bills", {"page": 1}, BILLS).build()) == []
+    assert repeated_calls(called(PAGE, PAGE).build()) == []
 
 
 def test_failing_calls_that_are_tried_again_are_a_fact():
     """An agent that retries may be instructed to, any number of times."""
-    run = RunBuilder()
-    for _ in range(6):
-        run.calls("clerk", "list_bills", {"page": 1}, error="HTTP 429: too many requests")
+    run = called(*[PAGE[:3]] * 6, error="HTTP 429: too many requests")
     assert repeated_calls(run.build()) == []
 
 
 @pytest.mark.parametrize(
     "answers",
-    [
-        pytest.param(["open"] * 4 + ["closed"], id="another answer in the end"),
-        pytest.param(["[]"] * 4, id="nothing there yet"),
-        pytest.param(['{"state": "pending"}'] * 4, id="pending"),
-        pytest.param(["No new messages."] * 4, id="an inbox"),
-    ],
+    [["open"] * 4 + ["closed"], ["[]"] * 4, ['{"state": "pending"}'] * 4, ["No new messages."] * 4],
+    ids=["another answer in the end", "nothing there yet", "pending", "an inbox"],
 )
 def test_polling_is_no_repetition(answers):
     """By whichever name: the answer is waited for."""
-    run = RunBuilder()
-    for answer in answers:
-        run.calls("clerk", "order_state", {"id": 7}, answer)
+    run = called(*(("clerk", "order_state", {"id": 7}, answer) for answer in answers))
     assert repeated_calls(run.build()) == []
 
 
@@ -61,72 +69,23 @@ def test_agents_of_one_name_do_not_know_of_each_other():
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(
-            RunBuilder()
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .calls("clerk", "list_bills", {"page": 2}, BILLS),
-            id="other arguments",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .calls("clerk", "list_bills", {"page": 1}, '{"bills": []}'),
-            id="another result",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .calls("auditor", "list_bills", {"page": 1}, BILLS),
-            id="another agent checks",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("coder", "run_tests", {"path": "tests"}, "1 test failed: test_sum")
-            .calls("coder", "edit_file", {"path": "sum.py"}, "edited sum.py, 2 lines changed")
-            .calls("coder", "run_tests", {"path": "tests"}, "1 test failed: test_sum"),
-            id="tests again after an edit",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("coder", "run_tests", {"path": "tests"}, "3 tests passed")
-            .calls("coder", "edit_file", {"path": "sum.py"}, "edited sum.py, 2 lines changed")
-            .calls("coder", "run_tests", {"path": "tests"}, "3 tests passed"),
-            id="good tests again after an edit",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .asks("And now?")
-            .calls("clerk", "list_bills", {"page": 1}, BILLS),
-            id="the user asked again",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("clerk", "job_status", {"id": 7}, "the job is still running")
-            .calls("clerk", "job_status", {"id": 7}, "the job is still running"),
-            id="waiting",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("surfer", "press_key", {"key": "down"}, "ok")
-            .calls("surfer", "press_key", {"key": "down"}, "ok"),
-            id="an acknowledgement says nothing",
-        ),
-        pytest.param(
-            RunBuilder()
-            .calls("clerk", "list_bills", {"page": 1}, error="TimeoutError: no answer")
-            .calls("clerk", "list_bills", {"page": 1}, error="TimeoutError: no answer"),
-            id="one retry of a failure",
-        ),
-        pytest.param(
-            RunBuilder().hands_over("boss", "clerk").hands_over("boss", "clerk"), id="hand-offs"
-        ),
-        pytest.param(
-            RunBuilder(spans=False)
-            .calls("clerk", "list_bills", {"page": 1}, "")
-            .calls("clerk", "list_bills", {"page": 1}, ""),
-            id="content not captured",
-        ),
+        called(PAGE, ("clerk", "list_bills", {"page": 2}, BILLS)),
+        called(PAGE, ("clerk", "list_bills", {"page": 1}, '{"bills": []}')),
+        called(PAGE, ("auditor", "list_bills", {"page": 1}, BILLS)),
+        called(FAILED, EDITED, FAILED),
+        called(PASSED, EDITED, PASSED),
+        called(PAGE).asks("And now?").calls(*PAGE),
+        called(*[("clerk", "job_status", {"id": 7}, "the job is still running")] * 2),
+        called(*[("surfer", "press_key", {"key": "down"}, "ok")] * 2),
+        called(*[PAGE[:3]] * 2, error="TimeoutError: no answer"),
+        RunBuilder().hands_over("boss", "clerk").hands_over("boss", "clerk"),
+        called(*[(*PAGE[:3], "")] * 2, spans=False),
+    ],
+    ids=[
+        *("other arguments", "another result", "another agent checks", "tests again after an edit"),
+        *("good tests again after an edit", "the user asked again", "waiting"),
+        *("an acknowledgement says nothing", "one retry of a failure", "hand-offs"),
+        "content not captured",
     ],
 )
 def test_benign_calls_are_no_repetition(run):
@@ -169,20 +128,13 @@ def test_one_repetition_among_many_messages_is_left_out():
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(RunBuilder().says("a", "Continue.").says("a", "Continue."), id="short"),
-        pytest.param(RunBuilder().says("a", LONG).says("b", LONG), id="two agents"),
-        pytest.param(
-            RunBuilder().says("a", LONG, synthetic=True).says("a", LONG, synthetic=True),
-            id="the framework's words",
-        ),
-        pytest.param(RunBuilder().asks(LONG).asks(LONG), id="the user's words"),
-        pytest.param(
-            RunBuilder()
-            .says("a", LONG)
-            .says("a", "Costs fell by a fifth, mostly in transport, as planned."),
-            id="different",
-        ),
+        RunBuilder().says("a", "Continue.").says("a", "Continue."),
+        RunBuilder().says("a", LONG).says("b", LONG),
+        RunBuilder().says("a", LONG, synthetic=True).says("a", LONG, synthetic=True),
+        RunBuilder().asks(LONG).asks(LONG),
+        RunBuilder().says("a", LONG).says("a", "Costs fell by a fifth, mostly in transport."),
     ],
+    ids=["short", "two agents", "the framework's words", "the user's words", "different"],
 )
 def test_other_messages_are_no_repetition(run):
     assert repeated_messages(run.build()) == []
@@ -191,9 +143,7 @@ def test_other_messages_are_no_repetition(run):
 @pytest.mark.parametrize(("times", "probability"), [(2, 0.86), (3, 0.92), (4, 0.97), (5, 0.97)])
 def test_repeating_often_makes_it_more_probable(times, probability):
     """Up to a bound; who calls may be unknown."""
-    run = RunBuilder(outcome="failure")
-    for _ in range(times):
-        run.calls("", "list_bills", {"page": 1}, BILLS)
+    run = called(*[("", *PAGE[1:])] * times, outcome="failure")
     (found,) = repeated_calls(run.build())
     assert (found.code, found.evidence) == ("1.3", Evidence.EXACT)
     assert found.probability == pytest.approx(probability)
@@ -203,48 +153,12 @@ def test_repeating_often_makes_it_more_probable(times, probability):
 @pytest.mark.parametrize(
     ("run", "steps"),
     [
-        (
-            RunBuilder()
-            .says("clerk", "Now.")
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .calls("clerk", "get_rate", {}, "1.07")
-            .says("clerk", "Hm.")
-            .calls("clerk", "list_bills", {"page": 1}, BILLS),
-            [(1, 4)],
-        ),
-        (
-            RunBuilder()
-            .calls("coder", "run_tests", {"path": "a"}, "3 passed")
-            .calls("coder", "run_tests", {"path": "a"}, "3 passed"),
-            [(0, 1)],
-        ),
-        (
-            RunBuilder()
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .calls("clerk", "get_rate", {}, "1.07")
-            .calls("clerk", "list_bills", {"page": 1}, BILLS)
-            .calls("clerk", "get_rate", {}, "1.07"),
-            [(0, 2), (1, 3)],
-        ),
-        (
-            RunBuilder()
-            .calls("a", "search", {}, "." * 40 + "7")
-            .calls("a", "search", {}, "." * 40 + "7"),
-            [],
-        ),
-        (
-            RunBuilder()
-            .calls("a", "search", {}, "." * 39 + "7")
-            .calls("a", "search", {}, "." * 39 + "7"),
-            [(0, 1)],
-        ),
-        (
-            RunBuilder()
-            .calls("a", "search", {}, error="none")
-            .calls("a", "search", {}, error="none")
-            .calls("a", "search", {}, error="none"),
-            [(0, 1, 2)],
-        ),
+        (called(PAGE, RATE, begin=("clerk", "Now.")).says("clerk", "Hm.").calls(*PAGE), [(1, 4)]),
+        (called(*[("coder", "run_tests", {"path": "a"}, "3 passed")] * 2), [(0, 1)]),
+        (called(PAGE, RATE, PAGE, RATE), [(0, 2), (1, 3)]),
+        (called(*[("a", "search", {}, "." * 40 + "7")] * 2), []),
+        (called(*[("a", "search", {}, "." * 39 + "7")] * 2), [(0, 1)]),
+        (called(*[("a", "search", {})] * 3, error="none"), [(0, 1, 2)]),
         (
             RunBuilder()
             ._add(kind=StepKind.TOOL, agent="a", tool="search", text=BILLS)

@@ -96,19 +96,15 @@ def test_a_second_prompt_in_every_turn_is_no_reset():
     assert lost_input(run.build()) == []
 
 
+LEAST = {1: 3, 2: 4, 4: 6, 6: 9, 10: 15}
+"""The least length of an input that has grown enough since, by its first length."""
+
+
 @pytest.mark.parametrize(
     ("first", "peak", "reset"),
     [
-        (1, 2, False),
-        (1, 3, True),
-        (2, 3, False),
-        (2, 4, True),
-        (4, 5, False),
-        (4, 6, True),
-        (6, 8, False),
-        (6, 9, True),
-        (10, 14, False),
-        (10, 15, True),
+        *[(first, least - 1, False) for first, least in LEAST.items()],
+        *[(first, least, True) for first, least in LEAST.items()],
     ],
 )
 def test_an_input_has_grown_by_half_and_by_two_messages(first, peak, reset):

@@ -140,18 +140,17 @@ JSON = st.recursive(
 )
 
 
+def key_of(arguments):
+    return call_key(RunBuilder().says("a", "x", tool="t", arguments=arguments).build().steps[0])
+
+
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.integers(0, 30_000))
 @settings(deadline=None)
 def test_equal_calls_have_equal_keys(arguments, padding):
     """Order of arguments and spaces between them make no difference."""
     turned = dict(reversed(arguments.items()))
     texts = [json.dumps(arguments), " " * padding + json.dumps(turned, indent=2)]
-    keys = {
-        call_key(RunBuilder().says("a", "x", tool="t", arguments=text).build().steps[0])
-        for text in texts
-    }
-    assert len(keys) == 1
-    (key,) = keys
+    (key,) = {key_of(text) for text in texts}
     assert key[:2] == ("a", "t")
     assert json.loads(key[2]) == arguments
 
@@ -169,11 +168,7 @@ def test_equal_calls_have_equal_keys(arguments, padding):
 )
 def test_other_arguments_are_another_call(one, other, same):
     """Texts that are no JSON are compared as words."""
-    keys = [
-        call_key(RunBuilder().says("a", "x", tool="t", arguments=text).build().steps[0])
-        for text in (one, other)
-    ]
-    assert (keys[0] == keys[1]) is same
+    assert (key_of(one) == key_of(other)) is same
 
 
 @pytest.mark.parametrize(
@@ -218,6 +213,10 @@ def test_a_conversation_is_what_lies_around_all_its_turns():
     assert found["x"] == found["y"]
 
 
+def spans_together(run):
+    return [" ".join(call.span_id for call in group) for group in shown_together(run.build())]
+
+
 def test_what_was_shown_is_compared_with_what_it_should_have_grown_from():
     """An agent's turns, the calls of a turn, and the openings of turns that saw more."""
     run = RunBuilder().says("lead", "One.").says("coder", "Two.").says("lead", "Three.")
@@ -228,15 +227,7 @@ def test_what_was_shown_is_compared_with_what_it_should_have_grown_from():
     )
     run.shown("coder", 1, kind="agent", span="t3").shown("coder", 1, span="m4", parent="t3")
     run.shown("", 0, span="m5", parent="t3").shown("lead", 0, span="m6", parent="elsewhere")
-    groups = shown_together(run.build())
-    assert [[call.span_id for call in group] for group in groups] == [
-        ["t1", "t2", "t3"],
-        ["m1", "m2"],
-        ["m1", "m3"],
-        ["m3"],
-        ["m4"],
-        ["m6"],
-    ]
+    assert spans_together(run) == ["t1 t2 t3", "m1 m2", "m1 m3", "m3", "m4", "m6"]
 
 
 def test_what_was_shown_in_another_conversation_is_compared_with_nothing():
@@ -246,16 +237,7 @@ def test_what_was_shown_in_another_conversation_is_compared_with_nothing():
         turn = f"t{place}"
         run.shown("coder", 0, 1, kind="agent", span=turn, parent=conversation)
         run.shown("coder", 0, 1, span=f"m{place}", parent=turn)
-    groups = shown_together(run.build())
-    assert [[call.span_id for call in group] for group in groups] == [
-        ["t0", "t1"],
-        ["m0"],
-        ["m0"],
-        ["m1"],
-        ["t2"],
-        ["m2"],
-        ["m2"],
-    ]
+    assert spans_together(run) == ["t0 t1", "m0", "m0", "m1", "t2", "m2", "m2"]
 
 
 def test_what_was_shown_as_one_text():

@@ -121,33 +121,21 @@ def test_a_figure_of_three_digits_is_worth_more_in_a_failed_run(outcome, figure,
     assert all((each.steps, each.quotes) == ((2, 3), ("It is 340.",)) for each in found)
 
 
+def _saved(*said: tuple[str, str]) -> RunBuilder:
+    """A call that writes, and what agents say after it."""
+    run = RunBuilder().calls("a", "save", {}, "saved")
+    for agent, text in said:
+        run.says(agent, text)
+    return run
+
+
 @pytest.mark.parametrize(
     ("run", "steps"),
     [
         (RunBuilder().says("a", "It is 340.").calls("a", "save", {}, "saved"), (0,)),
-        (
-            RunBuilder()
-            .calls("a", "save", {}, "saved")
-            .says("reviewer", "It is 340.")
-            .says("a", "340."),
-            (1, 2),
-        ),
-        (
-            RunBuilder()
-            .calls("a", "save", {}, "saved")
-            .says("a", "It is 340.")
-            .says("reviewer", "Fine.")
-            .says("a", "It is 340 and 512."),
-            (3,),
-        ),
-        (
-            RunBuilder()
-            .calls("a", "save", {}, "saved")
-            .says("a", "It is 340.")
-            .says("reviewer", "Fine.")
-            .says("a", "It is 340."),
-            (),
-        ),
+        (_saved(("reviewer", "It is 340."), ("a", "340.")), (1, 2)),
+        (_saved(("a", "It is 340."), ("reviewer", "Fine."), ("a", "It is 340 and 512.")), (3,)),
+        (_saved(("a", "It is 340."), ("reviewer", "Fine."), ("a", "It is 340.")), ()),
     ],
     ids=["nobody checks", "the reviewer's own", "another one", "checked"],
 )
