@@ -39,18 +39,18 @@ STOCK = {
 
 def test_a_stock_collectors_insert_fills_every_column(store):
     """An INSERT that names only the exporter's columns is enough for all of ours."""
+    given = ", ".join(f"'{name}': '{said}'" for name, said, *_ in STOCK.values())
     store.command(
-        """
+        f"""
         INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ParentSpanId, TraceState, SpanName,
             SpanKind, ServiceName, ResourceAttributes, ScopeName, ScopeVersion, SpanAttributes,
             Duration, StatusCode, StatusMessage, `Events.Timestamp`, `Events.Name`,
             `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`,
             `Links.Attributes`)
         VALUES (now64(9), 'aa', '01', '', '', 'send_message planner', 'Internal', 'shop',
-            {'mast.project': 'ours'}, 's', '1', {attributes:Map(String, String)},
+            {{'mast.project': 'ours'}}, 's', '1', {{{given}, 'gen_ai.request.model': 'asked'}},
             5, 'Error', '', [], [], [], [], [], [], [])
-        """,
-        {"attributes": {name: said for name, said, *_ in STOCK.values()}},
+        """
     )
     (row,) = store.query(f"SELECT Project, {', '.join(STOCK)} FROM otel_traces")
     read = {column: more[0] if more else said for column, (_, said, *more) in STOCK.items()}

@@ -86,6 +86,7 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_accessible_and_ask_nobody_else(page: Page, served: str, path: str) -> None:
     """In both colour schemes and on a phone, which they fit; they break no rule of their own."""
