@@ -19,6 +19,7 @@ BEFORE, WITH_INFO = 54453, 54454
 READER, WRITER = Rights(project=OURS), Rights(writes=True)
 BOTH = pytest.mark.parametrize("rights", [READER, WRITER], ids=["reader", "writer"])
 PLAIN = Plan("SELECT 1", "TSV", {}, "mast_trace")
+CATALOGUE = {"database": "mast_catalogue"}
 TABLES = f"{', '.join(sorted(READABLE))} and what clients ask of system"
 
 
@@ -62,10 +63,13 @@ def native(world):
         ("SELECT 1", {"database": "system"}, {"database": "mast_catalogue"}),
         ("SELECT  {n:String}", {"params": {"n": "x"}}, {"select": "SELECT 'x'"}),
         ("SELECT {n:String}", {"params": {"n": r"x\ty"}}, {"select": r"SELECT 'x\x09y'"}),
-        (
-            "EXPLAIN AST SELECT {n:String}",
-            {"params": {"n": r"x\ty"}},
-            {"select": r"SELECT 'x\x09y'", "before": "EXPLAIN AST ", "confined": False},
+        *(
+            (
+                "EXPLAIN AST SELECT {n:String}",
+                {"params": {"n": given}},
+                {"select": f"SELECT '{read}'", "before": "EXPLAIN AST ", "confined": False},
+            )
+            for given, read in (("x", "x"), (r"x\ty", r"x\x09y"))
         ),
         ("SELECT (SELECT 1)", {}, {"select": "SELECT (SELECT 1) AS `(SELECT 1)`"}),
         ("(SELECT 1 UNION ALL SELECT 2) EXCEPT SELECT 3", {}, {"select": "(SELECT 1 UNION ALL SELECT 2) EXCEPT (SELECT 3)"}),
@@ -98,40 +102,13 @@ def native(world):
                 "select": "SELECT name FROM mast_catalogue.tables WHERE database = 'system' ORDER BY name",
             },
         ),
-        (
-            "EXPLAIN AST SELECT {n:String}",
-            {"params": {"n": "x"}},
-            {"select": "SELECT 'x'", "before": "EXPLAIN AST ", "confined": False},
-        ),
-        (
-            "DESC mast_runs",
-            {},
-            {"select": "mast_trace.mast_runs", "before": DESCRIBED, "confined": False},
-        ),
-        (
-            "DESC system.tables FORMAT CSV",
-            {},
-            {
-                "select": "mast_catalogue.tables",
-                "format": "CSV",
-                "before": DESCRIBED,
-                "confined": False,
-            },
-        ),
         *(
-            (
-                sql,
-                {"database": "system"},
-                {
-                    "select": table,
-                    "database": "mast_catalogue",
-                    "before": DESCRIBED,
-                    "confined": False,
-                },
-            )
-            for sql, table in (
-                ("DESC tables", "mast_catalogue.tables"),
-                ("DESC mast_trace.mast_runs", "mast_trace.mast_runs"),
+            (sql, options, {"select": table, "before": DESCRIBED, "confined": False, **changed})
+            for sql, options, table, changed in (
+                ("DESC mast_runs", {}, "mast_trace.mast_runs", {}),
+                ("DESC system.tables FORMAT CSV", {}, "mast_catalogue.tables", {"format": "CSV"}),
+                ("DESC tables", {"database": "system"}, "mast_catalogue.tables", CATALOGUE),
+                ("DESC mast_trace.mast_runs", {"database": "system"}, "mast_trace.mast_runs", CATALOGUE),
             )
         ),
         (

@@ -186,14 +186,12 @@ def test_the_same_reply_after_a_correction_is_heuristic():
 
 
 def test_a_changed_reply_after_a_correction_is_fine():
-    """So is the same reply after praise, or after a run's first message, which corrects nobody."""
+    """A changed reply is fine, and so is the same reply after praise."""
     changed = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
     changed.says("coder", "You are right: April, and the van is needed by then.")
     praised = RunBuilder().says("coder", REPORT).says("reviewer", "Great.").says("coder", REPORT)
-    unasked = RunBuilder().says("reviewer", "That is wrong, it was April.")
-    unasked.says("coder", REPORT).says("coder", REPORT)
-    for run in (changed, praised, unasked):
-        assert unchanged_after_correction(run.build()) == []
+    assert unchanged_after_correction(changed.build()) == []
+    assert unchanged_after_correction(praised.build()) == []
 
 
 @pytest.mark.parametrize(
@@ -245,6 +243,12 @@ def test_a_short_reply_may_be_the_same_after_a_correction(length, same):
     found = unchanged_after_correction(run.build())
     quotes = ("That is wrong, it was April.", reply)
     assert [each.quotes for each in found] == [quotes] * same
+
+
+def test_a_correction_of_nobody_is_none():
+    """The first message of a run corrects nobody."""
+    run = RunBuilder().says("reviewer", "That is wrong, it was April.").says("coder", REPORT)
+    assert unchanged_after_correction(run.says("coder", REPORT).build()) == []
 
 
 @pytest.mark.parametrize(
