@@ -164,6 +164,7 @@ def paused() -> Iterator[None]:
         yield
     finally:
         uninstrument()
+        redact_structures(None)
         with _lock:
             _session = before
             if before is not None:
@@ -222,7 +223,6 @@ def _leave() -> None:
     from mast_trace.spans.given_lessons import forget
     from mast_trace.spans.human_input import ignore_inputs
 
-    redact_structures(None)
     ignore_inputs()
     forget()
 

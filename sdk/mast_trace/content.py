@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 ATTRIBUTE_LIMIT = 1024 * 1024
 """Default limit of one attribute's size, in bytes of UTF-8."""
@@ -54,6 +54,13 @@ def redact_structures(clean: Callable[[str], str] | None) -> None:
     """
     global _redaction  # noqa: PLW0603  # a process has one session
     _redaction = clean
+
+
+def joined(separator: str, texts: Iterable[str]) -> str:
+    """Return texts in one, `Redacted` if one of them is."""
+    parts = list(texts)
+    text = separator.join(parts)
+    return Redacted(text) if any(isinstance(part, Redacted) for part in parts) else text
 
 
 def content_hash(text: str) -> str:
@@ -132,8 +139,9 @@ def as_text(
     Returns:
         the text, as `Redacted` where ``clean`` has changed a string.
     """
-    if type(value) is str:
-        return value
+    kind = type(value)
+    if kind is str or kind is Redacted:
+        return value  # type: ignore[no-any-return]
     if value is None:
         return ""
     if is_a(value, str):
@@ -261,10 +269,21 @@ class ContentPolicy:
         if self.redact is None or not text:
             return text
         try:
-            cleaned = self.redact(text)
+            cleaned = self.redact(self._clean_inside(text))
         except Exception:  # noqa: BLE001  # a redactor that fails must not let the text through
             return WITHHELD
         return cleaned if isinstance(cleaned, str) else WITHHELD
+
+    def _clean_inside(self, text: str) -> str:
+        """Return JSON text, such as a model's arguments, with its strings redacted as they are unescaped."""
+        if "\\" not in text or text.lstrip()[:1] not in {"{", "["}:
+            return text
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        spelled = as_text(value, 8 * len(text), self.clean)
+        return spelled if isinstance(spelled, Redacted) else text
 
     def text(self, value: Any) -> str:
         """Return any value as redacted text, before truncation."""

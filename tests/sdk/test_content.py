@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import mast_trace
-from mast_trace._session import current_session
+from mast_trace._session import current_session, paused
 from mast_trace._settings import SDKSettings
 from mast_trace.content import (
     ATTRIBUTE_LIMIT,
@@ -19,6 +22,7 @@ from mast_trace.content import (
     WITHHELD,
     as_text,
     content_hash,
+    joined,
     truncate,
     well_formed,
 )
@@ -206,13 +210,21 @@ class Shown:
 
 def record(captured: CapturedSpans, secret: str = SECRET) -> str:
     """Put the secret into every place that takes a text; return all that was recorded."""
-    calls = (ToolCall("pay", {"key": secret}, "c1"), ToolCall("pay", f'{{"key": "{secret}"}}'))
+    spelled = json.dumps({"key": [secret, {"n": secret}]})
+    calls = (
+        ToolCall("pay", {"key": secret}, "c1"),
+        ToolCall("pay", f'{{"key": "{secret}"}}'),
+        ToolCall("pay", spelled),
+    )
     with mast_trace.run("r", input=secret):
         with mast_trace.agent("a", input=[secret, Message("x", tool_calls=calls)]) as turn:
             turn.reply(f"my key is {secret}")
+        mast_trace.message("a", "b", spelled)
         mast_trace.message("a", "b", Message(f"use {secret}", tool_calls=calls))
         with mast_trace.tool("pay", {"key": secret, "n": 1}, description=secret) as call:
             call.result({"rows": [secret]})
+        with mast_trace.tool("pay", spelled) as call:
+            call.result(spelled)
         with mast_trace.tool("pay", secret) as call:
             call.fail(f"{secret} was declined")
         mast_trace.record_outcome(False, f"{secret} leaked")
@@ -275,6 +287,8 @@ class TestRedaction:
             [asked],
             [asked, replied],
             ["mast.message.content"],
+            ["mast.message.content"],
+            [arguments, result],
             [arguments, result],
             [arguments],
             [asked],
@@ -286,6 +300,21 @@ class TestRedaction:
             [asked],
             [],
         ]
+
+    def test_goes_on_for_what_is_open_at_the_end(self) -> None:
+        """A turn that is open when recording ends keeps the rules of its session."""
+        exporter = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        with paused():
+            mast_trace.instrument(frameworks=[], tracer_provider=provider, redact=redact)
+            with mast_trace.run("r"), mast_trace.agent("a") as turn:
+                mast_trace.uninstrument()
+                turn.reply(joined("", ["so ", as_text({"key": ESCAPED * 9000})]))
+        texts = str([dict(span.attributes or {}) for span in exporter.get_finished_spans()])
+        assert "[key]" in texts
+        assert not re.search("sk-l|wxyz", texts)
+        assert "mast.content.redacted" in texts
 
     def test_comes_before_the_hash(self) -> None:
         """The hash of a short secret would give it away to whoever guesses."""

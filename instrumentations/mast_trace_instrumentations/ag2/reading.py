@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def encoder(serializer: Any) -> Encode:
 
 def text_of(parts: Iterable[Any], encode: Encode) -> str:
     """Return the text of a request's or a result's parts, one below the other."""
-    return "\n".join(_part(part, encode) for part in parts)
+    return joined("\n", (_part(part, encode) for part in parts))
 
 
 def _part(part: Any, encode: Encode) -> str:

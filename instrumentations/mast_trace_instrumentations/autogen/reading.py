@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
@@ -50,9 +50,12 @@ def as_dict(message: Any) -> Mapping[str, Any]:
 def text_of(content: Any) -> str:
     """Return a message's text; the parts of a multi-modal one below each other."""
     if isinstance(content, list):
-        return "\n".join(
-            str(part["text"]) if isinstance(part, dict) and "text" in part else as_text(part)
-            for part in content
+        return joined(
+            "\n",
+            (
+                str(part["text"]) if isinstance(part, dict) and "text" in part else as_text(part)
+                for part in content
+            ),
         )
     if callable(content):
         # AutoGen fills such a text in when it builds a request.

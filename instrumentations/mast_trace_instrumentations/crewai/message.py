@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.messages import Message
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import Recorder
@@ -36,7 +36,7 @@ class MessageEvents(Recorder):
         )
 
     def _on_human_feedback_requested(self, _flow: Any, event: Any) -> None:
-        self._ask(event.flow_name, f"{event.message}\n\n{as_text(event.output)}")
+        self._ask(event.flow_name, joined("\n\n", (str(event.message), as_text(event.output))))
 
     def _on_human_feedback_received(self, _flow: Any, event: Any) -> None:
         self._answer(event.flow_name, event.feedback)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.messages import Message
 from mast_trace.spans import current_run
 from mast_trace_instrumentations.crewai import reading, state
@@ -22,7 +22,7 @@ class RunEvents(MessageEvents):
     def _on_crew_kickoff_started(self, crew: Any, event: Any) -> None:
         asked = reading.task_text(crew)
         if getattr(event, "inputs", None):
-            asked = f"{asked}\n\n{as_text(event.inputs)}"
+            asked = joined("\n\n", (asked, as_text(event.inputs)))
         span = self._telemetry.run(
             str(event.crew_name or "crew"),
             input=[Message(asked, role="user")],

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def text_of(content: Any) -> str:
                 continue
             text = block.get("text")
             pieces.append(text if isinstance(text, str) else as_text(block))
-    return "".join(pieces)
+    return joined("", pieces)
 
 
 def is_synthetic(message: Any) -> bool:

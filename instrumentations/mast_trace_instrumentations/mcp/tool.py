@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.spans import current_run, in_span, open_tool
 from mast_trace_instrumentations.mcp.state import server_of
 from mast_trace_instrumentations.model_calls import is_theirs, media_mark
@@ -52,7 +52,7 @@ def _end(span: ToolSpan, result: Any) -> None:
 def _text_of(result: Any) -> str:
     """Return the text of a result; marks stand for pictures and sounds."""
     blocks = getattr(result, "content", None)
-    return as_text(result) if blocks is None else "\n".join(_block_text(block) for block in blocks)
+    return as_text(result) if blocks is None else joined("\n", map(_block_text, blocks))
 
 
 def _block_text(block: Any) -> str:

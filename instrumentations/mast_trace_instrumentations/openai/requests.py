@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.content import as_text
+from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 from mast_trace_instrumentations.model_calls import field
 
@@ -42,7 +42,7 @@ def text_of(content: Any) -> str:
         return content
     if not isinstance(content, list | tuple):
         return as_text(content)
-    return "".join(_part_text(part) for part in content)
+    return joined("", map(_part_text, content))
 
 
 def _part_text(part: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text, is_cut, truncate
+from mast_trace.content import Redacted, as_text, is_cut, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,7 @@ class Alterations:
         """Return any value as redacted text, before truncation."""
         if self._content.redact is None:
             return as_text(value, self._content.limit, on_cut=self.note_cut)
+        self.redacted = self.redacted or isinstance(value, Redacted)
         return self.clean(as_text(value, self._content.limit, self.clean, self.note_cut))
 
     def kept(self, text: str, limit: int | None = None) -> str:
