@@ -139,6 +139,7 @@ def test_nothing_of_a_row_follows_from_a_verdict(store: Store) -> None:
     """Also what no page shows today; whether a verdict could be reached is hidden too."""
     views = Pages(store, None, idle=60)  # type: ignore[arg-type]
     rows: list[Any] = []
+    tokens: list[int] = []
     unscored = {"status": "unscored", "status_reason": "too long", "abstained": True, **SUCCESS}
     for verdict in (SUCCESS, FAILURE, UNSURE, unscored):
         judge(store, verdict, verdict)
@@ -146,6 +147,12 @@ def test_nothing_of_a_row_follows_from_a_verdict(store: Store) -> None:
         assert isinstance(opened, LoadedRun)
         rows.append((blinded(opened).row, blinded(opened).version, blinded(opened).costs))
         assert rows[-1] == rows[0], verdict
+        # The other run has no confirmation, which would say where to count from.
+        twin = views._open(TWIN)
+        assert isinstance(twin, LoadedRun)
+        assert blinded(twin).costs.after.tokens == 0
+        tokens.append(twin.costs.after.tokens)
+    assert tokens[0] == 0 < tokens[1]
     assert opened.row["State"] == "unscored"
     assert rows[0][0].keys() == opened.row.keys()
     assert rows[0][0]["State"] == "judged"
