@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
@@ -108,9 +109,9 @@ class ClientContract(Lifecycle):
 
     # -- to be brought or replaced by a sub-class -----------------------------------------------------
 
+    @abstractmethod
     def serving(self, script: Callable[[dict[str, Any]], Any]) -> AbstractContextManager[Any]:
         """Return the server of a model."""
-        raise NotImplementedError
 
     def options_of(self, url: str) -> dict[str, Any]:
         """Return the options of a client of the server at an address."""

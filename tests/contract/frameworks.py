@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -209,9 +210,9 @@ class FrameworkContract(Lifecycle):
             assert call(run_it) == plain[0]
         assert spans.all == []
 
+    @abstractmethod
     def built(self, url: str) -> Callable[[], Any]:
         """Build the agents of the main program; return what runs them."""
-        raise NotImplementedError
 
     @pytest.mark.parametrize("at_once", ["threads", "loop"])
     def test_runs_at_the_same_time_stay_apart(

@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,7 +38,7 @@ BROKEN["everything"] = [place for places in BROKEN.values() for place in places]
 """The parts of telemetry that fail, one by one and all of them."""
 
 
-class Lifecycle:
+class Lifecycle(ABC):
     """The facts of all instrumentations, on one program that a sub-class names.
 
     Attributes:
@@ -68,9 +69,9 @@ class Lifecycle:
 
     # -- to be brought by a sub-class ---------------------------------------------------------------
 
+    @abstractmethod
     def work(self, call: Call, recorded: RecordedSpans | None) -> Any:
         """Run the program; return what it computed and what its models were sent."""
-        raise NotImplementedError
 
     def around(self, _recorded: RecordedSpans | None) -> AbstractContextManager[None]:
         """Return the surroundings of the program: those of a client are an agent's turn."""

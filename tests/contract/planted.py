@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class PlantedContract:
+class PlantedContract(ABC):
     """The facts of a team's replays.
 
     Attributes:
@@ -30,9 +31,9 @@ class PlantedContract:
     recording: ClassVar[Sequence[str] | None] = None
     has_tools: ClassVar[bool] = True
 
+    @abstractmethod
     def program(self, server: Any) -> str:
         """Run the team once; return the last one's words."""
-        raise NotImplementedError
 
     @contextmanager
     def serving(self) -> Iterator[Any]:
