@@ -109,10 +109,14 @@ class TestHandoffs:
             answer = expert.invoke(state)["messages"][-1].content
             return Command(goto="boss", update={"messages": [AIMessage(answer, name="math")]})
 
-        desk(math, "boss").compile().invoke(ask())
+        builder = StateGraph(MessagesState)
+        builder.add_node("math", math)
+        builder.add_node("boss", says("Fine."))
+        builder.add_edge(START, "math")
+        builder.compile().invoke(ask())
 
         assert recorded.sent_messages() == [
             ("math", ("boss",), "2 + 3 is 5"),
-            ("boss", (), "I am the boss."),
+            ("boss", (), "Fine."),
         ]
-        assert handoffs(recorded) == [("send_message", "desk", "boss")]
+        assert handoffs(recorded) == [("send_message", "math", "boss")]
