@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("mcp.client.session", reason="needs MCP")
 
-from conftest import SERVER, a_session
 from contract.lifecycle import Lifecycle
 from opentelemetry.sdk.trace import TracerProvider
 from recorded_calls import a_run
+from recorded_spans import recorded_by
 
 from mast_trace_instrumentations.mcp import MCPInstrumentor
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
 pytestmark = pytest.mark.framework("mcp")
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+
+recorded = recorded_by(MCPInstrumentor)
+
+
+@asynccontextmanager
+async def a_session() -> AsyncIterator[Any]:
+    """An initialized session with a real server in a process of its own."""
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    about = StdioServerParameters(command=sys.executable, args=[str(SERVER)])
+    async with stdio_client(about) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        yield session
 
 
 def text(result: Any) -> str:
