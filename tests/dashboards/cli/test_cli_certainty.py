@@ -156,15 +156,15 @@ def test_what_the_rules_found_is_shown_where_the_model_was_away(shown: Any) -> N
     assert "2.6" in out
 
 
-def test_alerts_that_fire_are_shown_and_the_rest_on_request(cli: CLI) -> None:
-    status, out, _ = cli("alerts", "check")
+def test_alerts_that_fire_are_shown_and_the_rest_on_request(own_cli: CLI) -> None:
+    status, out, _ = own_cli("alerts", "check")
     assert (status, out.count("\n")) == (0, 1)
     assert "Nothing fires" in out
-    out = cli.out("alerts", "check", "--all")
+    out = own_cli.out("alerts", "check", "--all")
     assert "mast-judge-budget" in out
     assert "mode=1.3" in out
     assert "mode=1.1" not in out, "nobody looked for it"
-    assert len(cli.json("alerts", "check")) > 10
+    assert len(own_cli.json("alerts", "check")) > 10
 
 
 def test_the_reason_why_no_model_judges_is_the_true_one(monkeypatch: pytest.MonkeyPatch) -> None:
