@@ -32,7 +32,7 @@ def _release(file: Path) -> tuple[str, list[int]]:
 ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"), key=_release)
 CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"), key=_release)
 # A release between the oldest and the newest rarely breaks alone: those between are tested by
-# `nox -s long`. The newest ClickHouse is the embedded one of the main tests.
+# `nox -s long`. The newest AG2 and the newest ClickHouse are those of the main tests.
 BETWEEN = [
     *(
         f"framework({each.stem})"
@@ -41,6 +41,7 @@ BETWEEN = [
         )
         if _release(before)[0] == _release(each)[0] == _release(after)[0]
     ),
+    "framework(ag2-1.1)",
     *(f"clickhouse({each.stem})" for each in CLICKHOUSES[1:]),
 ]
 # The environments in which tests run on other engines. Tests of our own endpoint belong to the
@@ -95,11 +96,13 @@ ELSEWHERE = {
     "crewai-1.15": ("3.10", "3.11", "3.12", "3.13"),
     "metagpt-0.8": ("3.10", "3.11"),
 }
+# Frameworks whose import alone takes many seconds: they begin, so that none of them is left at the end.
+SLOWEST = ("metagpt", "crewai", "autogen", "langgraph-1.1")
 # Processes of the main tests, one more than cores, because they wait for other processes half of the time;
 # each holds an embedded engine.
 WORKERS = min(4, (os.cpu_count() or 2) + 1)
 # Seconds that one framework's environment may take, its installation included; a few minutes are usual.
-SESSION_LIMIT = 600
+SESSION_LIMIT = 900
 # Those of an engine's tests.
 ENGINE_LIMIT = 1800
 # A browser for the web view, and the evaluator of Prometheus rules: package -> its command.
@@ -182,14 +185,15 @@ def framework(session: nox.Session, environment: Path) -> None:
 
 @nox.session(venv_backend="none")
 def frameworks(session: nox.Session) -> None:
-    """Test the oldest and newest of all frameworks, two environments at a time.
+    """Test the oldest and newest of all frameworks, several environments at a time.
 
-    One installs while another computes; `nox -s long` tests the releases between.
+    Some install while others compute; `nox -s long` tests the releases between.
     Some frameworks' own threads now and then keep a process from ending. An environment that hangs
     shows the stacks of its threads and gets one more try; one that fails does not.
     """
-    names = [f"framework({each.stem})" for each in ENVIRONMENTS]
-    _two_at_a_time(session, [name for name in names if name not in BETWEEN], SESSION_LIMIT)
+    files = sorted(ENVIRONMENTS, key=lambda file: not file.stem.startswith(SLOWEST))
+    names = [f"framework({file.stem})" for file in files]
+    _side_by_side(session, [name for name in names if name not in BETWEEN], SESSION_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -211,7 +215,7 @@ def clickhouse(session: nox.Session, version: Path) -> None:
 def engines(session: nox.Session) -> None:
     """Test the oldest of those engines; `nox -s long` tests the others."""
     names = [f"clickhouse({each.stem})" for each in CLICKHOUSES]
-    _two_at_a_time(session, [name for name in names if name not in BETWEEN], ENGINE_LIMIT)
+    _side_by_side(session, [name for name in names if name not in BETWEEN], ENGINE_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -219,8 +223,10 @@ def tests(session: nox.Session) -> None:
     """Run all tests that need no environment of their own."""
     _debian_packages(session)
     _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
-    # A file stays with one worker, so that the engine of its module is started once.
-    side_by_side = () if session.posargs else (f"-n{WORKERS}", "--dist=loadfile")
+    # A file stays with one worker, so that the engine of its module is started once. In the order of the
+    # folders, small tests come last; in that of the number of tests, the few that take a minute would.
+    spread = (f"-n{WORKERS}", "--dist=loadfile", "--no-loadscope-reorder")
+    side_by_side = () if session.posargs else spread
     _pytest(session, "tests", *side_by_side, *session.posargs)
 
 
@@ -365,7 +371,7 @@ def _nox(name: str) -> list[str]:
     return [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), *options, "-s", name]
 
 
-def _two_at_a_time(session: nox.Session, names: list[str], limit: float) -> None:
+def _side_by_side(session: nox.Session, names: list[str], limit: float) -> None:
     """Run other sessions; one that does not end within so many seconds gets one more try."""
     failed = []
 
@@ -383,7 +389,7 @@ def _two_at_a_time(session: nox.Session, names: list[str], limit: float) -> None
         if problem:
             failed.append(f"{name} {problem}")
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(WORKERS) as pool:
         for done in [pool.submit(run, name) for name in names]:
             done.result()
     if failed:
