@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
 
     Confirm = Callable[[Trajectory, tuple[Point, ...], Setup], Confirmation]
 

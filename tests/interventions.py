@@ -21,8 +21,8 @@ from mast_trace.replay.program import interception
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
 from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.player import Report
     from mast_trace.testing import CapturedSpans
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
 
 
 @contextmanager

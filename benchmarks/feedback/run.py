@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE))
 
 from simulated_teams import AA, DEAF, HARMED, HELPED, Team, decided, simulated, tasks_until  # noqa: E402
 
-from mast_trace_judge.replay.statistics.intervals import wilson  # noqa: E402
+from mast_trace_judge.intervals import wilson  # noqa: E402
 
 COUNT: Final = 1000
 RESULTS: Final = HERE / "results.json"

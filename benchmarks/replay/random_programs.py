@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.arms import ArmResult, Fix
-from mast_trace_judge.replay.points import Point
+from mast_trace_judge.decision_points import Point
 
 if TYPE_CHECKING:
     import random

@@ -17,7 +17,7 @@ from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, wilson, with_holm
 from mast_trace_dashboards.run_names import NotFound
-from mast_trace_judge.replay.statistics import intervals
+from mast_trace_judge import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

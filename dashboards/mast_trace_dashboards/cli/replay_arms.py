@@ -14,9 +14,9 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_changes import calls_after
 from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.cli.replaying import ask
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
 from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

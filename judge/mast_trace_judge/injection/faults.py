@@ -10,10 +10,10 @@ from mast_trace.content import content_hash
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.canonical import canonical_text
 from mast_trace.replay.recording import tape_of
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.injection.sites import Answer, answers_of, results_of
 from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.unfit import NotAnArm
 
 if TYPE_CHECKING:

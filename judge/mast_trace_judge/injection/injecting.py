@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.arms import RECOVERY
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.injection.earlier import decided_before
 from mast_trace_judge.injection.experiment import RULES, InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
@@ -20,7 +21,6 @@ from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
 from mast_trace_judge.replay.conducting import Conducting
 from mast_trace_judge.replay.execution import arm_settings
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.reset import reset
 from mast_trace_judge.store.injections import (
     PLAN,

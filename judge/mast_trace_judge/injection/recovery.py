@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import Arm
-from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message, ToolCall

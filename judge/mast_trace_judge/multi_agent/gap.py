@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.multi_agent.measure import mean
-from mast_trace_judge.replay.statistics.intervals import newcombe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

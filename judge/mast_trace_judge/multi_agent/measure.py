@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mast_trace_judge.replay.statistics.intervals import wilson
+from mast_trace_judge.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

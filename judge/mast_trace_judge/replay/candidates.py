@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
     from mast_trace_judge.verdict import Candidate, DecisiveError, Verdict
 
 

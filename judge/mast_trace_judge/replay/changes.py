@@ -12,15 +12,15 @@ from mast_trace.replay.intervention import Intervention, LaterChange, LaterResul
 from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Arm
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.replay.new_answers import form_of, new_answer
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm, told
 
 if TYPE_CHECKING:
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.arms import Fix, Operator
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
 
 
 def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Arm
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.execution import arm_settings
 from mast_trace_judge.replay.oracle import oracle_of
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.reset import reset
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
     from mast_trace_judge.replay.setup import Setup
 
 _OUTCOMES: Final = {"success": "succeeded"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.conducting import Conducting
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.statistics import Experiment
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
+    from mast_trace_judge.decision_points import Point
     from mast_trace_judge.replay.oracle import Oracle
-    from mast_trace_judge.replay.points import Point
 
 _MOST_ASKED: Final = 200
 """Texts of one correction about which an oracle is asked."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace.messages import ToolCall
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.corrected import CorrectedStep
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
     from mast_trace_judge.verdict import Verdict
 
 

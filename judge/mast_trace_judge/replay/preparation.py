@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
     from mast_trace_judge.replay.setup import Setup
     from mast_trace_judge.store.replays import Plan
     from mast_trace_judge.verdict import Verdict

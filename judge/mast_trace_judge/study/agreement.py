@@ -15,7 +15,7 @@ from operator import eq
 from typing import TYPE_CHECKING
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
-from mast_trace_judge.replay.statistics import intervals
+from mast_trace_judge import intervals
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:

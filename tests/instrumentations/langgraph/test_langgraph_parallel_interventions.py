@@ -21,8 +21,8 @@ from mast_trace.replay.player import Player
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
 from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.replay.points import decision_points
 
 pytestmark = pytest.mark.framework("langgraph")
 

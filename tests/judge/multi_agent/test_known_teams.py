@@ -11,10 +11,10 @@ import pytest
 import scripted_teams as teams
 from scripted_teams import played
 
+from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.multi_agent.gap import gap, side
 from mast_trace_judge.multi_agent.presence import presence
 from mast_trace_judge.multi_agent.profile import Profile, measured
-from mast_trace_judge.replay.statistics.intervals import newcombe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

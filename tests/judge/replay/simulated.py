@@ -10,9 +10,9 @@ from judge.store.invented_replays import run
 
 from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix
+from mast_trace_judge.decision_points import Point
 from mast_trace_judge.replay.bounds import CallCost
 from mast_trace_judge.replay.confirm import Confirming
-from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Experiment
 from mast_trace_judge.store.replays import plan_of

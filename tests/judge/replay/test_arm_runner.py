@@ -13,9 +13,9 @@ from replays import record
 from scripted_llm import Reply, ScriptedLLM, last_text
 
 from mast_trace_judge.arms import START, Arm, Fix
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.llm.budget import Price
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
-from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.process import Limits
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 

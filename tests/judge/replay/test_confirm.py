@@ -19,10 +19,10 @@ from judge.store.verdicts import verdict
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.decision_points import Point
 from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.conducting import INTERRUPTED, CannotContinue
 from mast_trace_judge.replay.daily import DailyBudget
-from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.preparation import stored_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Limits

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.arms import Operator
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
     from mast_trace_judge.replay.setup import Setup
 
 TOOLS = {

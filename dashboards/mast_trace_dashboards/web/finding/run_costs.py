@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.cost_words import cost_words
-from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.statistics.intervals import wilson
+from mast_trace_judge.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

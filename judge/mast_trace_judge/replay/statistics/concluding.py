@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.confirmation import Confirmation, SuccessRate
+from mast_trace_judge.intervals import wilson
 from mast_trace_judge.replay.statistics.findings import find, refuted
-from mast_trace_judge.replay.statistics.intervals import wilson
 from mast_trace_judge.replay.statistics.location import likely
 
 if TYPE_CHECKING:

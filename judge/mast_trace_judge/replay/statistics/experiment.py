@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.arms import ArmResult, Fix
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
 
 _USUAL_SEARCH, _USUAL_PAIRS = 40, 24
 """Replays that search and proof usually take, for the estimate."""

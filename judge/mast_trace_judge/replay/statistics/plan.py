@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.arms import Operator
     from mast_trace_judge.confirmation import Confirmation, Contrast
-    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.decision_points import Point
 
 _OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
 Part = tuple[int, Fix]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.arms import ArmResult, Fix
-from mast_trace_judge.replay.points import Point
+from mast_trace_judge.decision_points import Point
 from mast_trace_judge.replay.statistics import Experiment
 
 if TYPE_CHECKING:

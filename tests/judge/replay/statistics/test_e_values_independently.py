@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.replay.points import Point
+from mast_trace_judge.decision_points import Point
+from mast_trace_judge.intervals import newcombe, wilson
 from mast_trace_judge.replay.statistics.betting import Bet
 from mast_trace_judge.replay.statistics.comparison import Comparison
-from mast_trace_judge.replay.statistics.intervals import newcombe, wilson
 from mast_trace_judge.replay.statistics.limits import Limits
 from mast_trace_judge.replay.statistics.plan import Plan
 

@@ -16,7 +16,7 @@ from judge.replay.statistics.simulated_experiments import (
     single,
 )
 
-from mast_trace_judge.replay.points import Point
+from mast_trace_judge.decision_points import Point
 from mast_trace_judge.replay.statistics import Experiment, Limits, ResultMismatch
 
 if TYPE_CHECKING:
