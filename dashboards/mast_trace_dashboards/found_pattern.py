@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound
-from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.patterns.states import PatternState, save_state
+from mast_trace_judge.planted import PLANTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,10 +49,13 @@ class FoundPattern:
         failed = [run for run in waiting if run["Outcome"] == "failure"] or waiting
         run = failed[0]["TraceId"] if failed else "RUN"
         code = self.row["Code"]
-        plants = any(each.mode == code for each in OPERATORS.values())
-        return (
-            ("Proves by replays which step decided a run of it", _line("confirm", run, project)),
-            (
+        plants = any(each.mode == code for each in PLANTED.values())
+        offered = {
+            "confirm": (
+                "Proves by replays which step decided a run of it",
+                _line("confirm", run, project),
+            ),
+            "inject": (
                 f"Plants {code} in a successful run, and sees whether it fails"
                 if plants
                 else "Plants faults in a successful run, and sees which make it fail",
@@ -62,7 +66,8 @@ class FoundPattern:
                     f"--operator {code}" if plants else "",
                 ),
             ),
-        )
+        }
+        return tuple(told for command, told in offered.items() if has_command(command))
 
 
 def find_pattern(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import find_run
 from mast_trace_dashboards.newest_runs import newest_runs
+from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -71,3 +72,9 @@ def parse_time(text: str) -> datetime:
             f"cannot read the time {text!r}: write an age such as 15m, 2h or 7d, or a time such as "
             "2026-03-01T12:00"
         ) from None
+
+
+def service_names(store: Store, **given: Any) -> list[str]:
+    """Return the services that have runs, the most frequent first."""
+    rows = QUERIES["filter_values"].run(store, **given)
+    return [row["Value"] for row in rows if row["Filter"] == "service"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.multi_agent.profile import Profile, measured
@@ -93,9 +93,3 @@ def left_out(
         **({"since": since} if since else {}),
     )
     return sum(int(row["Runs"]) for row in rows)
-
-
-def service_names(store: Store, **given: Any) -> list[str]:
-    """Return the services that have runs, the most frequent first."""
-    rows = QUERIES["filter_values"].run(store, **given)
-    return [row["Value"] for row in rows if row["Filter"] == "service"]

@@ -12,7 +12,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.injection.dataset import build
-from mast_trace_judge.injection.set_files import CARD, PARQUET, RUNS, has_parquet
+from mast_trace_judge.study.datasets.set_files import CARD, PARQUET, RUNS, has_parquet
 
 
 def register(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import tempfile
 from contextlib import ExitStack
@@ -11,10 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
+from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json, warn
@@ -23,7 +32,7 @@ from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.show import as_dict
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
-from mast_trace_dashboards.local import demo_confirmation as last_act
+from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,16 +124,22 @@ async def _play(
         up, acts, lambda judged: progress.update(judging, completed=judged)
     )
     _tell(progress, f"All {len(acts)} runs are judged.")
-    confirming = progress.add_task("Replaying one of them", total=last_act.REPLAYS)
-    replayed = script.featured(finished)
-    await asyncio.to_thread(
-        last_act.confirm,
-        up.store,
-        replayed,
-        lambda state: progress.update(confirming, completed=state.replays),
-    )
-    _tell(progress, f"{replayed.act.program} {replayed.act.scenario} has been replayed.")
+    featured = script.featured(finished)
+    for _, act in answers(Plugin, lambda each: each.last_act()):
+        if act is not None:
+            playing = progress.add_task(act.title, total=act.total)
+            await asyncio.to_thread(
+                act.play,
+                up.store,
+                featured,
+                functools.partial(_advance, progress, playing),
+            )
+            _tell(progress, act.done.format(f"{featured.act.program} {featured.act.scenario}"))
     return running, finished
+
+
+def _advance(progress: Progress, task: TaskID, done: int) -> None:
+    progress.update(task, completed=done)
 
 
 def _tell(progress: Progress, done: str) -> None:

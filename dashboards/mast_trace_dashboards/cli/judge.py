@@ -14,7 +14,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.shutdown import end_within
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.sweep import Sweeper, sweep
-from mast_trace_dashboards.cli import judge_agreement, judge_bench, judge_fit
+from mast_trace_dashboards.cli import judge_agreement, judge_bench
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
@@ -43,7 +43,6 @@ def register(app: typer.Typer) -> None:
     group.command("work")(work)
     group.command("run")(run)
     judge_agreement.register(group)
-    judge_fit.register(group)
     judge_bench.register(group)
     app.add_typer(group, name="judge")
 

@@ -13,10 +13,11 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
+from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -24,13 +25,11 @@ from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.study.agreement import agreement, step_agreement
-from mast_trace_judge.study.fit_gain import fit_offer
 from mast_trace_judge.study.model_calibration import model_calibrations
 from mast_trace_judge.study.panel_votes import panel_agreement
 from mast_trace_judge.study.rejudge import Selection, rejudge
 from mast_trace_judge.study.self_consistency import self_consistency
 from mast_trace_judge.study.version_diff import diff_versions
-from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.study.agreement import Agreement, StepAgreement
-    from mast_trace_judge.study.fit_gain import FitOffer
     from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.study.self_consistency import SelfConsistency
     from mast_trace_judge.study.version_diff import RunDiff, VersionDiff
@@ -90,8 +88,8 @@ def agree(
         panel = [each for version in newest for each in panel_agreement(store, version)]
         selves = [each for version in newest for each in self_consistency(store, version)]
         records = model_calibrations(store, labels)
-        with console(stderr=True).status("Measuring what a profile of your own would be worth"):
-            offer = fit_offer(store, labels, own_profiles(JudgeConfig.load(config)))
+        asked = answers(Plugin, lambda each: each.reports("judge agree", store, config))
+        more = [(plugin.name, report) for plugin, reports in asked for report in reports]
     runs = len({_run(label) for label in labels})
     found = agreement(_ratings(labels, verdicts))
     steps = _steps(labels, verdicts)
@@ -105,7 +103,8 @@ def agree(
         known = [dataclasses.asdict(each) for each in records]
         told = {"modes": values, "decisive": on_steps, "panel": models, "models": known}
         same = [dataclasses.asdict(each) for each in selves]
-        print_json({**counts, **told, "self_consistency": same, "fit": dataclasses.asdict(offer)})
+        added = {name: report.json for name, report in more}
+        print_json({**counts, **told, "self_consistency": same, **added})
         return
     if selves:
         console().print(_selves_table(selves))
@@ -119,15 +118,10 @@ def agree(
         console().print(_steps_table(steps))
     if records:
         console().print(_models_table(records))
-    _offer(offer)
-
-
-def _offer(offer: FitOffer) -> None:
-    """Print the gain of a profile of one's own, and the command that makes one."""
-    console().print()
-    for sentence in fit_words(offer):
-        console().print(plain(sentence))
-    console().print(plain(f"  {LABEL if offer.missing else COMMAND}"))
+    for _, report in more:
+        console().print()
+        for line in report.lines:
+            console().print(plain(line))
 
 
 def _run(one: HumanLabel | Verdict) -> str:

@@ -13,8 +13,7 @@ from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary
-from mast_trace_dashboards.cli.operators import Uncertain
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Uncertain
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge

@@ -14,14 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.operators import Uncertain
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.render_fit import decision_words, parts
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.injection.certain import certain, left_out_words
 from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.planted import certain, left_out_words
 from mast_trace_judge.study.datasets.injected import operator_of
 from mast_trace_judge.study.datasets.labelled import data_folder
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when

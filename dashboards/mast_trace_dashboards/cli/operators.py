@@ -10,18 +10,11 @@ from rich.table import Table
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.output import console, plain
 from mast_trace_judge.injection.faults import chosen
-from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN, is_uncertain
+from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.planted import UNCERTAIN, is_uncertain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Uncertain = Annotated[
-    bool,
-    typer.Option(
-        "--uncertain",
-        help="Take labels of uncertain operators in as well; `mast-trace inject --operators` names them.",
-    ),
-]
 
 
 def planted_operators(

@@ -65,3 +65,11 @@ ReadyFile = Annotated[
     Path | None,
     typer.Option(help="Write the addresses here, as JSON, when ready.", show_default=False),
 ]
+
+Uncertain = Annotated[
+    bool,
+    typer.Option(
+        "--uncertain",
+        help="Take labels of uncertain operators in as well; `mast-trace inject --operators` names them.",
+    ),
+]

@@ -13,8 +13,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.separation_words import nothing_separates
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.run_names import parse_time
-from mast_trace_dashboards.team_profile import service_names
+from mast_trace_dashboards.run_names import parse_time, service_names
 from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from mast_trace_dashboards.profile_words import (
     side_words,
     value_words,
 )
-from mast_trace_dashboards.run_names import NotFound, parse_time
+from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
 from mast_trace_dashboards.team_gaps import team_gaps
-from mast_trace_dashboards.team_profile import MOST_RUNS, left_out, service_names, service_profile
+from mast_trace_dashboards.team_profile import MOST_RUNS, left_out, service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from rich.table import Table
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.inject import COMMAND, RunsThenCommand
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.operators import Uncertain, planted_operators
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.operators import planted_operators
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_options import (
     LiveTools,

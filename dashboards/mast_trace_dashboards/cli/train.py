@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.operators import Uncertain
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.train_run import run_training
 from mast_trace_judge.config import JudgeConfig

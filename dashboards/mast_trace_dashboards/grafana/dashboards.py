@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.grafana.board import text_variable
 from mast_trace_dashboards.grafana.decisive import DECISIVE
 from mast_trace_dashboards.grafana.health import INGESTION, JUDGE
 from mast_trace_dashboards.grafana.modes import MODES
 from mast_trace_dashboards.grafana.overview import OVERVIEW
 from mast_trace_dashboards.grafana.runs import EXPLORER, RUN, WEB_VARIABLE
+from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +30,10 @@ def definitions(web: str = "") -> Iterator[tuple[str, Json]]:
     Args:
         web: address of the web view that they link to; empty for the one of `mast-trace up`.
     """
-    for dashboard in DASHBOARDS:
+    added = [panels for _, panels in answers(Plugin, lambda each: each.panels())]
+    for shipped in DASHBOARDS:
+        more = [row for panels in added for row in panels.get(shipped.uid, ())]
+        dashboard = replace(shipped, rows=(*shipped.rows, *more))
         definition = dashboard.to_json()
         if web:
             _link(definition, web.rstrip("/"))

@@ -81,6 +81,15 @@ def confirm(
         return work.run().confirmation
 
 
+def play(store: Store, finished: demo.FinishedAct, done: Callable[[int], None]) -> None:
+    """Confirm the decisive error of a finished act, as the last act of the demo.
+
+    Raises:
+        MastTraceError: as `confirm`.
+    """
+    confirm(store, finished, lambda state: done(state.replays))
+
+
 @contextmanager
 def _model() -> Iterator[str]:
     """Start the model of the replays; yield its address."""

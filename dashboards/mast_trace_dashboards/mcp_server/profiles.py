@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from mcp.server.mcpserver import Context  # noqa: TC002  # the server reads the annotations
+from pydantic import Field
 
 from mast_trace_dashboards import profile_words as words
 from mast_trace_dashboards.mcp_server.answers import fenced, page
+from mast_trace_dashboards.mcp_server.tools import Since  # noqa: TC001  # as above
 from mast_trace_dashboards.printable import clip
-from mast_trace_dashboards.run_names import NotFound, parse_time
-from mast_trace_dashboards.team_profile import left_out, service_names, service_profile
+from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
+from mast_trace_dashboards.team_profile import left_out, service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.mcp_server.tools import StoreOf
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.presence import Presence
 
@@ -98,3 +103,28 @@ def _nothing(store: Store, service: str) -> str:
 def _most_frequent(names: Sequence[str]) -> dict[str, Any]:
     shown = [clip(name, _NAME) for name in names[:_NAMED]]
     return {"services": shown, "more": len(names) - len(shown)}
+
+
+class ProfileTool:
+    """The tool that measures a service.
+
+    Args:
+        store_of: returns the store that the sender of a request may see.
+    """
+
+    def __init__(self, store_of: StoreOf) -> None:
+        self._store_of = store_of
+
+    def get_profile(
+        self,
+        ctx: Context[Any, Any],
+        service: Annotated[str, Field(description="Name of the service.")],
+        version: Annotated[str, Field(description="Only runs of this version.")] = "",
+        since: Since = "",
+    ) -> Any:
+        """Measure on the newest 100 runs how multi-agent a service is: who uses whose words, what talk costs.
+
+        `by_chance` is what a team without that trait reaches: compare it with the interval. Below 20 runs nothing
+        is measured, and there is no total score. It takes seconds.
+        """
+        return profile_of(self._store_of(ctx), service, version, since)

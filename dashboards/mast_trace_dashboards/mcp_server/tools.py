@@ -12,14 +12,15 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from mast_trace.exceptions import MastTraceError, StorageError
+from mast_trace_collector.plugins import answers
 from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_dashboards.mcp_server import reading
 from mast_trace_dashboards.mcp_server.answers import fenced
 from mast_trace_dashboards.mcp_server.patterns import acknowledge, pattern_of, patterns_of
-from mast_trace_dashboards.mcp_server.profiles import profile_of
 from mast_trace_dashboards.mcp_server.reading import Reading
 from mast_trace_dashboards.mcp_server.writing import label_run as save_label
 from mast_trace_dashboards.mcp_server.writing import set_outcome
+from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,20 +144,6 @@ class ReadingTools:
         """Return a pattern with its newest runs and the commands that confirm it or plant it."""
         return pattern_of(self._store_of(ctx), pattern)
 
-    def get_profile(
-        self,
-        ctx: Context[Any, Any],
-        service: Annotated[str, Field(description="Name of the service.")],
-        version: Annotated[str, Field(description="Only runs of this version.")] = "",
-        since: Since = "",
-    ) -> Any:
-        """Measure on the newest 100 runs how multi-agent a service is: who uses whose words, what talk costs.
-
-        `by_chance` is what a team without that trait reaches: compare it with the interval. Below 20 runs nothing
-        is measured, and there is no total score. It takes seconds.
-        """
-        return profile_of(self._store_of(ctx), service, version, since)
-
     def list_queries(self, ctx: Context[Any, Any]) -> Any:  # noqa: ARG002  # every tool has it
         """List the named queries: trends, shares of failure modes, costs, alerts, ingestion."""
         return reading.queries()
@@ -246,7 +233,7 @@ def add_tools(
 
     Args:
         server: the server.
-        tools: the methods' object.
+        tools: the methods' object; those of plugins join the ones that read.
         store_of: returns the store that the sender of a request may read.
     """
     hints = ToolAnnotations(
@@ -254,10 +241,14 @@ def add_tools(
         destructive_hint=False,
         open_world_hint=False,
     )
-    for name in vars(type(tools)):
-        if not name.startswith("_"):
-            function = _answering(getattr(tools, name), store_of)
-            server.add_tool(function, annotations=hints, structured_output=False)
+    functions = [getattr(tools, name) for name in vars(type(tools)) if not name.startswith("_")]
+    names = {function.__name__ for function in functions}
+    if isinstance(tools, ReadingTools):
+        added = answers(Plugin, lambda each: each.tools(store_of))
+        further = (function for _, its in added for function in its)
+        functions += [each for each in further if each.__name__ not in names]
+    for function in functions:
+        server.add_tool(_answering(function, store_of), annotations=hints, structured_output=False)
 
 
 def _answering(function: Callable[..., Any], store_of: StoreOf) -> Callable[..., str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route
@@ -16,6 +16,7 @@ from starlette.templating import Jinja2Templates
 
 from mast_trace.exceptions import RunErased, StorageError
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
+from mast_trace_collector.plugins import answers
 from mast_trace_collector.rights import Right
 from mast_trace_dashboards.certainty import (
     WHY_NONE,
@@ -26,10 +27,8 @@ from mast_trace_dashboards.certainty import (
     sureness,
 )
 from mast_trace_dashboards.durations import in_words
-from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
+from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_outcome import outcome_words
-from mast_trace_dashboards.selftest_words import COLUMNS as SELFTEST_COLUMNS
-from mast_trace_dashboards.selftest_words import lines_of, sentences_of
 from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
@@ -37,12 +36,12 @@ from mast_trace_dashboards.web.conversation.labels import label_of
 from mast_trace_dashboards.web.finding.blind import QUEUE
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
-from mast_trace_dashboards.web.lessons import Lessons
+from mast_trace_dashboards.web.pages import Pages
 from mast_trace_dashboards.web.runbooks import Runbooks
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
-from mast_trace_dashboards.web.views import Views
+from mast_trace_dashboards.web.views import Views, Web
 from mast_trace_dashboards.web.visible import visible
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
@@ -84,6 +83,7 @@ def web_app(
         env=_environment(),
         context_processors=[_of_visitor],
     )
+    web = Web(store, templates, idle)
     sign_in = SignIn(access, templates)
 
     async def failed(request: Request, error: Exception) -> Response:
@@ -91,14 +91,18 @@ def web_app(
 
     app = Starlette(
         routes=[
-            *_pages(Views(store, templates, idle=idle)),
+            *_pages(web.views(lambda its, of: Pages(its, of, idle=idle))),
             *Runbooks(templates).routes,
             *Health(store).routes,
-            *Lessons(store).routes,
             Route(SIGN_IN, sign_in.form),
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
             Route(SIGN_OUT, sign_in.leave, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
+            *(
+                route
+                for _, routes in answers(Plugin, lambda each: each.pages(web))
+                for route in routes
+            ),
             # The path itself, too: a redirect to the one with a slash would name http behind a proxy for TLS.
             *(Route(path, other) for path, other in (mounted or {}).items()),
             *(Mount(path, other) for path, other in (mounted or {}).items()),
@@ -125,35 +129,32 @@ def _query(kept: Mapping[str, str]) -> str:
     return f"?{urlencode(kept)}" if kept else ""
 
 
-def _pages(views: Views) -> list[Route]:
+def _pages(views: Views[Pages]) -> list[Route]:
     return [
-        Route("/", views.page("runs")),
-        Route("/judge", views.page("judge")),
-        Route("/profile", views.page("profile")),
-        Route("/patterns", views.page("patterns")),
-        Route("/patterns/{pattern:str}", views.page("pattern")),
+        Route("/", views.page(lambda its: its.runs)),
+        Route("/judge", views.page(lambda its: its.judge)),
+        Route("/patterns", views.page(lambda its: its.patterns)),
+        Route("/patterns/{pattern:str}", views.page(lambda its: its.pattern)),
         Route(
             "/patterns/{pattern:str}/state",
-            views.page("pattern_state", Right.LABEL),
+            views.page(lambda its: its.pattern_state, Right.LABEL),
             methods=["POST"],
         ),
-        Route("/experiments", views.page("experiments.listed")),
-        Route("/experiments/{name:path}", views.page("experiments.one")),
-        Route("/compare", views.page("compare")),
-        Route("/groups/{by:str}", views.page("finding.groups")),
-        Route("/queue", views.page("finding.queue")),
-        Route("/queue/next", views.page("finding.next_queued", Right.LABEL)),
-        Route("/export.{kind:str}", views.page("finding.export")),
-        Route("/search", views.page("finding.search")),
-        Route(_RUN, views.page("run")),
-        Route(f"{_RUN}/tree", views.page("finding.tree")),
-        Route(f"{_RUN}/spans/{{span:str}}", views.page("finding.span")),
-        Route(f"{_RUN}/steps", views.page("steps")),
-        Route(f"{_RUN}/steps/{{step:str}}", views.page("step")),
-        Route(f"{_RUN}/steps/{{step:str}}/input", views.page("finding.step_input")),
-        Route(f"{_RUN}/label", views.page("label", Right.LABEL), methods=["POST"]),
-        Route(f"{_RUN}/compare", views.page("compare_file"), methods=["POST"]),
-        Route(f"{_RUN}/download.{{kind:str}}", views.page("download")),
+        Route("/compare", views.page(lambda its: its.compare)),
+        Route("/groups/{by:str}", views.page(lambda its: its.finding.groups)),
+        Route("/queue", views.page(lambda its: its.finding.queue)),
+        Route("/queue/next", views.page(lambda its: its.finding.next_queued, Right.LABEL)),
+        Route("/export.{kind:str}", views.page(lambda its: its.finding.export)),
+        Route("/search", views.page(lambda its: its.finding.search)),
+        Route(_RUN, views.page(lambda its: its.run)),
+        Route(f"{_RUN}/tree", views.page(lambda its: its.finding.tree)),
+        Route(f"{_RUN}/spans/{{span:str}}", views.page(lambda its: its.finding.span)),
+        Route(f"{_RUN}/steps", views.page(lambda its: its.steps)),
+        Route(f"{_RUN}/steps/{{step:str}}", views.page(lambda its: its.step)),
+        Route(f"{_RUN}/steps/{{step:str}}/input", views.page(lambda its: its.finding.step_input)),
+        Route(f"{_RUN}/label", views.page(lambda its: its.label, Right.LABEL), methods=["POST"]),
+        Route(f"{_RUN}/compare", views.page(lambda its: its.compare_file), methods=["POST"]),
+        Route(f"{_RUN}/download.{{kind:str}}", views.page(lambda its: its.download)),
     ]
 
 
@@ -177,8 +178,10 @@ def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> R
 
 
 def _environment() -> Environment:
+    added = list(answers(Plugin, lambda each: (each.words(), each.links())))
+    folders = [plugin.templates for plugin, _ in added if plugin.templates]
     made = Environment(
-        loader=PackageLoader("mast_trace_dashboards.web"),
+        loader=ChoiceLoader(list(map(PackageLoader, ("mast_trace_dashboards.web", *folders)))),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -191,13 +194,12 @@ def _environment() -> Environment:
     made.filters.update(not_measured=not_measured)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
-    made.globals.update(fit_command=COMMAND, label_command=LABEL, why_none=WHY_NONE)
-    made.filters.update(fit_words=lambda offer: map(_spaced, fit_words(offer)))
-    made.filters.update(
-        selftest_lines=lines_of,
-        selftest_sentences=lambda test: map(_spaced, sentences_of(test)),
-    )
-    made.globals.update(selftest_columns=SELFTEST_COLUMNS)
+    made.globals.update(why_none=WHY_NONE)
+    made.globals.update(links=[link for _, (_, links) in added for link in links])
+    for _, (words, _) in added:
+        made.filters.update(
+            {name: each for name, each in words.items() if name not in made.filters}
+        )
     made.filters.update(tokens=tokens_of, spaced=_spaced)
     made.globals.update(
         replay_from=replay_commands.from_step, replay_whole=replay_commands.whole_run

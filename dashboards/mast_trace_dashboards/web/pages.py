@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -21,7 +20,6 @@ from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
 from mast_trace_dashboards.web.conversation.choice import BOXES, Choice
 from mast_trace_dashboards.web.conversation.graph import drawn
 from mast_trace_dashboards.web.conversation.table import table_of
-from mast_trace_dashboards.web.experiment_pages import ExperimentPages
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.agent_matrix import agent_matrix
 from mast_trace_dashboards.web.finding.blind import (
@@ -38,15 +36,13 @@ from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
 from mast_trace_dashboards.web.pattern_pages import PatternPages
-from mast_trace_dashboards.web.profile_page import ProfilePage
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE
+from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.uploaded_run import read_upload
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
-from mast_trace_judge.store.selftests import newest_of_services, selftests
-from mast_trace_judge.study.fit_gain import fit_offer
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -56,7 +52,6 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.conversation.graph import Graph
     from mast_trace_dashboards.web.finding.agent_matrix import AgentMatrix
     from mast_trace_dashboards.web.run_view import Page
-    from mast_trace_judge.study.fit_gain import FitOffer
 
 
 class Pages(PatternPages):
@@ -64,18 +59,13 @@ class Pages(PatternPages):
 
     Attributes:
         finding: the handlers of further pages.
-        experiments: the handlers of the pages on experiments.
     """
 
     def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
         super().__init__(store, templates)
         self._idle = idle
-        self._profiles = ProfilePage(store)
-        self._measuring = Lock()
-        self._offered: tuple[int, FitOffer] | None = None
         self._list = RunList(store, idle=idle)
-        self.experiments = ExperimentPages(store, templates)
-        self.finding = FindingPages(store, templates, self._open, self._list, self._offer)
+        self.finding = FindingPages(store, templates, self._open, self._list)
 
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
@@ -229,30 +219,15 @@ class Pages(PatternPages):
         lag = await asyncio.to_thread(QUERIES["judge_lag"].one, self._store)
         calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
         counts = await asyncio.to_thread(QUERIES["mode_counts"].run, self._store)
-        tests = await asyncio.to_thread(selftests, self._store)
         values: dict[str, Any] = {
             "lag": lag,
             "calls": calls,
             "counts": counts,
             "modes": FAILURE_MODES,
+            "sections": await asyncio.to_thread(sections_of, "judge", self._store),
         }
-        values |= {"selftests": newest_of_services(tests)}
-        # Measuring the gain of a fitted profile takes seconds, so the rest of the page is sent first.
-        return streamed(self._templates, request, "judge.html", {**values, "offer": self._offer})
-
-    async def profile(self, request: Request) -> Response:
-        """Answer with the profile of a service, which takes seconds to measure."""
-        values = await asyncio.to_thread(self._profiles.values, request.query_params)
-        return streamed(self._templates, request, "profile.html", values)
-
-    def _offer(self) -> FitOffer:
-        """Return the gain of a profile fitted to the labels, measured again only after they change."""
-        labels = labels_of(self._store)
-        key = hash(tuple(labels))
-        with self._measuring:
-            if self._offered is None or self._offered[0] != key:
-                self._offered = key, fit_offer(self._store, labels)
-            return self._offered[1]
+        # A section may measure for seconds, so the rest of the page is sent first.
+        return streamed(self._templates, request, "judge.html", values)
 
     def _seen_by(self, request: Request) -> tuple[LoadedRun, list[HumanLabel], bool]:
         """Look a run up with its labels, and without the judge's word where that is hidden from the visitor."""

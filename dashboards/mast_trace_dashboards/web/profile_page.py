@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -14,11 +15,17 @@ from mast_trace_dashboards.team_profile import (
     left_out,
     service_profile,
 )
+from mast_trace_dashboards.web.stored_pages import StoredPages
+from mast_trace_dashboards.web.streaming import streamed
 from mast_trace_dashboards.web.team_variants import COLUMNS, team_variants
 from mast_trace_judge.multi_agent.gap import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
 
@@ -28,19 +35,25 @@ _KEPT: Final = 32
 _VERSIONS: Final = 20
 
 
-class ProfilePage:
+class ProfilePage(StoredPages):
     """Profiles of the services of a store.
 
     One is measured at a time, and again only after new runs, once in `FRESH_SECONDS` at most.
 
     Args:
         store: one project's, if only that may be seen.
+        templates: of the pages.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+        super().__init__(store, templates)
         self._measuring = Lock()
         self._kept: dict[tuple[str, str], tuple[float, object, ServiceProfile]] = {}
+
+    async def profile(self, request: Request) -> Response:
+        """Answer with the profile of a service, which takes seconds to measure."""
+        values = await asyncio.to_thread(self.values, request.query_params)
+        return streamed(self._templates, request, "profile.html", values)
 
     def values(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the variables of the template; the profile is measured while the page is sent."""

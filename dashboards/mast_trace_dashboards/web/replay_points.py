@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_dashboards.commands import has_command
 from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ _LONG: Final = (
     "The steps at which a model answered are marked in short runs only. "
     "`mast-trace replay RUN --keep STEP -- YOUR COMMAND` replays this one from a step."
 )
+_NOT_INSTALLED: Final = "The commands that replay a run are not installed here."
 _NO_CALLS: Final = "This run cannot be replayed: no model call of it was recorded."
 
 
@@ -38,6 +40,8 @@ def points_of(stored: StoredRun) -> ReplayPoints:
     Raises:
         StorageError: the database does not answer.
     """
+    if not has_command("replay"):
+        return ReplayPoints(obstacle=_NOT_INSTALLED)
     trajectory = stored.trajectory()
     if trajectory is None:
         return ReplayPoints(obstacle=_LONG)

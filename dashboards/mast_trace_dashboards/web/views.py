@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.rights import Right
-from mast_trace_dashboards.web.pages import Pages
 from mast_trace_dashboards.web.per_project import PerProject
 from mast_trace_dashboards.web.visitor import visitor_of
 
@@ -22,26 +20,48 @@ if TYPE_CHECKING:
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
+Its = TypeVar("Its")
 
-class Views:
-    """Routes each request to the pages of its visitor's project.
 
-    Args:
+@dataclass(frozen=True)
+class Web:
+    """The parts that pages are made of.
+
+    Attributes:
         store: of all projects.
         templates: of the pages.
         idle: seconds after which a run without a root counts as finished.
     """
 
-    def __init__(
-        self, store: Store, templates: Jinja2Templates, *, idle: float = DEFAULT_RUN_IDLE
-    ) -> None:
-        self._pages = PerProject(store, lambda its: Pages(its, templates, idle=idle))
+    store: Store
+    templates: Jinja2Templates
+    idle: float
 
-    def page(self, name: str, right: Right = Right.READ) -> Endpoint:
+    def views(self, make: Callable[[Store, Jinja2Templates], Its]) -> Views[Its]:
+        """Return the pages of each project.
+
+        Args:
+            make: makes the object that has the handlers, on the store of a project.
+        """
+        return Views(self.store, lambda its: make(its, self.templates))
+
+
+class Views(Generic[Its]):
+    """Routes each request to the pages of its visitor's project.
+
+    Args:
+        store: of all projects.
+        make: makes the object that has the handlers, on the store of a project.
+    """
+
+    def __init__(self, store: Store, make: Callable[[Store], Its]) -> None:
+        self._pages = PerProject(store, make)
+
+    def page(self, handler: Callable[[Its], Endpoint], right: Right = Right.READ) -> Endpoint:
         """Return the handler of a page, for visitors who have the right to it.
 
         Args:
-            name: of a method of `Pages`; a dot stands before one of its attributes.
+            handler: returns the handler of a project's pages.
             right: to demand.
         """
 
@@ -52,7 +72,6 @@ class Views:
             if project is None:
                 # A visitor who sees all projects may select one; an empty name selects all.
                 project = request.query_params.get("project") or None
-            handler: Endpoint = attrgetter(name)(self._pages.of(project))
-            return await handler(request)
+            return await handler(self._pages.of(project))(request)
 
         return answer

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.injection.operators import OPERATORS
-from mast_trace_judge.injection.set_files import FORMAT
+from mast_trace_judge.study.datasets.set_files import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

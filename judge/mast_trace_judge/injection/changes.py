@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.arms import Arm, Fix
 
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.messages import ToolCall
-
-Level = Literal["answer", "request", "message", "result"]
+    from mast_trace_judge.planted import Level
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.injection.card import card
 from mast_trace_judge.injection.labelled import Labelled
 from mast_trace_judge.injection.operators import OPERATORS
-from mast_trace_judge.injection.set_files import CARD, FORMAT, write_set
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.injections import injections
 from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.study.datasets.set_files import CARD, FORMAT, write_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.injection.dataset import labelled
-from mast_trace_judge.injection.operators import is_uncertain
+from mast_trace_judge.planted import is_uncertain
 from mast_trace_judge.store.labels import NO_MODES, labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.stored_labels import labelled_runs, named_steps

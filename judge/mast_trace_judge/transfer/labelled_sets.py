@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
-from mast_trace_judge.injection.operators import OPERATORS
-from mast_trace_judge.injection.set_files import FORMAT, shapes_of
+from mast_trace_judge.planted import PLANTED
 from mast_trace_judge.proof import proved_step
 from mast_trace_judge.store.injections import Injection, take_over
+from mast_trace_judge.study.datasets.set_files import FORMAT, shapes_of
 from mast_trace_judge.transfer.export_spans import trace_id_of_run
 from mast_trace_judge.transfer.formats.confirmation_values import confirmation_in
 from mast_trace_judge.transfer.formats.kinds import StoredRun
@@ -123,7 +123,7 @@ def _failure(shape: Mapping[str, Any]) -> StoredRun:
 
 def _injection(shape: Mapping[str, Any]) -> Injection:
     run = trajectory_from_dict(shape["run"])
-    operator, step = OPERATORS.get(shape["operator"]), int(shape["step"])
+    kind, step = PLANTED.get(shape["operator"]), int(shape["step"])
     if not 0 <= step < len(run.steps):
         raise ValueError(f"the run has no step {step}")
     return Injection(
@@ -132,7 +132,7 @@ def _injection(shape: Mapping[str, Any]) -> Injection:
         fault_id=str(shape["id"]),
         operator=str(shape["operator"]),
         mode=str(shape["mode"]),
-        level=operator.level if operator else "",
+        level=kind.level if kind else "",
         step=step,
         # A fault of the environment names nobody; its step has an agent all the same.
         agent=str(shape["agent"]) or run.steps[step].agent,

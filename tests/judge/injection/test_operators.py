@@ -12,13 +12,13 @@ from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.injection.certain import certain, left_out_words
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.faults import Fault, chosen, faults_of, most_faults_of
 from mast_trace_judge.injection.injecting import _is_replayable, _missed_by
-from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN, is_uncertain
+from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
 from mast_trace_judge.injection.sites import answers_of
+from mast_trace_judge.planted import UNCERTAIN, certain, is_uncertain, left_out_words
 from mast_trace_judge.replay.changes import intervention_of
 
 SYSTEM = {

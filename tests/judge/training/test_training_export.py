@@ -12,9 +12,10 @@ from judge.store.invented_replays import run as summary
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.injection.dataset import build
-from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN
-from mast_trace_judge.injection.set_files import shapes_of
+from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.planted import UNCERTAIN
 from mast_trace_judge.store.injections import Injection, save_injection
+from mast_trace_judge.study.datasets.set_files import shapes_of
 from mast_trace_judge.training.division import divide
 from mast_trace_judge.training.export import Export, set_failures, stored_failures, wanted_sources
 

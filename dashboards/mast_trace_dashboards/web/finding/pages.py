@@ -21,6 +21,7 @@ from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
 from mast_trace_dashboards.web.finding.text_search import Found, TextSearch
 from mast_trace_dashboards.web.numbers import whole
+from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.finding.run_list import RunList
     from mast_trace_dashboards.web.loaded_run import LoadedRun
-    from mast_trace_judge.study.fit_gain import FitOffer
 
 _NOTHING: Final = Found([], more=False, newest=True)
 
@@ -48,7 +48,6 @@ class FindingPages(StoredPages):
         templates: of the pages.
         open_run: looks a run up; raises HTTPException where there is none.
         run_list: reads pages of the run list.
-        offer: measures the gain of a profile fitted to the labels.
     """
 
     def __init__(
@@ -57,11 +56,9 @@ class FindingPages(StoredPages):
         templates: Jinja2Templates,
         open_run: Callable[[str], LoadedRun],
         run_list: RunList,
-        offer: Callable[[], FitOffer],
     ) -> None:
         super().__init__(store, templates)
         self._list = run_list
-        self._offer = offer
         self._open = open_run
 
     async def step_input(self, request: Request) -> Response:
@@ -117,7 +114,7 @@ class FindingPages(StoredPages):
         values = {
             "queued": await asyncio.to_thread(queue, self._store, user),
             "grown": await asyncio.to_thread(agreement_as_it_grows, self._store),
-            "offer": self._offer,
+            "sections": await asyncio.to_thread(sections_of, "queue", self._store),
             "just_labelled": just_labelled(request.query_params),
         }
         return streamed(self._templates, request, "queue.html", values)

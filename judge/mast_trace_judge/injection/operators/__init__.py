@@ -13,17 +13,9 @@ from mast_trace_judge.injection.operators.results import RESULTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OPERATORS", "UNCERTAIN", "Operator", "is_uncertain"]
+__all__ = ["OPERATORS", "Operator"]
 
 OPERATORS: Final[Mapping[str, Operator[Any]]] = {
     operator.name: operator for operator in (*ANSWERS, *REQUESTS, *MESSAGES, *RESULTS)
 }
 """Every operator by its name, those of failure modes first, in the order of MAST's codes by level."""
-
-UNCERTAIN: Final = frozenset(name for name, operator in OPERATORS.items() if operator.uncertain)
-"""Names of the operators whose labels are often wrong; they are used only where somebody asks for them."""
-
-
-def is_uncertain(name: str) -> bool:
-    """Return whether labels of an operator are uncertain; false for labels that no operator has made."""
-    return name in UNCERTAIN

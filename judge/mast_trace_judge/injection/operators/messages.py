@@ -79,9 +79,9 @@ _ARRIVES: Final = (
 )
 
 MESSAGES: Final = (
-    Operator("message-number", "", "message", "A message arrives with another number than was sent.", _SENT, _garbled,
+    Operator("message-number", "A message arrives with another number than was sent.", _SENT, _garbled,
              applies=f"{_ARRIVES} holds a number."),
-    Operator("message-cut", "", "message", "A message arrives without one of its sentences that hold a number.", _SENT, _cut,
+    Operator("message-cut", "A message arrives without one of its sentences that hold a number.", _SENT, _cut,
              applies=f"{_ARRIVES} has several sentences, one of them with a number."),
 )  # fmt: skip
 """Operators at the level of messages. Nobody of the agents is to blame for them."""

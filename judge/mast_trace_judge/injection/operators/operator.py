@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace_judge.injection.sites import Answer, Result
+from mast_trace_judge.planted import PLANTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from mast_trace_judge.injection.changes import Change, Level
+    from mast_trace_judge.injection.changes import Change
+    from mast_trace_judge.planted import Level
 
 Site = TypeVar("Site", Answer, Result)
-
-REPAIRED: Final = "Agents often repair such a fault, so that a run with it may have failed by a later error of its own."
-"""The usual reason for which an operator's labels are uncertain."""
 
 
 @dataclass(frozen=True)
@@ -24,25 +23,33 @@ class Operator(Generic[Site]):
     """One way to plant a fault.
 
     Attributes:
-        name: the failure mode and a word, such as ``2.6-number``.
-        mode: code of the failure mode; empty for a fault of the environment.
-        level: the level of the change.
+        name: its name in `PLANTED`: the failure mode and a word, such as ``2.6-number``.
         fault: description of the fault.
         certain: the reason for which the label is certain.
         plant: returns the change at a site, or None where the operator does not apply.
         applies: the sites at which it applies, in words.
-        uncertain: the reason for which its labels are often wrong, found by rollouts in `benchmarks/injection`; empty
-            if they are not.
     """
 
     name: str
-    mode: str
-    level: Level
     fault: str
     certain: str
     plant: Callable[[Site, Random], Change | None]
     applies: str
-    uncertain: str = ""
+
+    @property
+    def mode(self) -> str:
+        """Code of the failure mode; empty for a fault of the environment."""
+        return PLANTED[self.name].mode
+
+    @property
+    def level(self) -> Level:
+        """The level of the change."""
+        return PLANTED[self.name].level
+
+    @property
+    def uncertain(self) -> str:
+        """The reason for which its labels are often wrong; empty if they are not."""
+        return PLANTED[self.name].uncertain
 
     @property
     def blames(self) -> bool:

@@ -54,16 +54,16 @@ def _ignore_peer(site: Answer, rng: Random) -> Change | None:  # noqa: ARG001  #
 
 
 REQUESTS: Final = (
-    Operator("1.2-other-role", "1.2", "request", "The agent acts by the system prompt of another agent.",
+    Operator("1.2-other-role", "The agent acts by the system prompt of another agent.",
              "The model was shown another agent's prompt.", _other_role,
              applies="The agent has a system prompt, and another agent has another one."),
-    Operator("1.4-lose-oldest", "1.4", "request", "The agent has lost the beginning of the conversation.",
+    Operator("1.4-lose-oldest", "The agent has lost the beginning of the conversation.",
              "The oldest messages were left out of the request.", _lose_oldest,
              applies="The model was shown four messages or more besides system prompt and task."),
-    Operator("2.1-restart", "2.1", "request", "The conversation begins again in the middle of the run.",
+    Operator("2.1-restart", "The conversation begins again in the middle of the run.",
              "Everything but system prompt and task was left out of the request.", _restart,
              applies="The model was shown two messages or more besides system prompt and task."),
-    Operator("2.5-ignore-peer", "2.5", "request", "The agent answers without the last message of its peer.",
+    Operator("2.5-ignore-peer", "The agent answers without the last message of its peer.",
              "The last message was left out of the request.", _ignore_peer,
              applies="The last message that the model was shown is one of a person or an agent, and not the task."),
 )  # fmt: skip

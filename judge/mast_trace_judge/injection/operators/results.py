@@ -61,17 +61,17 @@ def _passes(site: Result, rng: Random) -> Change | None:
 _SEEN: Final = "The recorded result was another one."
 
 RESULTS: Final = (
-    Operator("tool-error", "", "result", "A tool raises an exception.", _SEEN, _error,
+    Operator("tool-error", "A tool raises an exception.", _SEEN, _error,
              applies="Every tool result, hand-overs excluded."),
-    Operator("tool-timeout", "", "result", "A tool does not answer in time.", _SEEN, _timeout,
+    Operator("tool-timeout", "A tool does not answer in time.", _SEEN, _timeout,
              applies="Every tool result, hand-overs excluded."),
-    Operator("tool-stale", "", "result", "A tool returns its earlier result.", _SEEN, _stale,
+    Operator("tool-stale", "A tool returns its earlier result.", _SEEN, _stale,
              applies="The tool has returned another result before."),
-    Operator("tool-empty", "", "result", "A tool returns nothing.", _SEEN, _empty,
+    Operator("tool-empty", "A tool returns nothing.", _SEEN, _empty,
              applies="A tool result that is not empty."),
-    Operator("tool-wrong", "", "result", "A tool returns a wrong number.", _SEEN, _wrong,
+    Operator("tool-wrong", "A tool returns a wrong number.", _SEEN, _wrong,
              applies="The result holds a number."),
-    Operator("tool-passes", "", "result", "A check passes that had failed.", _SEEN, _passes,
+    Operator("tool-passes", "A check passes that had failed.", _SEEN, _passes,
              applies="The result says that something failed or is wrong."),
 )  # fmt: skip
 """Operators at the level of tool results. Nobody of the agents is to blame for them."""

@@ -8,9 +8,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.injection.certain import left_out_words
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.planted import left_out_words
 from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.study.bench import held_out, methods
 from mast_trace_judge.study.bench.in_sample import places_seen, scores_by_sample

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.injection.certain import certain
 from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.planted import certain
 from mast_trace_judge.study.datasets.injected import is_set, operator_of, read_injected
 from mast_trace_judge.verdict import SHOWN_FROM
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
-from mast_trace_judge.injection.set_files import CARD, FORMAT, PARQUET, RUNS, shapes_of
 from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.datasets.set_files import CARD, FORMAT, PARQUET, RUNS, shapes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,171 @@
+"""The table of all commands of mast-trace: `--help` reads it, and imports none of them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Command(NamedTuple):
+    """A command.
+
+    Attributes:
+        module: its function `register` adds the command to a group.
+        help: the first sentences of its help.
+    """
+
+    module: str
+    help: str
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "demo": Command(
+        "mast_trace_dashboards.cli.demo",
+        "Run real agents that fail in known ways, and show the findings. Needs no network and no key.",
+    ),
+    "up": Command(
+        "mast_trace_dashboards.cli.up",
+        "Receive, store and judge runs, all in one process, until Ctrl-C.",
+    ),
+    "collect": Command(
+        "mast_trace_dashboards.cli.collect",
+        "Receive and store runs; judge and dashboards run elsewhere.",
+    ),
+    "web": Command(
+        "mast_trace_dashboards.cli.web",
+        "Serve the web view alone, beside a ClickHouse server or a running `mast-trace up`.",
+    ),
+    "runs": Command(
+        "mast_trace_dashboards.cli.runs",
+        "List runs with their findings, newest first.",
+    ),
+    "outcome": Command(
+        "mast_trace_dashboards.cli.runs",
+        "Record the outcome of a run. It overrides the run's own, and the run is judged again.",
+    ),
+    "show": Command(
+        "mast_trace_dashboards.cli.show",
+        "Show a run: its steps, the decisive error, and the failure modes with their evidence.",
+    ),
+    "cost": Command(
+        "mast_trace_dashboards.cli.cost",
+        "Show what runs have cost, and how much of it came after the decisive step.",
+    ),
+    "profile": Command(
+        "mast_trace_dashboards.cli.profile",
+        "Measure how multi-agent a service is: who uses whose words, who does what, what talk costs.",
+    ),
+    "patterns": Command(
+        "mast_trace_dashboards.cli.patterns",
+        "Failures that recur over runs: failure mode, agent, tool or text.",
+    ),
+    "mcp": Command(
+        "mast_trace_dashboards.cli.mcp",
+        "Serve runs, verdicts, steps and queries to a coding assistant, over standard input and output.",
+    ),
+    "judge": Command(
+        "mast_trace_dashboards.cli.judge",
+        "Judge runs.",
+    ),
+    "judge fit": Command(
+        "mast_trace_dashboards.cli.judge_fit",
+        "Fit a profile for decisive steps to labelled runs, and keep it if it is better than the present judge.",
+    ),
+    "check": Command(
+        "mast_trace_dashboards.cli.check",
+        "Compare new runs with a baseline, and fail where a rate is higher.",
+    ),
+    "cases": Command(
+        "mast_trace_dashboards.cli.cases",
+        "Keep failures as cases: files in your repository that tests replay or run again.",
+    ),
+    "replay": Command(
+        "mast_trace_dashboards.cli.replay",
+        "Replay a run: run its program again from the record, and report the first difference.",
+    ),
+    "confirm": Command(
+        "mast_trace_dashboards.cli.confirm",
+        "Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short for `confirm run RUN -- COMMAND`.",
+    ),
+    "inject": Command(
+        "mast_trace_dashboards.cli.inject",
+        "Plant faults in successful runs, and keep those that make the run fail, with their labels.",
+    ),
+    "selftest": Command(
+        "mast_trace_dashboards.cli.selftest",
+        "Examine the judge on your own program: record it, plant faults, and judge the faulty runs.",
+    ),
+    "dataset": Command(
+        "mast_trace_dashboards.cli.dataset",
+        "Build labelled sets from planted faults and proved errors.",
+    ),
+    "lessons": Command(
+        "mast_trace_dashboards.cli.lessons",
+        "Print what failed runs teach: confirmed, labelled and exact findings, with quotes of the runs.",
+    ),
+    "experiment": Command(
+        "mast_trace_dashboards.cli.experiment",
+        "Say whether an arm is better, worse, or not decided; with --plan, print the size it needs first.",
+    ),
+    "train": Command(
+        "mast_trace_dashboards.cli.train",
+        "Train a model to name decisive steps, on your own labels.",
+    ),
+    "label": Command(
+        "mast_trace_dashboards.cli.labels",
+        "Record your opinion of a run. A later label of the same annotator replaces the earlier one.",
+    ),
+    "import": Command(
+        "mast_trace_dashboards.cli.transfer",
+        "Store runs from files, to be judged like others. Importing a file twice stores it once.",
+    ),
+    "export": Command(
+        "mast_trace_dashboards.cli.transfer",
+        "Write runs to a file: trajectory, newest verdict and labels, one run in each line or row.",
+    ),
+    "erase": Command(
+        "mast_trace_dashboards.cli.erase",
+        "Erase runs for good: spans, verdicts, the judge model's answers, labels and evaluations.",
+    ),
+    "retain": Command(
+        "mast_trace_dashboards.cli.retain",
+        "Limit stored data by age or by size, and keep failures longer than successes.",
+    ),
+    "backup": Command(
+        "mast_trace_dashboards.cli.backup",
+        "Back up a data folder: the database, and the requests that wait to be stored.",
+    ),
+    "restore": Command(
+        "mast_trace_dashboards.cli.backup",
+        "Restore a backup into an empty data folder. Start `mast-trace up` on it afterwards.",
+    ),
+    "alerts": Command(
+        "mast_trace_dashboards.cli.alerts",
+        "Evaluate the shipped alert rules.",
+    ),
+    "dashboards": Command(
+        "mast_trace_dashboards.cli.dashboards",
+        "Grafana dashboards and alert rules as files.",
+    ),
+    "migrate": Command(
+        "mast_trace_dashboards.cli.admin",
+        "Create the tables, or bring them up to this version. Safe to run again, and from many places.",
+    ),
+    "config": Command(
+        "mast_trace_dashboards.cli.admin",
+        "Print every effective setting with its origin and the variable that sets it.",
+    ),
+    "doctor": Command(
+        "mast_trace_dashboards.cli.admin",
+        "Show which frameworks are recorded, and whether the collector accepts spans.",
+    ),
+}
+"""By name, in the order of `--help`; one inside of a group has the group's name before its own."""
+
+
+def has_command(name: str) -> bool:
+    """Return whether a command of the table is installed: some are in a package that may be left out."""
+    return find_spec(COMMANDS[name].module.partition(".")[0]) is not None

@@ -1,0 +1,1 @@
+"""Confirms the decisive error of a run by replays."""

@@ -1,0 +1,1 @@
+"""Lessons of earlier runs, and experiments that measure their effect."""

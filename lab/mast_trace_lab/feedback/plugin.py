@@ -1,0 +1,60 @@
+"""What lessons and experiments add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mast_trace_dashboards.plugins import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from starlette.routing import Route
+    from typer import Typer
+
+    from mast_trace_dashboards.grafana.panels import Panel
+    from mast_trace_dashboards.queries.query import Query
+    from mast_trace_dashboards.web.views import Web
+
+
+class Feedback(Plugin):
+    """The commands `lessons` and `experiment`, the pages on experiments, and `GET /lessons`."""
+
+    name = "feedback"
+    templates = "mast_trace_lab.feedback"
+
+    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
+        """Return `lessons` and `experiment`."""
+        from mast_trace_dashboards.cli import experiment, lessons
+
+        return {"lessons": lessons.register, "experiment": experiment.register}
+
+    def pages(self, web: Web) -> Sequence[Route]:
+        """Return the pages on experiments, and the address at which programs ask for lessons."""
+        from starlette.routing import Route
+
+        from mast_trace_dashboards.web.experiment_pages import ExperimentPages
+        from mast_trace_dashboards.web.lessons import Lessons
+
+        views = web.views(ExperimentPages)
+        return (
+            Route("/experiments", views.page(lambda its: its.listed)),
+            Route("/experiments/{name:path}", views.page(lambda its: its.one)),
+            *Lessons(web.store).routes,
+        )
+
+    def links(self) -> Sequence[tuple[str, str]]:
+        """Return the list of experiments."""
+        return (("Experiments", "/experiments"),)
+
+    def queries(self) -> Iterable[Query]:
+        """Return `experiment_arms`."""
+        from mast_trace_dashboards.queries import experiments
+
+        return (experiments.EXPERIMENT_ARMS,)
+
+    def panels(self) -> Mapping[str, Sequence[Sequence[Panel]]]:
+        """Return the tables of experiments, for the dashboard of failure modes."""
+        from mast_trace_lab.feedback.panels import EXPERIMENTS
+
+        return {"mast-modes": EXPERIMENTS}

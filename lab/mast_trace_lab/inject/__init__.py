@@ -1,0 +1,1 @@
+"""Plants faults in successful runs."""

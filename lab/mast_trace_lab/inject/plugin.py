@@ -1,0 +1,24 @@
+"""What planted faults add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mast_trace_dashboards.plugins import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from typer import Typer
+
+
+class Inject(Plugin):
+    """The commands `inject` and `dataset`."""
+
+    name = "inject"
+
+    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
+        """Return `inject` and `dataset`."""
+        from mast_trace_dashboards.cli import dataset, inject
+
+        return {"inject": inject.register, "dataset": dataset.register}

@@ -1,0 +1,61 @@
+"""What self-tests add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_dashboards.plugins import Plugin, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from typer import Typer
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.grafana.panels import Panel
+    from mast_trace_dashboards.queries.query import Query
+
+
+class SelfTest(Plugin):
+    """The command `selftest`, and its results on the judge's page and dashboard."""
+
+    name = "selftest"
+    templates = "mast_trace_lab.selftest"
+
+    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
+        """Return `selftest`."""
+        from mast_trace_dashboards.cli import selftest
+
+        return {"selftest": selftest.register}
+
+    def queries(self) -> Iterable[Query]:
+        """Return `selftests`."""
+        from mast_trace_dashboards.queries import selftests
+
+        return (selftests.SELFTESTS,)
+
+    def sections(self, page: str, store: Store) -> Sequence[Section]:
+        """Return the newest self-test of each service, for the judge's page."""
+        if page != "judge":
+            return ()
+        from mast_trace_dashboards import selftest_words
+        from mast_trace_judge.store import selftests
+
+        newest = selftests.newest_of_services(selftests.selftests(store))
+        shown: dict[str, Any] = {"tests": newest, "columns": selftest_words.COLUMNS}
+        return (Section("_selftests.html", shown),)
+
+    def words(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the filters of its section."""
+        from mast_trace_dashboards import selftest_words
+
+        return {
+            "selftest_lines": selftest_words.lines_of,
+            "selftest_sentences": selftest_words.sentences_of,
+        }
+
+    def panels(self) -> Mapping[str, Sequence[Sequence[Panel]]]:
+        """Return the table of self-tests, for the judge's dashboard."""
+        from mast_trace_lab.selftest.panels import SELF_TEST
+
+        return {"mast-judge": (SELF_TEST,)}

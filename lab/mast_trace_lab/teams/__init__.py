@@ -1,0 +1,1 @@
+"""Compares teams, and measures how multi-agent a service is."""

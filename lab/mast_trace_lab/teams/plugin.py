@@ -1,0 +1,47 @@
+"""What the measures of a team add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_dashboards.plugins import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from starlette.routing import Route
+    from typer import Typer
+
+    from mast_trace_dashboards.mcp_server.tools import StoreOf
+    from mast_trace_dashboards.web.views import Web
+
+
+class Teams(Plugin):
+    """The command and the page `profile`, and the tool `get_profile`."""
+
+    name = "teams"
+    templates = "mast_trace_lab.teams"
+
+    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
+        """Return `profile`."""
+        from mast_trace_dashboards.cli import profile
+
+        return {"profile": profile.register}
+
+    def pages(self, web: Web) -> Sequence[Route]:
+        """Return the page of a service's profile."""
+        from starlette.routing import Route
+
+        from mast_trace_dashboards.web.profile_page import ProfilePage
+
+        return (Route("/profile", web.views(ProfilePage).page(lambda its: its.profile)),)
+
+    def links(self) -> Sequence[tuple[str, str]]:
+        """Return the page of the service with the most runs."""
+        return (("Team", "/profile"),)
+
+    def tools(self, store_of: StoreOf) -> Sequence[Callable[..., Any]]:
+        """Return `get_profile`."""
+        from mast_trace_dashboards.mcp_server.profiles import ProfileTool
+
+        return (ProfileTool(store_of).get_profile,)

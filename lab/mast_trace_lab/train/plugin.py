@@ -1,0 +1,24 @@
+"""What training adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mast_trace_dashboards.plugins import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from typer import Typer
+
+
+class Train(Plugin):
+    """The command `train`."""
+
+    name = "train"
+
+    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
+        """Return `train`."""
+        from mast_trace_dashboards.cli import train
+
+        return {"train": train.register}
