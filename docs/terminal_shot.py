@@ -19,7 +19,8 @@ from rich.terminal_theme import TerminalTheme
 
 from mast_trace_dashboards.cli.demo import report
 from mast_trace_dashboards.cli.run_view import load
-from mast_trace_dashboards.local import demo, demo_confirmation
+from mast_trace_dashboards.local import demo
+from mast_trace_lab.confirm import demo as demo_confirmation
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 118

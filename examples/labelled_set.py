@@ -31,12 +31,12 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local.recording import record, recorded
-from mast_trace_judge.injection.dataset import build
-from mast_trace_judge.injection.injecting import inject
 from mast_trace_judge.local.layers import judge_by_rules
-from mast_trace_judge.replay.forking import NotForkable, PreparedParent
-from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.runs import read_alone
+from mast_trace_lab.inject.dataset import build
+from mast_trace_lab.inject.injecting import inject
+from mast_trace_lab.program.forking import NotForkable, PreparedParent
+from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

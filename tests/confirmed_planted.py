@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import stock
 
-from mast_trace_judge.replay.allowance import Allowance
-from mast_trace_judge.replay.checks import check, verify
-from mast_trace_judge.replay.execution import executing
-from mast_trace_judge.replay.fixes import Sources, planned_fixes
-from mast_trace_judge.replay.isolation import not_isolated
-from mast_trace_judge.replay.setup import Setup
-from mast_trace_judge.replay.statistics import Experiment, Limits
+from mast_trace_lab.confirm.allowance import Allowance
+from mast_trace_lab.confirm.checks import check, verify
+from mast_trace_lab.confirm.execution import executing
+from mast_trace_lab.confirm.fixes import Sources, planned_fixes
+from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.program.isolation import not_isolated
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

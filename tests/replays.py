@@ -15,11 +15,11 @@ from scripted_llm import ScriptedLLM, messages_of
 
 from mast_trace.testing import replayed
 from mast_trace.trajectory import SpanRecord, read_trajectory, to_dict
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay import Replayed
+    from mast_trace_lab.replay import Replayed
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RECORDER = Path(__file__).parent / "record_program.py"

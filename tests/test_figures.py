@@ -112,8 +112,8 @@ def test_the_overview_says_what_the_table_of_ingest_says() -> None:
 
 def test_operators_are_marked_by_the_truth_of_their_labels() -> None:
     """The table of operators names those whose kept labels were often wrong, and the page shows the stored figures."""
-    from mast_trace_judge.injection.operators import OPERATORS
     from mast_trace_judge.planted import UNCERTAIN
+    from mast_trace_lab.inject.operators import OPERATORS
 
     folder = BENCHMARKS / "injection"
     made = program(folder / "truth_page.py")

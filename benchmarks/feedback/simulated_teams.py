@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from mast_trace.experiment.assignment import ARMS, HASH, PAIRS, arm_of
-from mast_trace_judge.feedback.statistics.betting import PAIRED, centres_of, path
-from mast_trace_judge.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.betting import PAIRED, centres_of, path
+from mast_trace_lab.feedback.statistics.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -27,18 +27,18 @@ from truth_page import FILE, write
 
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import RECOVERY, ArmResult
-from mast_trace_judge.injection.experiment import InjectionExperiment
-from mast_trace_judge.injection.faults import faults_of
-from mast_trace_judge.injection.operators import OPERATORS
-from mast_trace_judge.injection.recovery import later_steps
-from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_lab.inject.experiment import InjectionExperiment
+from mast_trace_lab.inject.faults import faults_of
+from mast_trace_lab.inject.operators import OPERATORS
+from mast_trace_lab.inject.recovery import later_steps
+from mast_trace_lab.replay.changes import intervention_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.arms import Arm
-    from mast_trace_judge.injection.faults import Fault
-    from mast_trace_judge.injection.trial import Trial
+    from mast_trace_lab.inject.faults import Fault
+    from mast_trace_lab.inject.trial import Trial
 
 WORKERS = 2
 LABELS = 25

@@ -7,8 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.study.agreement import wilson
+from mast_trace_lab.inject.operators import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

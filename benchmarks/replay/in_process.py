@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InProcess:
-    """An origin of replays (`mast_trace_judge.replay.forking.Forking`) that calls a function instead.
+    """An origin of replays (`mast_trace_lab.program.forking.Forking`) that calls a function instead.
 
     Neither a time limit nor the refusal of network connections holds here.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from random_programs import points
 from simpler_methods import Replays
 
-from mast_trace_judge.replay.statistics import Experiment
+from mast_trace_lab.confirm.statistics import Experiment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

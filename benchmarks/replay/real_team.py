@@ -39,12 +39,12 @@ from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
-from mast_trace_judge.replay.checks import check  # noqa: E402
-from mast_trace_judge.replay.confirm import Confirming  # noqa: E402
-from mast_trace_judge.replay.execution import executing  # noqa: E402
-from mast_trace_judge.replay.forking import Forking, PreparedParent  # noqa: E402
-from mast_trace_judge.replay.preparation import new_experiment  # noqa: E402
-from mast_trace_judge.replay.setup import Budget, Setup  # noqa: E402
+from mast_trace_lab.confirm.checks import check  # noqa: E402
+from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
+from mast_trace_lab.confirm.execution import executing  # noqa: E402
+from mast_trace_lab.confirm.preparation import new_experiment  # noqa: E402
+from mast_trace_lab.program.forking import Forking, PreparedParent  # noqa: E402
+from mast_trace_lab.program.setup import Budget, Setup  # noqa: E402
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.allowance import Allowance
-    from mast_trace_judge.replay.conducting import Execute
-    from mast_trace_judge.replay.statistics import Trial
+    from mast_trace_lab.confirm.allowance import Allowance
+    from mast_trace_lab.confirm.conducting import Execute
+    from mast_trace_lab.confirm.statistics import Trial
 
 RUNS = 20
 """Runs of a class."""

@@ -32,9 +32,9 @@ from twenty_steps import PROGRAMS, STEPS  # noqa: E402
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_judge.arms import Arm  # noqa: E402
 from mast_trace_judge.decision_points import decision_points  # noqa: E402
-from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm  # noqa: E402
-from mast_trace_judge.replay.forking import PreparedParent  # noqa: E402
-from mast_trace_judge.replay.process import Limits  # noqa: E402
+from mast_trace_lab.program.forking import PreparedParent  # noqa: E402
+from mast_trace_lab.program.process import Limits  # noqa: E402
+from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm  # noqa: E402
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from random_programs import RESAMPLE
 
 from mast_trace_judge.arms import Arm
-from mast_trace_judge.replay.statistics import Trial
+from mast_trace_lab.confirm.statistics import Trial
 
 if TYPE_CHECKING:
     import random

@@ -26,15 +26,15 @@ from random_programs import RESAMPLE, points  # noqa: E402
 from replay_page import TEAM, lower, upper  # noqa: E402
 
 from mast_trace_judge.arms import ArmResult  # noqa: E402
-from mast_trace_judge.replay.preparation import limits_of  # noqa: E402
-from mast_trace_judge.replay.setup import Setup  # noqa: E402
-from mast_trace_judge.replay.statistics import Experiment  # noqa: E402
+from mast_trace_lab.confirm.preparation import limits_of  # noqa: E402
+from mast_trace_lab.confirm.statistics import Experiment  # noqa: E402
+from mast_trace_lab.program.setup import Setup  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.statistics import Trial
+    from mast_trace_lab.confirm.statistics import Trial
 
 RUNS = 1000
 _TAIL = 0.005

@@ -55,7 +55,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Show what runs have cost, and how much of it came after the decisive step.",
     ),
     "profile": Command(
-        "mast_trace_dashboards.cli.profile",
+        "mast_trace_lab.teams.command",
         "Measure how multi-agent a service is: who uses whose words, who does what, what talk costs.",
     ),
     "patterns": Command(
@@ -71,7 +71,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Judge runs.",
     ),
     "judge fit": Command(
-        "mast_trace_dashboards.cli.judge_fit",
+        "mast_trace_lab.fit.command",
         "Fit a profile for decisive steps to labelled runs, and keep it if it is better than the present judge.",
     ),
     "check": Command(
@@ -83,35 +83,35 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Keep failures as cases: files in your repository that tests replay or run again.",
     ),
     "replay": Command(
-        "mast_trace_dashboards.cli.replay",
+        "mast_trace_lab.replay.command",
         "Replay a run: run its program again from the record, and report the first difference.",
     ),
     "confirm": Command(
-        "mast_trace_dashboards.cli.confirm",
+        "mast_trace_lab.confirm.command",
         "Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short for `confirm run RUN -- COMMAND`.",
     ),
     "inject": Command(
-        "mast_trace_dashboards.cli.inject",
+        "mast_trace_lab.inject.command",
         "Plant faults in successful runs, and keep those that make the run fail, with their labels.",
     ),
     "selftest": Command(
-        "mast_trace_dashboards.cli.selftest",
+        "mast_trace_lab.selftest.command",
         "Examine the judge on your own program: record it, plant faults, and judge the faulty runs.",
     ),
     "dataset": Command(
-        "mast_trace_dashboards.cli.dataset",
+        "mast_trace_lab.inject.dataset_command",
         "Build labelled sets from planted faults and proved errors.",
     ),
     "lessons": Command(
-        "mast_trace_dashboards.cli.lessons",
+        "mast_trace_lab.feedback.lessons_command",
         "Print what failed runs teach: confirmed, labelled and exact findings, with quotes of the runs.",
     ),
     "experiment": Command(
-        "mast_trace_dashboards.cli.experiment",
+        "mast_trace_lab.feedback.command",
         "Say whether an arm is better, worse, or not decided; with --plan, print the size it needs first.",
     ),
     "train": Command(
-        "mast_trace_dashboards.cli.train",
+        "mast_trace_lab.train.command",
         "Train a model to name decisive steps, on your own labels.",
     ),
     "label": Command(

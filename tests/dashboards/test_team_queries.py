@@ -10,7 +10,7 @@ import pytest
 from stores import new_store
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.team_profile import service_profile
+from mast_trace_lab.teams.profile import service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

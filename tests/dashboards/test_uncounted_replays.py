@@ -14,7 +14,7 @@ from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.patterns.indexing import PatternIndexer
-from mast_trace_judge.store.experiments import experiment_runs
+from mast_trace_lab.feedback.store import experiment_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

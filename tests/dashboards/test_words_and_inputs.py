@@ -12,9 +12,9 @@ from starlette.requests import Request
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_dashboards.experiment_words import notes
 from mast_trace_dashboards.step_input import input_of
 from mast_trace_dashboards.web.uploaded_run import read_upload
+from mast_trace_lab.feedback.words import notes
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from toml_files import tomllib
 import mast_trace
 from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
 from mast_trace.trajectory import to_dict
-from mast_trace_judge.replay.work_config import WorkConfig
+from mast_trace_lab.confirm.work_config import WorkConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,27 +12,11 @@ from stores import new_store
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.selftest_words import (
-    lines_of,
-    planted_sentences,
-    sentences_of,
-    share_text,
-    title_of,
-)
-from mast_trace_judge.injection.trial import Verdict
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.store.injections import Injection
-from mast_trace_judge.store.selftests import (
-    ALL,
-    ENVIRONMENT,
-    Measured,
-    SelfTest,
-    newest_of_services,
-    save_selftest,
-    selftests,
-)
 from mast_trace_judge.study.agreement import wilson
-from mast_trace_judge.study.selftest import (
+from mast_trace_lab.inject.trial import Verdict
+from mast_trace_lab.selftest.examination import (
     LABELLED,
     Fitted,
     Opinion,
@@ -41,11 +25,27 @@ from mast_trace_judge.study.selftest import (
     measured,
     survivors_of,
 )
+from mast_trace_lab.selftest.store import (
+    ALL,
+    ENVIRONMENT,
+    Measured,
+    SelfTest,
+    newest_of_services,
+    save_selftest,
+    selftests,
+)
+from mast_trace_lab.selftest.words import (
+    lines_of,
+    planted_sentences,
+    sentences_of,
+    share_text,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mast_trace_judge.store.selftests import Measure, Stage
+    from mast_trace_lab.selftest.store import Measure, Stage
 
 NOTHING = Opinion(frozenset(), None, None, failed=False)
 UNFITTED = Fitted({}, None, "too few")

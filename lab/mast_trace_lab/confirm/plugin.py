@@ -19,13 +19,13 @@ class Confirm(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `confirm`."""
-        from mast_trace_dashboards.cli import confirm
+        from mast_trace_lab.confirm import command as confirm
 
         return {"confirm": confirm.register}
 
     def last_act(self) -> LastAct:
         """Return the act that proves the decisive error of one of the demo's runs."""
-        from mast_trace_dashboards.local import demo_confirmation
+        from mast_trace_lab.confirm import demo as demo_confirmation
 
         return LastAct(
             "Replaying one of them",

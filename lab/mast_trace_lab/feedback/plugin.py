@@ -25,7 +25,8 @@ class Feedback(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `lessons` and `experiment`."""
-        from mast_trace_dashboards.cli import experiment, lessons
+        from mast_trace_lab.feedback import command as experiment
+        from mast_trace_lab.feedback import lessons_command as lessons
 
         return {"lessons": lessons.register, "experiment": experiment.register}
 
@@ -33,8 +34,8 @@ class Feedback(Plugin):
         """Return the pages on experiments, and the address at which programs ask for lessons."""
         from starlette.routing import Route
 
-        from mast_trace_dashboards.web.experiment_pages import ExperimentPages
-        from mast_trace_dashboards.web.lessons import Lessons
+        from mast_trace_lab.feedback.lessons_page import Lessons
+        from mast_trace_lab.feedback.pages import ExperimentPages
 
         views = web.views(ExperimentPages)
         return (
@@ -49,7 +50,7 @@ class Feedback(Plugin):
 
     def queries(self) -> Iterable[Query]:
         """Return `experiment_arms`."""
-        from mast_trace_dashboards.queries import experiments
+        from mast_trace_lab.feedback import queries as experiments
 
         return (experiments.EXPERIMENT_ARMS,)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typer import Typer
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.study.fit_gain import FitOffer
+    from mast_trace_lab.fit.fit_gain import FitOffer
 
 
 class Fit(Plugin):
@@ -29,13 +29,13 @@ class Fit(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `judge fit`."""
-        from mast_trace_dashboards.cli import judge_fit
+        from mast_trace_lab.fit import command as judge_fit
 
         return {"judge fit": judge_fit.register}
 
     def sections(self, page: str, store: Store) -> Sequence[Section]:
         """Return the worth of a profile fitted to the labels; it is measured while the page is sent."""
-        from mast_trace_dashboards.fit_words import COMMAND, LABEL
+        from mast_trace_lab.fit.words import COMMAND, LABEL
 
         offer = self._offers.setdefault(store, _Offer(store))
         shown = {"offer": offer.newest, "page": page, "command": COMMAND, "label": LABEL}
@@ -43,7 +43,7 @@ class Fit(Plugin):
 
     def words(self) -> Mapping[str, Callable[..., Any]]:
         """Return the filter of its section."""
-        from mast_trace_dashboards.fit_words import fit_words
+        from mast_trace_lab.fit.words import fit_words
 
         return {"fit_words": fit_words}
 
@@ -52,11 +52,11 @@ class Fit(Plugin):
         import dataclasses
 
         from mast_trace_dashboards.cli.output import console
-        from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
         from mast_trace_judge.config import JudgeConfig
         from mast_trace_judge.store.labels import labels_of
-        from mast_trace_judge.study.fit_gain import fit_offer
         from mast_trace_judge.version import own_profiles
+        from mast_trace_lab.fit.fit_gain import fit_offer
+        from mast_trace_lab.fit.words import COMMAND, LABEL, fit_words
 
         with console(stderr=True).status("Measuring what a profile of your own would be worth"):
             profiles = own_profiles(JudgeConfig.load(config))
@@ -78,7 +78,7 @@ class _Offer:
 
     def newest(self) -> FitOffer:
         from mast_trace_judge.store.labels import labels_of
-        from mast_trace_judge.study.fit_gain import fit_offer
+        from mast_trace_lab.fit.fit_gain import fit_offer
 
         store = self._store()
         assert store is not None

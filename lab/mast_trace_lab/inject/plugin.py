@@ -19,6 +19,7 @@ class Inject(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `inject` and `dataset`."""
-        from mast_trace_dashboards.cli import dataset, inject
+        from mast_trace_lab.inject import command as inject
+        from mast_trace_lab.inject import dataset_command as dataset
 
         return {"inject": inject.register, "dataset": dataset.register}

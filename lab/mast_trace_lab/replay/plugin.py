@@ -19,6 +19,6 @@ class Replay(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `replay`."""
-        from mast_trace_dashboards.cli import replay
+        from mast_trace_lab.replay import command as replay
 
         return {"replay": replay.register}

@@ -24,13 +24,13 @@ class SelfTest(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `selftest`."""
-        from mast_trace_dashboards.cli import selftest
+        from mast_trace_lab.selftest import command as selftest
 
         return {"selftest": selftest.register}
 
     def queries(self) -> Iterable[Query]:
         """Return `selftests`."""
-        from mast_trace_dashboards.queries import selftests
+        from mast_trace_lab.selftest import queries as selftests
 
         return (selftests.SELFTESTS,)
 
@@ -38,8 +38,8 @@ class SelfTest(Plugin):
         """Return the newest self-test of each service, for the judge's page."""
         if page != "judge":
             return ()
-        from mast_trace_dashboards import selftest_words
-        from mast_trace_judge.store import selftests
+        from mast_trace_lab.selftest import store as selftests
+        from mast_trace_lab.selftest import words as selftest_words
 
         newest = selftests.newest_of_services(selftests.selftests(store))
         shown: dict[str, Any] = {"tests": newest, "columns": selftest_words.COLUMNS}
@@ -47,7 +47,7 @@ class SelfTest(Plugin):
 
     def words(self) -> Mapping[str, Callable[..., Any]]:
         """Return the filters of its section."""
-        from mast_trace_dashboards import selftest_words
+        from mast_trace_lab.selftest import words as selftest_words
 
         return {
             "selftest_lines": selftest_words.lines_of,

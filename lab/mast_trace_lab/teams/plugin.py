@@ -24,7 +24,7 @@ class Teams(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `profile`."""
-        from mast_trace_dashboards.cli import profile
+        from mast_trace_lab.teams import command as profile
 
         return {"profile": profile.register}
 
@@ -32,7 +32,7 @@ class Teams(Plugin):
         """Return the page of a service's profile."""
         from starlette.routing import Route
 
-        from mast_trace_dashboards.web.profile_page import ProfilePage
+        from mast_trace_lab.teams.page import ProfilePage
 
         return (Route("/profile", web.views(ProfilePage).page(lambda its: its.profile)),)
 
@@ -42,6 +42,6 @@ class Teams(Plugin):
 
     def tools(self, store_of: StoreOf) -> Sequence[Callable[..., Any]]:
         """Return `get_profile`."""
-        from mast_trace_dashboards.mcp_server.profiles import ProfileTool
+        from mast_trace_lab.teams.answers import ProfileTool
 
         return (ProfileTool(store_of).get_profile,)

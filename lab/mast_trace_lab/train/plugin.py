@@ -19,6 +19,6 @@ class Train(Plugin):
 
     def commands(self) -> Mapping[str, Callable[[Typer], None]]:
         """Return `train`."""
-        from mast_trace_dashboards.cli import train
+        from mast_trace_lab.train import command as train
 
         return {"train": train.register}

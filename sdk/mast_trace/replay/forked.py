@@ -3,7 +3,7 @@
 ``python -m mast_trace.replay.forked DESCRIPTOR MODULE...`` imports the modules, says on a socket whether it
 may be forked, and then makes one child process for each request. The child is the program: it has the
 request's variables, folder and arguments, leads a session of its own, and ends as Python programs end.
-`mast_trace_judge.replay.forking` is the other side.
+`mast_trace_lab.program.forking` is the other side.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.app import run
-from mast_trace_dashboards.cli.operators import planted_operators
-from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_lab.inject.operator_table import planted_operators
+from mast_trace_lab.inject.operators import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Marks other operators as uncertain than the table does."""
-    name = "mast_trace_judge.injection.operators.UNCERTAIN"
+    name = "mast_trace_lab.inject.operators.UNCERTAIN"
     return lambda *names: monkeypatch.setattr(name, frozenset(names))
 
 

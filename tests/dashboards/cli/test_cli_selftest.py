@@ -21,7 +21,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.store.injections import injections
 from mast_trace_judge.store.labels import labels_of
-from mast_trace_judge.store.selftests import ALL, selftests
+from mast_trace_lab.selftest.store import ALL, selftests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_judge.training import extra
-from mast_trace_judge.training.examples import read_examples
+from mast_trace_lab.train import extra
+from mast_trace_lab.train.examples import read_examples
 
 if TYPE_CHECKING:
     from pathlib import Path

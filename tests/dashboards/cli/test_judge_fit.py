@@ -15,11 +15,11 @@ from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.store.confirmations import take_over
 from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_lab.inject.dataset import build
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 
-MARKS = "mast_trace_judge.injection.operators.UNCERTAIN"
+MARKS = "mast_trace_lab.inject.operators.UNCERTAIN"
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,9 @@ from web_runs import (
 
 from mast_trace_collector import security
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_judge.feedback.experiment import make_plan
-from mast_trace_judge.feedback.statistics.plan import Plan
 from mast_trace_judge.store.verdicts import save
+from mast_trace_lab.feedback.experiment import make_plan
+from mast_trace_lab.feedback.statistics.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

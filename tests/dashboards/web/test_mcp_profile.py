@@ -12,11 +12,11 @@ from test_mcp_server import ask, asked, inside
 
 import mast_trace
 from mast_trace_collector.storage.project_store import store_of_project
-from mast_trace_dashboards.mcp_server import profiles
 from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
 from mast_trace_dashboards.mcp_server.server import server_on
-from mast_trace_dashboards.profile_words import value_words
-from mast_trace_dashboards.team_profile import service_profile
+from mast_trace_lab.teams import answers as profiles
+from mast_trace_lab.teams.profile import service_profile
+from mast_trace_lab.teams.words import value_words
 
 if TYPE_CHECKING:
     import random

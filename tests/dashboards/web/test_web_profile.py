@@ -15,10 +15,10 @@ from starlette.testclient import TestClient
 import mast_trace
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web import profile_page
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_judge.feedback.experiment import look_at, make_plan
-from mast_trace_judge.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.experiment import look_at, make_plan
+from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.teams import page as profile_page
 
 if TYPE_CHECKING:
     import random

@@ -10,8 +10,6 @@ from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_judge.feedback.experiment import make_plan
-from mast_trace_judge.feedback.statistics.plan import Plan
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import (
@@ -22,6 +20,8 @@ from mast_trace_judge.verdict import (
     RunFacts,
     Verdict,
 )
+from mast_trace_lab.feedback.experiment import make_plan
+from mast_trace_lab.feedback.statistics.plan import Plan
 
 if TYPE_CHECKING:
     from pathlib import Path

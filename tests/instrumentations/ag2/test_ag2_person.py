@@ -13,7 +13,7 @@ pytest.importorskip("ag2.network", reason="needs AG2 1.x (`import ag2`)")
 from replays import record_all
 from scripted_llm import Call, Reply, ScriptedLLM, last_text, messages_of
 
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import anthropic_ways
 
 import mast_trace
 from mast_trace.testing import capture_spans, replayed
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
     from pathlib import Path

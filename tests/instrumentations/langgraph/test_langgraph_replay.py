@@ -16,7 +16,7 @@ from pathlib import Path
 
 from replays import EXAMPLES, record
 
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 pytestmark = pytest.mark.framework("langgraph")
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
 
-from mast_trace_dashboards.fit_words import ELSEWHERE, fit_words
-from mast_trace_judge.study import fit_gain, numeric
+from mast_trace_judge.study import numeric
 from mast_trace_judge.study.agreement import Interval
 from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
-from mast_trace_judge.study.fit_gain import FitGain, FitOffer, measured_gain
+from mast_trace_lab.fit import fit_gain
+from mast_trace_lab.fit.fit_gain import FitGain, FitOffer, measured_gain
+from mast_trace_lab.fit.words import ELSEWHERE, fit_words
 
 REPORT = Path(__file__).parents[3] / "benchmarks" / "judge" / "report.md"
 

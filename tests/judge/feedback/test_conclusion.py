@@ -11,7 +11,7 @@ import pytest
 from simulated_teams import AA, DEAF, HARMED, HELPED, Team, decided, evidence, simulated
 
 from mast_trace.experiment.assignment import ARMS, arm_of
-from mast_trace_judge.feedback.statistics.conclusion import (
+from mast_trace_lab.feedback.statistics.conclusion import (
     Conclusion,
     Contrast,
     Trial,
@@ -19,12 +19,12 @@ from mast_trace_judge.feedback.statistics.conclusion import (
     _worded,
     conclude,
 )
-from mast_trace_judge.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace_judge.feedback.statistics.conclusion import Word
+    from mast_trace_lab.feedback.statistics.conclusion import Word
 
 
 def trials(plan: Plan, tasks: int, rate: Callable[[str], float], seed: int = 1) -> list[Trial]:

@@ -15,11 +15,11 @@ from mast_trace_judge.local.attribution.features import FEATURES
 from mast_trace_judge.local.attribution.likeness import run_hash
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
-from mast_trace_judge.study.fitting.fit_on import UNTRAINED, fit_on
-from mast_trace_judge.study.fitting.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
+from mast_trace_lab.fit.fit_on import UNTRAINED, fit_on
+from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
 
 if TYPE_CHECKING:
-    from mast_trace_judge.study.fitting.report import FitReport
+    from mast_trace_lab.fit.report import FitReport
 
 pytest.importorskip("numpy")
 pytest.importorskip("scipy")

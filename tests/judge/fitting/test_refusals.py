@@ -8,12 +8,12 @@ from planted_runs import CHECKED, OPERATORS, planted, planted_set
 
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
-from mast_trace_judge.study.fitting.abstention import NEVER, cross_fitted, fit_threshold
-from mast_trace_judge.study.fitting.detector import FEWEST_PAIRS, detect
-from mast_trace_judge.study.fitting.fingerprints import fingerprints
-from mast_trace_judge.study.fitting.intervals import interval, macro
-from mast_trace_judge.study.fitting.labels import labels_from, units_of
-from mast_trace_judge.study.fitting.models import Recipe, concluded
+from mast_trace_lab.fit.abstention import NEVER, cross_fitted, fit_threshold
+from mast_trace_lab.fit.detector import FEWEST_PAIRS, detect
+from mast_trace_lab.fit.fingerprints import fingerprints
+from mast_trace_lab.fit.intervals import interval, macro
+from mast_trace_lab.fit.labels import labels_from, units_of
+from mast_trace_lab.fit.models import Recipe, concluded
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("scipy")

@@ -19,17 +19,17 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.injection.dataset import build
-from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
-from mast_trace_judge.replay.arm_runner import run_arm
-from mast_trace_judge.replay.forking import PreparedParent
-from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.datasets.set_files import shapes_of, write_set
 from mast_trace_judge.study.stored_labels import labelled_runs
 from mast_trace_judge.transfer.labelled_sets import take_set
+from mast_trace_lab.inject.dataset import build
+from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
+from mast_trace_lab.program.forking import PreparedParent
+from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.replay.arm_runner import run_arm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

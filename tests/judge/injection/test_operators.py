@@ -12,14 +12,14 @@ from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.injection.changes import Change
-from mast_trace_judge.injection.faults import Fault, chosen, faults_of, most_faults_of
-from mast_trace_judge.injection.injecting import _is_replayable, _missed_by
-from mast_trace_judge.injection.operators import OPERATORS
-from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
-from mast_trace_judge.injection.sites import answers_of
 from mast_trace_judge.planted import UNCERTAIN, certain, is_uncertain, left_out_words
-from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_lab.inject.changes import Change
+from mast_trace_lab.inject.faults import Fault, chosen, faults_of, most_faults_of
+from mast_trace_lab.inject.injecting import _is_replayable, _missed_by
+from mast_trace_lab.inject.operators import OPERATORS
+from mast_trace_lab.inject.operators.texts import NUMBER, other_number, without_a_fact
+from mast_trace_lab.inject.sites import answers_of
+from mast_trace_lab.replay.changes import intervention_of
 
 SYSTEM = {
     "reader": "You are the reader. Report what the books say.",
@@ -134,7 +134,7 @@ def test_there_is_an_operator_for_each_failure_mode_and_for_the_environment() ->
 def test_labels_of_uncertain_operators_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name for name, each in OPERATORS.items() if each.uncertain} == UNCERTAIN
     unsure, sure = "tool-error", "2.6-number"
-    monkeypatch.setattr("mast_trace_judge.injection.operators.UNCERTAIN", {unsure})
+    monkeypatch.setattr("mast_trace_lab.inject.operators.UNCERTAIN", {unsure})
     assert not is_uncertain("an operator of another version")
     given = [(1, unsure), (2, sure), (3, ""), (4, unsure)]
     left, counts = certain(given, lambda each: each[1])

@@ -14,13 +14,13 @@ from scripted_llm import Reply, ScriptedLLM, messages_of
 from mast_trace.exceptions import ConfigurationError, EndpointUnavailable, JudgeError
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.injection.faults import faults_of, most_faults_of
-from mast_trace_judge.injection.operators.phrases import SENTENCES
-from mast_trace_judge.injection.phrase_check import LONGEST, fault_of_sentence
-from mast_trace_judge.injection.phrasing_calls import PhrasingModel, check_model
-from mast_trace_judge.injection.phrasings import ASKED, Checked, Phrasings
-from mast_trace_judge.replay.changes import intervention_of
 from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
+from mast_trace_lab.inject.faults import faults_of, most_faults_of
+from mast_trace_lab.inject.operators.phrases import SENTENCES
+from mast_trace_lab.inject.phrase_check import LONGEST, fault_of_sentence
+from mast_trace_lab.inject.phrasing_calls import PhrasingModel, check_model
+from mast_trace_lab.inject.phrasings import ASKED, Checked, Phrasings
+from mast_trace_lab.replay.changes import intervention_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,11 +10,11 @@ import pytest
 from planted_trials import FAULT, STARTS_ALIKE, decided, result
 
 from mast_trace_judge.arms import Arm, ArmResult
-from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
-from mast_trace_judge.injection.recovery import Recovery
-from mast_trace_judge.injection.trial import Trial
-from mast_trace_judge.replay.bounds import most_calls
-from mast_trace_judge.replay.statistics import ResultMismatch
+from mast_trace_lab.confirm.bounds import most_calls
+from mast_trace_lab.confirm.statistics import ResultMismatch
+from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
+from mast_trace_lab.inject.recovery import Recovery
+from mast_trace_lab.inject.trial import Trial
 
 
 def test_a_deterministic_fault_takes_five_replays() -> None:

@@ -11,16 +11,16 @@ from judge.store.invented_replays import run
 from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix
 from mast_trace_judge.decision_points import Point
-from mast_trace_judge.replay.bounds import CallCost
-from mast_trace_judge.replay.confirm import Confirming
-from mast_trace_judge.replay.setup import Budget, Setup
-from mast_trace_judge.replay.statistics import Experiment
 from mast_trace_judge.store.replays import plan_of
+from mast_trace_lab.confirm.bounds import CallCost
+from mast_trace_lab.confirm.confirm import Confirming
+from mast_trace_lab.confirm.statistics import Experiment
+from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.replay.allowance import Allowance
-    from mast_trace_judge.replay.statistics import Trial
+    from mast_trace_lab.confirm.allowance import Allowance
+    from mast_trace_lab.confirm.statistics import Trial
 
 DECISIONS, PLANTED = 6, 2
 POINTS = tuple(Point(step, f"agent {step}", f"span {step}", "...") for step in range(DECISIONS))

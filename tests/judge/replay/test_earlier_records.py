@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from replays import EXAMPLES, NOWHERE, check_earlier, earlier_run
 
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 pytestmark = pytest.mark.end_to_end
 

@@ -15,11 +15,11 @@ from mast_trace.replay.recording import NotReplayable
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.replay.candidates import point_of
-from mast_trace_judge.replay.fixes import Sources, planned_fixes
-from mast_trace_judge.replay.oracle import Oracle
-from mast_trace_judge.replay.preparation import _fixes
-from mast_trace_judge.replay.setup import Setup
+from mast_trace_lab.confirm.candidates import point_of
+from mast_trace_lab.confirm.fixes import Sources, planned_fixes
+from mast_trace_lab.confirm.preparation import _fixes
+from mast_trace_lab.program.oracle import Oracle
+from mast_trace_lab.program.setup import Setup
 
 
 def _message(step: int, agent: str, text: str, span: str = "") -> Step:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mast_trace_judge.replay.forking import NotForkable, PreparedParent, program_of
-from mast_trace_judge.replay.parents import PreparedParents
+from mast_trace_lab.program.forking import NotForkable, PreparedParent, program_of
+from mast_trace_lab.program.parents import PreparedParents
 
 PROGRAM = """
 import json, os, pathlib, random, subprocess, sys, threading, time

@@ -14,11 +14,11 @@ from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.cli.app import run
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay import Replayed
+    from mast_trace_lab.replay import Replayed
 
 pytestmark = pytest.mark.end_to_end
 

@@ -23,11 +23,11 @@ from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
 from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.replay.arm_runner import calls_hash
-from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.replay.fixes import Sources, planned_fixes
-from mast_trace_judge.replay.statistics import Experiment, Limits
-from mast_trace_judge.replay.unfit import NotAnArm
+from mast_trace_lab.confirm.fixes import Sources, planned_fixes
+from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.replay.arm_runner import calls_hash
+from mast_trace_lab.replay.changes import intervention_of
+from mast_trace_lab.replay.unfit import NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

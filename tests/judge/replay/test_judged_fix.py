@@ -14,12 +14,12 @@ from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.replay.changes import intervention_of
-from mast_trace_judge.replay.fixes import Sources, planned_fixes
-from mast_trace_judge.replay.judged_fix import judge_fix
-from mast_trace_judge.replay.preparation import _fixes
-from mast_trace_judge.replay.setup import Setup
 from mast_trace_judge.verdict import DecisiveError, Verdict
+from mast_trace_lab.confirm.fixes import Sources, planned_fixes
+from mast_trace_lab.confirm.judged_fix import judge_fix
+from mast_trace_lab.confirm.preparation import _fixes
+from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay.changes import intervention_of
 
 BOOK, LOOK = ToolCall("book", '{"hotel": "Lima"}', "c1"), ToolCall("look", {"day": 4}, "c2")
 

@@ -18,7 +18,7 @@ from sdk.experiment.hostile_lessons import response, server
 
 from mast_trace.testing import capture_spans, replayed
 from mast_trace.trajectory import to_dict, trajectory_from_dict
-from mast_trace_judge.replay import replay
+from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
     import socket

@@ -12,13 +12,13 @@ from judge.replay.simulated import RECORDED
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.llm.budget import Price
-from mast_trace_judge.replay.allowance import Account, Allowance, Exhausted
-from mast_trace_judge.replay.bounds import CallCost, call_cost, most_calls
-from mast_trace_judge.replay.conduct import check_limits
-from mast_trace_judge.replay.execution import arm_settings, executing
-from mast_trace_judge.replay.isolation import not_isolated
-from mast_trace_judge.replay.setup import Budget, Setup, task_environment
-from mast_trace_judge.replay.statistics import Trial
+from mast_trace_lab.confirm.allowance import Account, Allowance, Exhausted
+from mast_trace_lab.confirm.bounds import CallCost, call_cost, most_calls
+from mast_trace_lab.confirm.conduct import check_limits
+from mast_trace_lab.confirm.execution import arm_settings, executing
+from mast_trace_lab.confirm.statistics import Trial
+from mast_trace_lab.program.isolation import not_isolated
+from mast_trace_lab.program.setup import Budget, Setup, task_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,11 +18,11 @@ from scripted_llm import ScriptedLLM
 import mast_trace
 from mast_trace.replay.player import Blocked
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.replay.conduct import confirming
-from mast_trace_judge.replay.preparation import new_experiment
-from mast_trace_judge.replay.setup import Budget
-from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_lab.confirm.conduct import confirming
+from mast_trace_lab.confirm.preparation import new_experiment
+from mast_trace_lab.program.setup import Budget
+from mast_trace_lab.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.arms import Operator
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.decision_points import Point
-    from mast_trace_judge.replay.setup import Setup
+    from mast_trace_lab.program.setup import Setup
 
 TOOLS = {
     "count_stock": mast_trace.tool(stock.count_stock),

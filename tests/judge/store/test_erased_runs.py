@@ -14,9 +14,10 @@ from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.runs import record_outcome, run_summary
 from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.store import confirmations, experiments, injections, labels, replays
+from mast_trace_judge.store import confirmations, injections, labels, replays
 from mast_trace_judge.store.ledger import JudgeCall, StoreLedger
 from mast_trace_judge.store.replay_plans import plan_of
+from mast_trace_lab.feedback import store as experiments
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -4,8 +4,8 @@ from datetime import datetime, timezone
 
 from judge.worker.stock_runs import NOW, ROOT, StockSpan, write_stock
 
-from mast_trace_judge.store import experiments
-from mast_trace_judge.store.experiments import ExperimentRun, FrozenLesson
+from mast_trace_lab.feedback import store as experiments
+from mast_trace_lab.feedback.store import ExperimentRun, FrozenLesson
 
 
 def marked(number, *, project="shop", at=0, span="a", **more):

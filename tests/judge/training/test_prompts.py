@@ -10,8 +10,8 @@ from judge.llm.scripted_judge import JudgeScript, config_for, judged, stage_of, 
 from scripted_llm import ScriptedLLM
 
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.training.prompts import prompt_of
 from mast_trace_judge.version import judge_version
+from mast_trace_lab.train.prompts import prompt_of
 
 
 @pytest.mark.parametrize("outcome", ["failure", ""])

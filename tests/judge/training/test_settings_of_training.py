@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.training.settings import Training, begin, last_checkpoint, setting
+from mast_trace_lab.train.settings import Training, begin, last_checkpoint, setting
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import toy_training
 
-from mast_trace_judge.training.examples import write_examples
+from mast_trace_lab.train.examples import write_examples
 
 if TYPE_CHECKING:
     from pathlib import Path

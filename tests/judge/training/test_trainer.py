@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mast_trace_judge.training.trainer import Trained
+    from mast_trace_lab.train.trainer import Trained
 
 pytest.importorskip("trl", reason="needs the extra train")
 
@@ -21,12 +21,12 @@ import torch
 from safetensors.torch import load_file
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.training.answers import named_step
-from mast_trace_judge.training.division import divide
-from mast_trace_judge.training.report import report_of
-from mast_trace_judge.training.sampling import Passes, answers
-from mast_trace_judge.training.settings import Training
-from mast_trace_judge.training.trainer import train
+from mast_trace_lab.train.answers import named_step
+from mast_trace_lab.train.division import divide
+from mast_trace_lab.train.report import report_of
+from mast_trace_lab.train.sampling import Passes, answers
+from mast_trace_lab.train.settings import Training
+from mast_trace_lab.train.trainer import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 EXAMPLES = toy_training.examples(12)

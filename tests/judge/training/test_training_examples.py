@@ -9,7 +9,7 @@ import pytest
 import toy_training
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.training.examples import read_examples, write_examples
+from mast_trace_lab.train.examples import read_examples, write_examples
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,19 +11,19 @@ from judge.store.invented_replays import run as summary
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.injection.dataset import build
-from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.planted import UNCERTAIN
 from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.study.datasets.set_files import shapes_of
-from mast_trace_judge.training.division import divide
-from mast_trace_judge.training.export import Export, set_failures, stored_failures, wanted_sources
+from mast_trace_lab.inject.dataset import build
+from mast_trace_lab.inject.operators import OPERATORS
+from mast_trace_lab.train.division import divide
+from mast_trace_lab.train.export import Export, set_failures, stored_failures, wanted_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.training.export import Failure
+    from mast_trace_lab.train.export import Failure
 
 ORIGINAL = "aa" * 16
 
@@ -103,7 +103,7 @@ def test_uncertain_labels_are_exported_only_if_asked(
     assert marks == {name: OPERATORS[name].uncertain for name in names}
     card = (tmp_path / "card.md").read_text()
     assert (f"those of {', '.join(sorted(UNCERTAIN))}:" in card) == bool(UNCERTAIN)
-    monkeypatch.setattr("mast_trace_judge.injection.operators.UNCERTAIN", {"tool-wrong"})
+    monkeypatch.setattr("mast_trace_lab.inject.operators.UNCERTAIN", {"tool-wrong"})
     found = list(stored_failures(store, ["injection"]))
     export, ids = exported(found)
     assert ids == [each.id for each in found if each.operator != "tool-wrong"]

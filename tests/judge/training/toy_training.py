@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from judge.builders import RunBuilder
 
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.training.export import Export, Failure
+from mast_trace_lab.train.export import Export, Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mast_trace_judge.training.examples import Example, Question
+    from mast_trace_lab.train.examples import Example, Question
 
 AGENTS = ("planner", "coder", "tester", "writer")
 TEMPLATE = (

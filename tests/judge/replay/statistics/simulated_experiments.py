@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.arms import ArmResult, Fix
 from mast_trace_judge.decision_points import Point
-from mast_trace_judge.replay.statistics import Experiment
+from mast_trace_lab.confirm.statistics import Experiment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_judge.replay.statistics import Trial
+    from mast_trace_lab.confirm.statistics import Trial
 
 LENGTH = 12
 RESAMPLE, JUDGE = Fix("resample"), Fix("judge", "the price is 79")

@@ -23,10 +23,10 @@ from judge.replay.statistics.simulated_experiments import (
 
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.replay.statistics import Experiment, Limits
+from mast_trace_lab.confirm.statistics import Experiment, Limits
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.statistics import Trial
+    from mast_trace_lab.confirm.statistics import Trial
 
 
 def test_an_error_is_located_proved_and_named_with_its_agent() -> None:

@@ -13,10 +13,10 @@ from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import Point
 from mast_trace_judge.intervals import newcombe, wilson
-from mast_trace_judge.replay.statistics.betting import Bet
-from mast_trace_judge.replay.statistics.comparison import Comparison
-from mast_trace_judge.replay.statistics.limits import Limits
-from mast_trace_judge.replay.statistics.plan import Plan
+from mast_trace_lab.confirm.statistics.betting import Bet
+from mast_trace_lab.confirm.statistics.comparison import Comparison
+from mast_trace_lab.confirm.statistics.limits import Limits
+from mast_trace_lab.confirm.statistics.plan import Plan
 
 KEEP = {"0.01": "0.5", "0.1": "0.25", "0.25": "0.15", "0.45": "0.1"}
 # As a difference of floats, 0.3 less 0.1 is below 0.2.

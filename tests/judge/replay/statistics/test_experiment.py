@@ -17,10 +17,10 @@ from judge.replay.statistics.simulated_experiments import (
 )
 
 from mast_trace_judge.decision_points import Point
-from mast_trace_judge.replay.statistics import Experiment, Limits, ResultMismatch
+from mast_trace_lab.confirm.statistics import Experiment, Limits, ResultMismatch
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.statistics import Trial
+    from mast_trace_lab.confirm.statistics import Trial
 
 
 def test_phases_come_in_order_and_pairs_are_interleaved_in_random_order() -> None:

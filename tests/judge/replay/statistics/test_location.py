@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from mast_trace_judge.replay.statistics.location import Location, likely
-from mast_trace_judge.replay.statistics.location_prior import LocationPrior, origin_weights
-from mast_trace_judge.replay.statistics.shapes import (
+from mast_trace_lab.confirm.statistics.location import Location, likely
+from mast_trace_lab.confirm.statistics.location_prior import LocationPrior, origin_weights
+from mast_trace_lab.confirm.statistics.shapes import (
     FLOORS,
     LEVELS,
     LOWEST,

@@ -9,15 +9,15 @@ import pytest
 from judge.replay.statistics.simulated_experiments import EVERYWHERE, JUDGE, LENGTH, RESAMPLE, made
 
 from mast_trace_judge.arms import Arm, ArmResult, Fix
-from mast_trace_judge.replay.statistics import Limits, Trial
-from mast_trace_judge.replay.statistics import proof as proving
-from mast_trace_judge.replay.statistics.findings import find, refuted
-from mast_trace_judge.replay.statistics.search import search
-from mast_trace_judge.replay.statistics.shapes import Kinds
+from mast_trace_lab.confirm.statistics import Limits, Trial
+from mast_trace_lab.confirm.statistics import proof as proving
+from mast_trace_lab.confirm.statistics.findings import find, refuted
+from mast_trace_lab.confirm.statistics.search import search
+from mast_trace_lab.confirm.statistics.shapes import Kinds
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.statistics.comparison import Comparison
-    from mast_trace_judge.replay.statistics.evidence import Evidence
+    from mast_trace_lab.confirm.statistics.comparison import Comparison
+    from mast_trace_lab.confirm.statistics.evidence import Evidence
 
 PLACE, STEP = 6, 13
 """Position and step of the decision that is looked at."""

@@ -1,6 +1,0 @@
-"""Statistics of replays: the search for the step that decided a failure, and the proof of it."""
-
-from mast_trace_judge.replay.statistics.experiment import Experiment
-from mast_trace_judge.replay.statistics.limits import Limits, ResultMismatch, Trial
-
-__all__ = ["Experiment", "Limits", "ResultMismatch", "Trial"]

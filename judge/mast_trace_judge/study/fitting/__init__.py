@@ -1,4 +1,0 @@
-"""Fits a profile to labels of several sources, and measures what it is worth on faults that it has not seen.
-
-Entry: `mast_trace_judge.study.fitting.fit_on.fit_on`.
-"""

@@ -1,0 +1,183 @@
+"""`mast-trace confirm RUN`: proves a run's decisive error by replays, or says that none is proved."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mast_trace.exceptions import MastTraceError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
+from mast_trace_dashboards.cli.output import print_json
+from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
+from mast_trace_dashboards.run_names import resolve_run
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.proof import proved_step
+from mast_trace_lab.confirm import work_command as confirm_work
+from mast_trace_lab.confirm.session import Session, as_dict, conduct, show
+from mast_trace_lab.program.commands import split_command
+from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.run_lock import locked_run
+from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.replay.options import (
+    AllowHosts,
+    CheckTimeout,
+    Command,
+    LiveTools,
+    MaxCalls,
+    MaxCost,
+    OracleCommand,
+    Preload,
+    Prices,
+    ResetCommand,
+    Timeout,
+    Yes,
+)
+from mast_trace_lab.replay.replaying import live_tools_of, prepared_parent
+
+_SUBCOMMANDS = {"run", "work", "--help", "-h"}
+
+
+class RunFirst(TyperGroup):
+    """A group whose command `run` needs no name: `confirm RUN` is `confirm run RUN`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert the name of the command where none stands."""
+        if not args or args[0] not in _SUBCOMMANDS:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        cls=RunFirst,
+        help="Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short "
+        "for `confirm run RUN -- COMMAND`.",
+    )
+    group.command("run")(confirm)
+    group.command("work")(confirm_work.work)
+    app.add_typer(group, name="confirm")
+
+
+def confirm(
+    run: RunName,
+    command: Command,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    max_runs: Annotated[
+        int | None, typer.Option("--max-runs", min=1, help="Replays in all.", show_default=False)
+    ] = None,
+    prices: Prices = None,
+    oracle: OracleCommand = None,
+    reset: ResetCommand = None,
+    check_timeout: CheckTimeout = 60.0,
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fix",
+            metavar="STEP=TEXT|@FILE",
+            help="A corrected answer of a step, or a tool's corrected result.",
+            show_default=False,
+        ),
+    ] = None,
+    result: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--result",
+            metavar="STEP=TEXT|@FILE",
+            help="The right result of a tool call, also where the step is the answer that asks for it.",
+            show_default=False,
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reference",
+            metavar="STEP=TEXT|@FILE",
+            help="A reference answer or tool result of a step; tried last.",
+            show_default=False,
+        ),
+    ] = None,
+    expected: Annotated[
+        str | None,
+        typer.Option(
+            "--expected",
+            metavar="TEXT|@FILE",
+            help="The right final answer, which no fix may hold.",
+            show_default=False,
+        ),
+    ] = None,
+    resample: Annotated[
+        bool, typer.Option("--resample/--no-resample", help="Ask the model again as a fix.")
+    ] = True,
+    stronger_model: Annotated[
+        str,
+        typer.Option(
+            "--stronger-model",
+            metavar="NAME",
+            help="Ask this model as a fix, at the program's endpoint.",
+            show_default=False,
+        ),
+    ] = "",
+    live_tools: LiveTools = None,
+    allow_hosts: AllowHosts = None,
+    timeout: Timeout = 120.0,
+    jobs: Annotated[int, typer.Option(min=1, max=16, help="Replays at the same time.")] = 1,
+    preload: Preload = None,
+    yes: Yes = False,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove a run's decisive error by replays of its program, or say that none is proved.
+
+    Replays keep the run up to a step and go on live from there; others correct the step as well. Each
+    result is stored before the next replay starts, so that the same command goes on after an
+    interruption. The exit status is 0 if a decisive error is proved, 1 if not.
+
+    Example: `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
+    """
+    setup = Setup(
+        command=tuple(command),
+        oracle=split_command(oracle, "--oracle") if oracle is not None else (),
+        reset=split_command(reset, "--reset") if reset is not None else (),
+        live_tools=live_tools_of(live_tools),
+        hosts=tuple(allow_hosts or ()),
+        timeout=timeout,
+        check_timeout=check_timeout,
+        fixes=texts_by_step(fix, "--fix"),
+        results=texts_by_step(result, "--result"),
+        references=texts_by_step(reference, "--reference"),
+        resample=resample,
+        stronger_model=stronger_model,
+        expected=text_of(expected or "", "--expected"),
+    )
+    given = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    own = PriceConfig.load(config).own_prices
+    budget = Budget(max_calls, max_cost, max_runs)
+    folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
+    with open_store(url, data_dir, config) as store:
+        session = Session.of_run(store, resolve_run(store, run, project), project, setup, budget)
+        known = known_prices(session.recorded, given, own, [stronger_model])
+        session = dataclasses.replace(session, prices=known, jobs=jobs)
+        with locked_run(folder, session.run.project, session.run.trace_id) as mine:
+            if not mine:
+                raise MastTraceError(f"another process replays run {session.run.trace_id} now")
+            with prepared_parent(command, preload, jobs) as parent:
+                forked = dataclasses.replace(session.setup, parent=parent)
+                session = dataclasses.replace(session, setup=forked)
+                stopped, prepared = conduct(session, yes=yes)
+    if as_json:
+        print_json(as_dict(stopped, prepared))
+    else:
+        show(stopped)
+    if proved_step(stopped.confirmation) is None:
+        raise typer.Exit(1)

@@ -1,0 +1,87 @@
+"""Confirms a run's decisive error: conducts its experiment, and stores the conclusion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.decision_points import decision_points
+from mast_trace_judge.store.confirmations import record_confirmation
+from mast_trace_judge.store.verdicts import load_judged
+from mast_trace_lab.confirm.candidates import with_judged_steps
+from mast_trace_lab.confirm.conducting import Conducting
+from mast_trace_lab.confirm.statistics import Experiment
+
+if TYPE_CHECKING:
+    from mast_trace_judge.confirmation import Confirmation
+
+
+_KEPT: Final = "the interrupted runs that it continues were kept, and the error may lie in them"
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The end of a confirmation.
+
+    Attributes:
+        confirmation: the conclusion, as stored.
+        reason: the limit that ended it before the experiment did; empty if it ran to its end.
+        of_day: whether that is the budget of the day.
+    """
+
+    confirmation: Confirmation
+    reason: str = ""
+    of_day: bool = False
+
+
+class Confirming(Conducting[Experiment]):
+    """One confirmation of one run; see `Conducting` for its arguments."""
+
+    def run(self) -> Stopped:
+        """Run replays until the experiment or the budget ends, and store the conclusion.
+
+        Raises:
+            StorageError: the database did not answer for a minute.
+            MastTraceError: a replay could not be started.
+        """
+        try:
+            limit = self.replay()
+        except KeyboardInterrupt:
+            self.conclude()
+            raise
+        stored = self.conclude()
+        self._changed(self.progress())
+        return Stopped(stored, str(limit or ""), limit is not None and limit.of_day)
+
+    def conclude(self) -> Confirmation:
+        """Store what the results so far have shown, and return it.
+
+        Raises:
+            StorageError: the database did not answer for a minute.
+        """
+        conclusion = self._experiment.conclusion()
+        if self._not_isolated:
+            conclusion = _not_comparable(conclusion, self._not_isolated)
+        elif self._setup.earlier and conclusion.status == "systematic":
+            conclusion = conclusion.model_copy(update={"text": f"{conclusion.text}; {_KEPT}"})
+        return self._patiently(lambda: self._stored(conclusion))
+
+    def _stored(self, conclusion: Confirmation) -> Confirmation:
+        judged = load_judged(self._store, self._plan.trace_id, project=self._plan.project)
+        whole = with_judged_steps(conclusion, judged, decision_points(self._recorded))
+        return record_confirmation(self._store, self._plan, whole)
+
+
+def _not_comparable(conclusion: Confirmation, reason: str) -> Confirmation:
+    """Return a conclusion that names no step, because the replays cannot be compared."""
+    return conclusion.model_copy(
+        update={
+            "status": "not isolated",
+            "text": reason,
+            "origin": None,
+            "origin_agent": "",
+            "point_of_no_return": None,
+            "point_agent": "",
+            "refuted": (),
+        }
+    )

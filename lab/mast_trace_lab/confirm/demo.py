@@ -1,0 +1,121 @@
+"""The last act of the demo: replays prove the decisive error of one run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import MastTraceError
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.local import demo
+from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.store.verdicts import load_judged
+from mast_trace_lab.confirm.checks import check
+from mast_trace_lab.confirm.conduct import confirming
+from mast_trace_lab.confirm.preparation import new_experiment
+from mast_trace_lab.confirm.statistics import Limits
+from mast_trace_lab.program.forking import NotForkable
+from mast_trace_lab.program.parents import PreparedParents
+from mast_trace_lab.program.setup import Budget, Setup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.confirmation import Confirmation
+    from mast_trace_lab.confirm.conducting import Progress
+
+POLICY: Final = "trip_policy.py"
+"""The model of the replays: it reads what it is shown."""
+REPLAYS: Final = 13
+"""Number of replays that this usually takes, for the progress bar."""
+_LIMITS: Final = replace(Limits(), verifications=1, scores=0, start_runs=3, screening_runs=6)
+"""Fewer replays than `mast-trace confirm` runs, because this model makes no errors at random."""
+_AT_A_TIME: Final = 2
+_SECONDS: Final = 60.0
+_IMPORTED: Final = ("ag2", "ag2.config", "ag2.network", "openai", "mast_trace_instrumentations.ag2")
+"""Modules that replays share, because importing them takes most of their time; they start no threads."""
+
+
+def confirm(
+    store: Store,
+    finished: demo.FinishedAct,
+    changed: Callable[[Progress], None] = lambda _progress: None,
+) -> Confirmation:
+    """Confirm a failed act's decisive error by replays of its program, and store the conclusion.
+
+    Args:
+        store: the database.
+        finished: the act.
+        changed: called after each change of the state.
+
+    Raises:
+        MastTraceError: the model of the replays does not start, or the run cannot be confirmed.
+    """
+    project, trace_id = finished.row["Project"], finished.row["TraceId"]
+    run = run_summary(store, trace_id, project=project)
+    if run is None:
+        raise MastTraceError(f"run {trace_id} is not stored")
+    recorded = read_alone(store, run)
+    program = str(demo.examples() / finished.act.program)
+    command = (sys.executable, program, finished.act.scenario)
+    with _model() as address, _parent(command) as parent:
+        setup = Setup(
+            command=command,
+            timeout=_SECONDS,
+            parent=parent,
+            environment={
+                **dict.fromkeys(demo.OTHERS_MODEL, ""),
+                "OPENAI_API_KEY": "scripted",
+                "OPENAI_BASE_URL": address,
+                "LANGSMITH_TRACING": "false",
+            },
+        )
+        points = check(recorded, setup)
+        verdict = load_judged(store, trace_id, project=project)
+        prepared = new_experiment(store, run, recorded, points, verdict, setup, limits=_LIMITS)
+        work = confirming(store, prepared, setup, Budget(), jobs=_AT_A_TIME, changed=changed)
+        return work.run().confirmation
+
+
+def play(store: Store, finished: demo.FinishedAct, done: Callable[[int], None]) -> None:
+    """Confirm the decisive error of a finished act, as the last act of the demo.
+
+    Raises:
+        MastTraceError: as `confirm`.
+    """
+    confirm(store, finished, lambda state: done(state.replays))
+
+
+@contextmanager
+def _model() -> Iterator[str]:
+    """Start the model of the replays; yield its address."""
+    process = subprocess.Popen(
+        [sys.executable, str(demo.examples() / POLICY)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = process.stdout.readline().strip() if process.stdout else ""
+        if not address:
+            raise MastTraceError(f"{POLICY} has not started")
+        yield address
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def _parent(command: Sequence[str]) -> Iterator[PreparedParents | None]:
+    """Import the libraries of the replays once; yield None where processes cannot be forked."""
+    try:
+        parents = PreparedParents(command, _IMPORTED, _AT_A_TIME)
+    except NotForkable:
+        yield None
+        return
+    with parents:
+        yield parents

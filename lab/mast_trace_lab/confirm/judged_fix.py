@@ -1,0 +1,113 @@
+"""The judge's correction as an answer in place of the recorded one, or the reason why it is none."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from mast_trace.messages import Message
+from mast_trace.replay.asked_calls import is_call_of
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.corrected import CorrectedCall, as_fix
+from mast_trace_lab.confirm.candidates import point_of
+from mast_trace_lab.confirm.fixes import RefusedFix
+from mast_trace_lab.confirm.known_calls import KnownCalls
+from mast_trace_lab.replay.new_answers import given_calls
+from mast_trace_lab.replay.unfit import NotAnArm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mast_trace.messages import ToolCall
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.corrected import CorrectedStep
+    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.verdict import Verdict
+
+
+def judge_fix(
+    recorded: Trajectory,
+    verdict: Verdict | None,
+    points: Sequence[Point],
+    live_tools: Iterable[str] = (),
+) -> tuple[dict[int, str], tuple[RefusedFix, ...]]:
+    """Return a verdict's corrected step by decision point, or the reason why it is not tried.
+
+    A description of the change never stands in place of an answer, nor does a call of a tool that the run
+    has not. A tool that may be executed is called with recorded arguments only.
+
+    Args:
+        recorded: the run.
+        verdict: its verdict, if there is one.
+        points: its decision points.
+        live_tools: names of tools that may be executed; ``*`` for all.
+    """
+    error = verdict.decisive if verdict else None
+    if error is None or not (error.minimal_fix or error.corrected):
+        return {}, ()
+    point = point_of(error.step, error.agent, points)
+    if point is None or point.step != error.step:
+        # The fix of a step that is not the answer itself would be put in place of something else.
+        return {}, (RefusedFix(error.step, "judge", "The step is not an answer of a model."),)
+    if error.corrected is None or not error.corrected.is_answer:
+        reason = (
+            "The judge has described the change and not written the step itself, as judges of earlier "
+            "versions did, or says that the step needs later knowledge; a description is no answer."
+        )
+        return {}, (RefusedFix(error.step, "judge", reason),)
+    text = _answer(recorded, point, error.corrected)
+    if not text:
+        reason = "It is not clear what becomes of the other tool calls of the answer."
+        return {}, (RefusedFix(error.step, "judge", reason),)
+    reason = _objection(recorded, point, text, live_tools)
+    if reason:
+        return {}, (RefusedFix(error.step, "judge", reason),)
+    return {point.step: text}, ()
+
+
+def _objection(recorded: Trajectory, point: Point, text: str, live_tools: Iterable[str]) -> str:
+    """Return the reason why the calls of an answer are none that the judge may choose; empty without one.
+
+    They are read from the answer as replays read it: a text of the judge's may spell calls, too.
+    """
+    try:
+        given = given_calls(text)
+    except NotAnArm as error:
+        return str(error)
+    if given is None:
+        return ""
+    kept = _recorded_answer(recorded, point).tool_calls
+    return KnownCalls(recorded, live_tools).objection(given[1], kept)
+
+
+def _answer(recorded: Trajectory, point: Point, corrected: CorrectedStep) -> str:
+    """Return the whole answer; empty if it is not clear from the corrected step.
+
+    The judge sees an answer's text and each of its tool calls as a step: what is no part of the
+    corrected one stays.
+    """
+    said = _recorded_answer(recorded, point)
+    if recorded.steps[point.step].kind is not StepKind.TOOL:
+        if said.content and not corrected.tool_calls:
+            return corrected.text
+        return as_fix(corrected.text, corrected.tool_calls)
+    if len(said.tool_calls) <= 1:
+        return as_fix(corrected.text or said.content, corrected.tool_calls)
+    calls: list[CorrectedCall] = []
+    for call in said.tool_calls:
+        own = is_call_of(recorded.steps[point.step], call)
+        calls += corrected.tool_calls if own else [_recorded_call(call)]
+    whole = corrected.model_copy(update={"text": "", "tool_calls": tuple(calls)})
+    clear = corrected.tool_calls and len(calls) >= len(said.tool_calls) and whole.is_answer
+    return as_fix(corrected.text or said.content, calls) if clear else ""
+
+
+def _recorded_call(call: ToolCall) -> CorrectedCall:
+    given = call.arguments
+    text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+    return CorrectedCall(name=call.name, arguments=text)
+
+
+def _recorded_answer(recorded: Trajectory, point: Point) -> Message:
+    call = next(each for each in recorded.invocations if each.span_id == point.span_id)
+    return recorded.texts.get(call.output_id) or Message(call.output_text)

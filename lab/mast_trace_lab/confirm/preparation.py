@@ -1,0 +1,251 @@
+"""Makes the experiment of a run, or finds the stored one that is to be continued."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.arms import Fix
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
+from mast_trace_lab.confirm.candidates import prior_of
+from mast_trace_lab.confirm.checks import NotConfirmable, check_oracle, verify
+from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
+from mast_trace_lab.confirm.judged_fix import judge_fix
+from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.program.oracle import oracle_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.store.replays import Plan
+    from mast_trace_judge.verdict import Verdict
+    from mast_trace_lab.program.setup import Setup
+
+_VERIFICATIONS: Final = 3
+"""Replays that change nothing where the program records its outcome: they show whether it is stable."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment that is ready to be run.
+
+    Attributes:
+        plan: the stored plan.
+        experiment: the experiment, without results.
+        recorded: the run.
+        refused: corrections that are not tried.
+        number: 1 for the first experiment of the run; later ones have other fixes or programs.
+    """
+
+    plan: Plan
+    experiment: Experiment
+    recorded: Trajectory
+    refused: tuple[RefusedFix, ...] = ()
+    number: int = 1
+
+
+def limits_of(setup: Setup, max_calls: int | None = None) -> Limits:
+    """Return the sizes of a new experiment.
+
+    Under a limit of live calls the search may take three fifths of them, so that enough are left for
+    the proof. The limit itself is no part of the plan.
+    """
+    search = None if max_calls is None else max_calls * 3 // 5
+    limits = replace(Limits(), search_calls=search)
+    if setup.oracle:
+        return limits
+    return replace(limits, verifications=_VERIFICATIONS, scores=0)
+
+
+def expected_calls(points: Sequence[Point], setup: Setup) -> int:
+    """Return an estimate of the live model calls of a new experiment."""
+    if setup.outside_state:
+        return 0
+    return Experiment(points, prior={}, sources={}, limits=limits_of(setup)).expected_calls()
+
+
+def stored_experiment(
+    store: Store, run: RunSummary, recorded: Trajectory, points: Sequence[Point], setup: Setup
+) -> Prepared | None:
+    """Return the run's last experiment if it has this setup, to be continued; None otherwise.
+
+    An earlier one than the last is not continued: the thresholds of the last count its contrasts.
+
+    Raises:
+        NotConfirmable: a stored plan cannot be read.
+        StorageError: the database does not answer.
+    """
+    known = _stored_plans(store, run)
+    if not known:
+        return None
+    plan, shape = known[-1]
+    if shape["setup"] != setup.to_plain() or plan.fingerprint != run.fingerprint:
+        return None
+    made = _experiment(shape, points, setup, plan.plan_id, recorded)
+    refused = tuple(RefusedFix(*each) for each in shape["refused"])
+    return Prepared(plan, made, recorded, refused, len(known))
+
+
+def new_experiment(
+    store: Store,
+    run: RunSummary,
+    recorded: Trajectory,
+    points: Sequence[Point],
+    verdict: Verdict | None,
+    setup: Setup,
+    *,
+    limits: Limits | None = None,
+) -> Prepared:
+    """Check the oracle, replay the run without a change, and store the plan of a new experiment.
+
+    Its thresholds count the contrasts of all earlier experiments of the run, so that trying again with
+    other fixes or another program is not rewarded.
+
+    Raises:
+        NotConfirmable: the run cannot be confirmed; no plan was stored.
+        ConfigurationError: a fix names a step that cannot be corrected.
+        ResetFailed: the state outside the program could not be restored.
+        OSError: the command cannot be started.
+        StorageError: the database does not answer.
+    """
+    check_oracle(recorded, setup)
+    if not setup.outside_state:
+        verify(recorded, setup)
+    known = _stored_plans(store, run)
+    fixes, refused = _fixes(recorded, points, verdict, setup, run.outcome_reason)
+    limits = limits or limits_of(setup)
+    shape: dict[str, Any] = {
+        "setup": setup.to_plain(),
+        "prior": {str(step): value for step, value in prior_of(verdict, points).items()},
+        "sources": {str(step): [_plain(fix) for fix in given] for step, given in fixes.items()},
+        "limits": asdict(limits),
+        "refused": [[each.step, each.source, each.reason] for each in refused],
+        "earlier": _earlier(store, run, recorded, points, setup, known),
+    }
+    if setup.outside_state:  # asks for no replay, so that it tests nothing
+        shape["planned"] = known[-1][1]["planned"] if known else 0
+    else:
+        asked = _experiment(shape, points, setup, "", recorded)
+        shape["planned"] = asked.conclusion().planned_contrasts
+    plan = plan_of(store, run, json.dumps(shape, ensure_ascii=False), name=_name(len(known) + 1))
+    made = _experiment(_read(plan), points, setup, plan.plan_id, recorded)
+    return Prepared(plan, made, recorded, refused, len(known) + 1)
+
+
+def _earlier(
+    store: Store,
+    run: RunSummary,
+    recorded: Trajectory,
+    points: Sequence[Point],
+    setup: Setup,
+    known: Sequence[tuple[Plan, dict[str, Any]]],
+) -> dict[str, Any] | None:
+    """Return the conclusion of the last experiment as JSON: later thresholds count its contrasts.
+
+    Its evidence is kept only where the program, its state and the run are the same.
+    """
+    if not known:
+        return None
+    plan, shape = known[-1]
+    same = plan.fingerprint == run.fingerprint and all(
+        shape["setup"].get(key) == value for key, value in setup.program.items()
+    )
+    if same:
+        experiment = _experiment(shape, points, setup, plan.plan_id, recorded)
+        for result in results_of(store, plan):
+            experiment.tell(result)
+        return experiment.conclusion().model_dump(mode="json")
+    return Confirmation(planned_contrasts=shape["planned"]).model_dump(mode="json")
+
+
+def _stored_plans(store: Store, run: RunSummary) -> list[tuple[Plan, dict[str, Any]]]:
+    plans: list[tuple[Plan, dict[str, Any]]] = []
+    while True:
+        plan = stored_plan(store, run.project, run.trace_id, name=_name(len(plans) + 1))
+        if plan is None:
+            return plans
+        plans.append((plan, _read(plan)))
+
+
+def _name(number: int) -> str:
+    return CONFIRM if number == 1 else f"{CONFIRM} {number}"
+
+
+def _fixes(
+    recorded: Trajectory,
+    points: Sequence[Point],
+    verdict: Verdict | None,
+    setup: Setup,
+    outcome_reason: str,
+) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
+    judged, refused = judge_fix(recorded, verdict, points, setup.live_tools)
+    sources = Sources(
+        person=setup.fixes,
+        resample=setup.resample,
+        stronger_model=setup.stronger_model,
+        judge=judged,
+        reference=setup.references,
+        results=setup.results,
+        answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
+    )
+    oracle = oracle_of(setup.oracle, setup.check_timeout)
+    live_tools = setup.live_tools
+    planned, others = planned_fixes(recorded, points, sources, oracle, live_tools=live_tools)
+    return planned, (*refused, *others)
+
+
+def _plain(fix: Fix) -> list[Any]:
+    """Return a fix as a list, without the mark of results as earlier versions wrote it."""
+    return [fix.source, fix.text, fix.model, *[True] * fix.result]
+
+
+def _agents(recorded: Trajectory) -> dict[int, str]:
+    """Return the agents of tools' calls by step."""
+    return {each.index: each.agent for each in recorded.steps if each.kind is StepKind.TOOL}
+
+
+def _experiment(
+    shape: Mapping[str, Any],
+    points: Sequence[Point],
+    setup: Setup,
+    plan_id: str,
+    recorded: Trajectory,
+) -> Experiment:
+    earlier = shape["earlier"]
+    return Experiment(
+        points,
+        prior={int(step): float(value) for step, value in shape["prior"].items()},
+        sources={
+            int(step): tuple(Fix(*each) for each in given)
+            for step, given in shape["sources"].items()
+        },
+        limits=Limits(**shape["limits"]),
+        seed=int(plan_id[:8] or "0", 16),
+        not_isolated=setup.outside_state,
+        earlier=Confirmation.model_validate(earlier) if earlier else None,
+        plan_id=plan_id,
+        agents=_agents(recorded),
+    )
+
+
+_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "earlier", "planned")
+
+
+def _read(plan: Plan) -> dict[str, Any]:
+    try:
+        shape = json.loads(plan.text)
+    except ValueError:
+        shape = None
+    if not isinstance(shape, dict) or any(key not in shape for key in _KEYS):
+        raise NotConfirmable(
+            f"the stored plan {plan.plan_id} of run {plan.trace_id} cannot be read; another version "
+            "of mast-trace has made it"
+        )
+    return shape

@@ -1,0 +1,216 @@
+"""Words for what an experiment has found, with one sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_lab.confirm.statistics.proof import (
+    DOUBT,
+    FEWEST,
+    LIKELY,
+    earlier_chance,
+    is_origin,
+)
+
+if TYPE_CHECKING:
+    from mast_trace_judge.confirmation import ConfirmationStatus
+    from mast_trace_lab.confirm.statistics.comparison import Comparison
+    from mast_trace_lab.confirm.statistics.evidence import Evidence
+
+SURE: Final = 0.9
+"""Probability from which a way of failing, or the point of no return, is named."""
+
+NEVER: Final = 0.01
+"""Probability of a fall at a step up to which the step is refuted by the search alone."""
+
+_EARLIER: Final = "an earlier, repairable error is not excluded"
+
+_SHARED: Final = (
+    "replays of the same arm are all alike, but their outcomes go up and down along the run, so that they "
+    "seem to share one draw, by a cache or a fixed seed: nothing is proved"
+)
+
+_THESE_ANSWERS: Final = " (deterministic: proved for these answers of the model alone)"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A conclusion without its numbers.
+
+    Attributes:
+        status: the word.
+        text: one sentence.
+        proved: the proved fix at the origin.
+        point: position of the point of no return, None if it is not located.
+    """
+
+    status: ConfirmationStatus
+    text: str
+    proved: Comparison | None = None
+    point: int | None = None
+
+
+def find(evidence: Evidence, not_isolated: str) -> Finding:
+    """Return the word and the sentence for the results so far."""
+    if not_isolated:
+        return Finding("not isolated", not_isolated)
+    if not evidence.plan.points:
+        return Finding("inconclusive", "the run holds no model answer")
+    early = _checks(evidence)
+    if early is not None:
+        return early
+    proved = evidence.proved()
+    single = [each for each in proved if not each.fix.also]
+    if single:
+        first = sorted(single, key=lambda each: each.position)
+        origins = [each for each in first if is_origin(evidence, each.position)]
+        return _proved(evidence, (origins or first)[0])
+    if proved:
+        return _overdetermined(evidence, min(proved, key=lambda each: len(each.further)))
+    return _unproved(evidence)
+
+
+def refuted(evidence: Evidence) -> tuple[int, ...]:
+    """Return the judge's candidates and tested steps at which success almost certainly does not fall.
+
+    It falls neither first nor last there, and no fix of the step is proved. Where the program fails from the start
+    nothing falls anywhere, so that no step is refuted.
+    """
+    location = evidence.location
+    if not evidence.counts or location.kinds.systematic > NEVER:
+        return ()
+    named = {each.position for each in evidence.comparisons if each.pairs}
+    named |= set(evidence.plan.candidates)
+    position = evidence.plan.position
+    named -= {position(step) for each in evidence.proved() for step in each.contrast().steps}
+    falls = [sum(each) for each in zip(location.origins, location.points, strict=True)]
+    return tuple(each for each in sorted(named) if each >= 0 and falls[each] <= NEVER)
+
+
+def _checks(evidence: Evidence) -> Finding | None:
+    if not evidence.results:
+        return Finding("untested", "no replay yet")
+    texts = {
+        "verify": (
+            "a replay that changes nothing succeeds",
+            "a replay that changes nothing has no outcome",
+        ),
+        "score": (
+            "the oracle does not judge the recorded answer alike",
+            "the recorded answer has no score",
+        ),
+    }
+    for phase, (differs, missing) in texts.items():
+        found = evidence.outcomes(phase)
+        if any(found):
+            return Finding("unstable", f"{differs}: {found.count(True)} of {len(found)} succeeded")
+        if None in found:
+            reasons = (each for trial, each in evidence.results if trial.phase == phase)
+            reason = next(each for each in reasons if each.success is None)
+            return Finding("inconclusive", f"{missing}: {reason.status} {reason.reason}".strip())
+    return None
+
+
+def _proved(evidence: Evidence, best: Comparison) -> Finding:
+    location = evidence.location
+    name = _named(best.step, best.agent)
+    record = best.contrast()
+    counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
+    if evidence.deterministic and best.alike:
+        if not evidence.falls_once:
+            return Finding("inconclusive", _SHARED)
+        counts += _THESE_ANSWERS
+    if location.kinds.systematic >= LIKELY:
+        text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
+        return Finding("systematic", text, best)
+    point = _point(evidence)
+    if not is_origin(evidence, best.position):
+        doubt = "success does not clearly fall at this step"
+        if earlier_chance(evidence, best.position) > DOUBT:
+            doubt = _EARLIER
+        return Finding("inconclusive", f"a fix of {name} helps: {counts}; {doubt}", point=point)
+    later = sum(location.points[best.position + 1 :])
+    if later >= SURE:
+        last = "the last missed chance is not located"
+        if point is not None:
+            last = f"last missed chance {_name(evidence, point)}"
+        return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
+    last = "" if point is not None else "; the last missed chance is not located"
+    return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
+
+
+def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
+    record = joint.contrast()
+    names = " and ".join(_named(each.step, each.agent) for each in record.parts)
+    text = (
+        f"no single fix helps, a joint one of {names} does: "
+        f"{record.fix_successes} of {record.pairs} with it, {record.keep_successes} without"
+    )
+    if evidence.deterministic and joint.alike:
+        if not evidence.falls_once:
+            return Finding("inconclusive", _SHARED)
+        text += _THESE_ANSWERS
+    return Finding("overdetermined", f"{text}{_needed(evidence, joint)}")
+
+
+def _needed(evidence: Evidence, joint: Comparison) -> str:
+    """Return what is known of the need for each part of a joint fix; of two each alone has failed."""
+    parts = set(joint.contrast().steps)
+    if len(parts) <= FEWEST:
+        return ""
+    fewer = [
+        set(each.contrast().steps)
+        for each in evidence.comparisons
+        if each.further and each.pairs and len(each.further) < len(joint.further)
+    ]
+    if sum(each < parts and len(each) == len(parts) - 1 for each in fewer) == len(parts):
+        return "; without any one of these it does not"
+    return "; whether each of these is needed is not known"
+
+
+def _unproved(evidence: Evidence) -> Finding:
+    location, point = evidence.location, _point(evidence)
+    if evidence.without_outcome:
+        text = f"too many replays have no outcome, the last one: {evidence.without_outcome}"
+        return Finding("inconclusive", text, point=point)
+    if location.kinds.systematic >= SURE:
+        return Finding("systematic", f"{_from_the_start(evidence)}; no tested fix helps")
+    if location.kinds.diffuse + location.kinds.none >= SURE:
+        text = "success declines without a single step that explains it"
+        if location.kinds.none > location.kinds.diffuse:
+            text = (
+                "success does not decline: the failure was chance, or comes after the last answer"
+            )
+        return Finding("diffuse", f"{text}; no decisive step")
+    judged = evidence.plan.candidates
+    top = max(judged, key=lambda each: judged[each], default=None)
+    if top is not None and top in refuted(evidence):
+        text = f"success does not fall at {_name(evidence, top)}; no other step is proved"
+        return Finding("refuted", text, point=point)
+    if point is None:
+        return Finding("inconclusive", "no step is proved")
+    text = f"last missed chance {_name(evidence, point)}; no fix is proved; {_EARLIER}"
+    return Finding("inconclusive", text, point=point)
+
+
+def _point(evidence: Evidence) -> int | None:
+    if evidence.deterministic and not evidence.falls_once:
+        return None
+    points = evidence.location.points
+    best = max(range(len(points)), key=lambda each: points[each])
+    return best if points[best] >= SURE else None
+
+
+def _from_the_start(evidence: Evidence) -> str:
+    successes, runs = evidence.counts.get(-1, (0, 0))
+    return f"the program fails from the start: {successes} of {runs} replays of all of it succeeded"
+
+
+def _name(evidence: Evidence, position: int) -> str:
+    point = evidence.plan.points[position]
+    return _named(point.step, point.agent)
+
+
+def _named(step: int, agent: str) -> str:
+    return f"step {step} ({agent})" if agent else f"step {step}"

@@ -1,0 +1,241 @@
+"""The proof: pairs of fix and keep at the likely steps, earliest first."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_lab.confirm.statistics.evidence import SEARCH
+from mast_trace_lab.confirm.statistics.limits import Trial
+from mast_trace_lab.confirm.statistics.location import likely
+from mast_trace_lab.confirm.statistics.search import LOCATED, live_calls, measure, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_judge.arms import Arm, Fix
+    from mast_trace_lab.confirm.statistics.comparison import Comparison
+    from mast_trace_lab.confirm.statistics.evidence import Evidence
+    from mast_trace_lab.confirm.statistics.plan import Part
+
+DOUBT: Final = 0.05
+"""Probability of an earlier origin from which on it is not excluded."""
+
+LIKELY: Final = 0.5
+"""Probability of an origin from which a proved fix at the step makes it the origin."""
+
+HOPELESS: Final = 0.08
+"""Expected success rate before a step below which its answer is not drawn again."""
+
+DOUBTS: Final = 5
+"""Further positions that are measured before a deterministic program is believed."""
+
+NEAR: Final = 0.5
+"""Share of the best step's probability that an earlier one needs to be tried before it."""
+
+JOINT: Final = 10
+"""Pairs that single fixes leave for a joint one where a program fails from the start."""
+
+FEWEST: Final = 2
+"""Parts of a joint fix; of those, each alone has failed."""
+
+_PAIR: Final = 2
+"""Replays of a pair."""
+
+
+def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs, and for further replays of the search between the steps.
+
+    Args:
+        evidence: of the experiment.
+        seed: decides which replay of a pair comes first.
+    """
+    tested: list[int] = []
+    while True:
+        yield from search(evidence)
+        position = _next(evidence, tested)
+        if position is None:
+            break
+        tested.append(position)
+        for comparison in _comparisons(evidence, position):
+            yield from _pairs(evidence, comparison, seed)
+            if comparison in evidence.proved():
+                break
+    single = bool(evidence.proved())
+    if not single:
+        yield from _together(evidence, tested, seed)
+    if evidence.proved() and evidence.deterministic:
+        yield from _doubt(evidence)
+    if single:
+        yield from search(evidence, points=True)
+
+
+def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
+    """Return steps and fixes of a position that may help.
+
+    Asking the same model again succeeds as often as replays that keep everything before the step: it is
+    left out where these fail.
+    """
+    fixes = evidence.plan.fixes.get(position, [])
+    if position < 0:
+        return fixes
+    if evidence.location.rate(position - 1) >= HOPELESS:
+        return fixes
+    return [(step, fix) for step, fix in fixes if fix.source != "resample"]
+
+
+def chances(evidence: Evidence) -> dict[int, float]:
+    """Return the probability by position that a fix there helps; of positions that have one.
+
+    Where the program fails from the start, replays say nothing of the location: the judge decides, unless
+    a tool was called before any model, whose result the whole program depends on.
+    """
+    location, weights = evidence.location, evidence.plan.location.weights
+    systematic = location.kinds.systematic
+    return {
+        each: systematic if each < 0 else location.origins[each] + systematic * weights[each]
+        for each in evidence.plan.fixes
+        if useful(evidence, each)
+    }
+
+
+def earlier_chance(evidence: Evidence, position: int) -> float:
+    """Return the probability that success first fell before a position."""
+    return sum(evidence.location.origins[: max(0, position)])
+
+
+def is_origin(evidence: Evidence, position: int) -> bool:
+    """Return whether success fell at a position, and almost certainly not before it."""
+    if position < 0:  # nothing lies before the tools that no model has asked for
+        return evidence.location.kinds.systematic >= LIKELY
+    falls = evidence.location.origins[position] >= LIKELY
+    return falls and earlier_chance(evidence, position) <= DOUBT
+
+
+def _used_up(evidence: Evidence) -> bool:
+    """Return whether no pair is left for single fixes.
+
+    A program that fails from the start leaves nothing to be searched, so that the proof gets the rest,
+    of which a part is left for a joint fix.
+    """
+    if evidence.location.kinds.systematic >= LOCATED:
+        return _all_used_up(evidence, JOINT * _PAIR if evidence.plan.joins else 0)
+    full = evidence.runs("pairs") + _PAIR > evidence.plan.limits.pair_runs
+    return full or bool(evidence.without_outcome)
+
+
+def _all_used_up(evidence: Evidence, kept: int = 0) -> bool:
+    """Return whether nothing is left of the replays of search and proof together, but those kept."""
+    limits = evidence.plan.limits
+    left = limits.screening_runs + limits.pair_runs - evidence.runs("pairs", *SEARCH)
+    return left < _PAIR + kept or bool(evidence.without_outcome)
+
+
+def _asked(arm: Arm) -> int:
+    """Return the number of fixes of an arm for which a model is asked."""
+    fixes = [arm.fix, *(fix for _, fix in arm.also)]
+    return sum(fix is not None and not fix.text for fix in fixes)
+
+
+def _next(evidence: Evidence, tested: list[int]) -> int | None:
+    """Return the next position to be tested."""
+    left = evidence.plan.limits.steps - len(tested)
+    found = {each: value for each, value in chances(evidence).items() if each not in tested}
+    proved = [each.position for each in evidence.proved()]
+    if any(is_origin(evidence, each) for each in proved):
+        return None
+    if proved and earlier_chance(evidence, min(proved)) > DOUBT:
+        found = {each: value for each, value in found.items() if each < min(proved)}
+    if left <= 0 or not found or _used_up(evidence):
+        return None
+    members = likely(found)[:left]
+    return min((each for each, value in members if value >= NEAR * members[0][1]), default=None)
+
+
+def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
+    """Yield the comparisons of a position; those of an earlier plan go on."""
+    for step, fix in useful(evidence, position):
+        if _used_up(evidence):
+            return
+        comparison = evidence.plan.comparison(position, step, fix)
+        found = next((each for each in evidence.comparisons if each.fix == comparison.fix), None)
+        if found is None:
+            evidence.comparisons.append(comparison)
+        yield found or comparison
+
+
+def _pairs(
+    evidence: Evidence, comparison: Comparison, seed: int, *, alike: bool = False
+) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs of a comparison while it is open; where ``alike``, while all replays are alike."""
+    used_up = _all_used_up if comparison.further else _used_up
+    while not used_up(evidence) and not (alike and not evidence.deterministic):
+        if comparison.state(deterministic=evidence.deterministic) != "open":
+            return
+        number = evidence.runs("pairs") // 2
+        calls = live_calls(evidence, comparison.position)
+        fix = Trial(comparison.fix, "pairs", number, calls + _asked(comparison.fix))
+        keep = Trial(comparison.keep, "pairs", number, calls)
+        first = random.Random(f"{seed}:{number}").random() < 0.5  # noqa: S311
+        yield (fix, keep) if first else (keep, fix)
+        told = {trial.arm: result for trial, result in evidence.results[-2:]}
+        comparison.add(told[comparison.fix], told[comparison.keep])
+        evidence.count(comparison.position, told[comparison.keep])
+        if comparison.source == "resample":  # an answer has a position before it
+            evidence.count(comparison.position - 1, told[comparison.fix])
+
+
+def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
+    """Ask for replays at further positions of a program whose replays were all alike.
+
+    Replays that share one draw, by a cache or a fixed seed, are alike, too; their outcomes then jump up
+    and down along the run, while those of a deterministic program fall once.
+    """
+    limits = evidence.plan.limits
+    free = [each for each in range(evidence.plan.length) if each not in evidence.counts]
+    count = min(DOUBTS, len(free))
+    for place in range(count):
+        if evidence.searched < limits.screening_runs and not evidence.without_outcome:
+            position = free[len(free) * (2 * place + 1) // (2 * count)]
+            yield from measure(evidence, position, 1, "screening")
+
+
+def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs of a joint fix of the tested steps whose single fixes never succeeded."""
+    plan = evidence.plan
+    helpless = [each for each in sorted(tested) if _never_helped(evidence, each)]
+    parts = [part for each in helpless for part in plan.joined(each)]
+    if plan.joins and len(parts) > 1 and not _all_used_up(evidence):
+        comparison = plan.joint_comparison(parts)
+        evidence.comparisons.append(comparison)
+        yield from _pairs(evidence, comparison, seed)
+        if comparison in evidence.proved():
+            yield from _without_one(evidence, parts, seed)
+
+
+def _without_one(evidence: Evidence, parts: list[Part], seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs of a proved joint fix without one of its parts, the latest first.
+
+    They are no planned contrasts, so that the thresholds do not count them: only a program whose replays
+    are all alike is asked, in which two pairs decide without an e-value.
+    """
+    while len(parts) > FEWEST and evidence.deterministic:
+        for left_out in reversed(parts):
+            fewer = [each for each in parts if each != left_out]
+            comparison = evidence.plan.joint_comparison(fewer)
+            evidence.comparisons.append(comparison)
+            yield from _pairs(evidence, comparison, seed, alike=True)
+            if comparison in evidence.proved():
+                parts = fewer
+                break
+        else:
+            return
+
+
+def _never_helped(evidence: Evidence, position: int) -> bool:
+    """Return whether the parts of a joint fix at a position were tried alone, and nothing helped there."""
+    tried = [each for each in evidence.comparisons if each.position == position and each.pairs]
+    parts = set(evidence.plan.joined(position))
+    return parts <= {(each.step, each.fix.fix) for each in tried} and not any(
+        each.contrast().fix_successes for each in tried
+    )

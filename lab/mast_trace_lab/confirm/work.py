@@ -1,0 +1,201 @@
+"""Confirms failed runs of some services one after the other, under the budget of a day."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
+from mast_trace.replay.recording import NotReplayable
+from mast_trace_collector.storage.runs import summary_of
+from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.store.verdicts import load_judged
+from mast_trace_lab.confirm.checks import NotConfirmable, check
+from mast_trace_lab.confirm.conduct import confirming
+from mast_trace_lab.confirm.continued import continued
+from mast_trace_lab.confirm.daily import DailyBudget
+from mast_trace_lab.confirm.handled import HandledRuns
+from mast_trace_lab.confirm.preparation import limits_of, new_experiment, stored_experiment
+from mast_trace_lab.program.forked_later import ForkedLater
+from mast_trace_lab.program.run_lock import locked_run
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_lab.confirm.work_config import ServiceCommands, WorkConfig
+    from mast_trace_lab.program.setup import Setup
+
+_LOG = logging.getLogger(__name__)
+_QUIET_SECONDS: Final = 60
+"""Seconds without a new span after which a run is looked at, so that the judge comes first."""
+_PAUSE_SECONDS: Final = 3600.0
+"""Seconds until a run is tried again whose program, oracle or reset could not be started."""
+_MOST: Final = 500
+_FAILED: Final = """
+SELECT * FROM mast_runs
+WHERE ServiceName IN {services:Array(String)} AND Kind = ''
+  AND (Outcome = 'failure' OR (Outcome = '' AND ServiceName IN {judged:Array(String)}))
+  AND LastSeen >= now64(3) - toIntervalDay({days:UInt32})
+  AND LastSeen < now64(3) - toIntervalSecond({quiet:UInt32})
+ORDER BY LastSeen DESC
+LIMIT {most:UInt32}
+"""
+
+
+@dataclass(frozen=True)
+class Handled:
+    """A run that the worker has dealt with.
+
+    Attributes:
+        trace_id: of the run.
+        service: of the run.
+        ending: a word of a conclusion, or the reason why there is none.
+        stopped: the limit or the error that ended it for now; empty if it is finished.
+        of_day: whether that is the budget of the day.
+    """
+
+    trace_id: str
+    service: str
+    ending: str
+    stopped: str = ""
+    of_day: bool = False
+
+
+class ConfirmWorker:
+    """Confirms failed runs of a store.
+
+    Args:
+        store: the database.
+        config: commands by service, and the budget of a day.
+        folder: for the budget of the day, the runs that are finished, and the locks; workers of one
+            machine share it.
+        quiet: seconds without a new span after which a run is looked at.
+        told: called with each run that was dealt with.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: WorkConfig,
+        folder: Path,
+        *,
+        quiet: float = _QUIET_SECONDS,
+        told: Callable[[Handled], None] = lambda _handled: None,
+    ) -> None:
+        self._store, self._config, self._folder = store, config, folder
+        self._quiet, self._told = quiet, told
+        self._day = DailyBudget(
+            folder / "work.sqlite", config.max_calls_per_day, config.max_usd_per_day
+        )
+        self._handled = HandledRuns(folder / "work.sqlite")
+        self._later: dict[str, float] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Confirm runs until ``stop``; the database may go down and come back meanwhile."""
+        while not stop.is_set():
+            try:
+                self.run_once(stop)
+            except StorageError as error:
+                _LOG.warning(
+                    "database unavailable, next try in %.0f s: %s",
+                    self._config.poll_seconds,
+                    error,
+                    extra={"action": "confirm_worker_waits_for_database"},
+                )
+            stop.wait(self._config.poll_seconds)
+
+    def run_once(self, stop: threading.Event | None = None) -> int:
+        """Confirm the failed runs of now, newest first; return the number of those dealt with.
+
+        It ends early where the budget of the day does.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        count = 0
+        for run in self._failed():
+            if stop is not None and stop.is_set():
+                break
+            with locked_run(self._folder, run.project, run.trace_id) as mine:
+                # Another worker may have finished it since the list was read.
+                if not mine or self._handled.holds(run):
+                    continue
+                done = self._one(run)
+            self._told(done)
+            count += 1
+            if done.of_day:
+                break
+        return count
+
+    def _failed(self) -> list[RunSummary]:
+        services = self._config.services
+        rows = self._store.query(
+            _FAILED,
+            {
+                "services": [*services],
+                "judged": [name for name, each in services.items() if each.oracle],
+                "days": self._config.lookback_days,
+                "quiet": round(self._quiet),
+                "most": _MOST,
+            },
+        )
+        now = time.monotonic()
+        return [
+            run
+            for run in map(summary_of, rows)
+            if self._later.get(run.trace_id, now) <= now and not self._handled.holds(run)
+        ]
+
+    def _one(self, run: RunSummary) -> Handled:
+        try:
+            done = self._confirm(run)
+        except StorageError:
+            raise
+        except (NotConfirmable, NotReplayable, ConfigurationError) as error:
+            done = Handled(run.trace_id, run.service, str(error))
+        except (MastTraceError, OSError) as error:
+            # The program, its oracle or its reset cannot be started now; later it may.
+            _LOG.warning("run %s of %s: %s", run.trace_id, run.service, error)
+            self._later[run.trace_id] = time.monotonic() + _PAUSE_SECONDS
+            return Handled(run.trace_id, run.service, "", str(error))
+        if not done.stopped:
+            self._handled.add(run, done.ending)
+        return done
+
+    def _confirm(self, run: RunSummary) -> Handled:
+        commands = self._config.services[run.service]
+        # A process for each run: the next one finds the modules as they are then.
+        with ForkedLater(commands.command, commands.preload) as parent:
+            return self._confirm_by(run, commands, replace(commands.setup(), parent=parent))
+
+    def _confirm_by(self, run: RunSummary, commands: ServiceCommands, setup: Setup) -> Handled:
+        recorded = read_alone(self._store, run)
+        setup = replace(setup, earlier=continued(self._store, run, recorded))
+        points = check(recorded, setup)
+        prepared = stored_experiment(self._store, run, recorded, points, setup)
+        if prepared is None:
+            verdict = load_judged(self._store, run.trace_id, project=run.project)
+            limits = limits_of(setup, commands.budget().max_calls)
+            prepared = new_experiment(
+                self._store, run, recorded, points, verdict, setup, limits=limits
+            )
+        work = confirming(
+            self._store,
+            prepared,
+            setup,
+            commands.budget(),
+            prices=self._config.prices,
+            day=self._day,
+        )
+        work.resume()
+        done = work.run()
+        status = done.confirmation.status
+        if done.of_day or not done.reason:
+            return Handled(run.trace_id, run.service, status, done.reason, done.of_day)
+        return Handled(run.trace_id, run.service, f"{status}; {done.reason}")

@@ -1,0 +1,153 @@
+"""The lessons that one run is given: of the latest failures, of one run, or frozen for an experiment."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.experiment.given import task_hash
+from mast_trace_judge.store.verdicts import load_judged
+from mast_trace_lab.feedback.experiment import frozen_lessons, plan_of
+from mast_trace_lab.feedback.selection import taught
+from mast_trace_lab.feedback.store import projects_with
+from mast_trace_lab.feedback.wording import placebo, worded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.storage.store import Store
+    from mast_trace_lab.feedback.lessons import Lesson
+
+MOST_LESSONS: Final = 3
+NOT_JUDGED: Final = "The run is not judged yet."
+MOST_CHARACTERS: Final = 4000
+_RECENT: Final = 12
+"""Runs that are read for one answer: a program waits for it."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The request of a run.
+
+    Attributes:
+        run: trace id of the only run to learn from; empty for the latest failed ones.
+        workflow: only runs of this workflow; empty for all.
+        agent: only lessons about this agent; empty for all.
+        last: lessons at most; three at most.
+        budget: characters of the text at most.
+        experiment: name of the experiment that the run belongs to; empty outside of experiments.
+        key: key of the run's task in the experiment.
+        task: hash of the run's task; empty if it is not told.
+    """
+
+    run: str = ""
+    workflow: str = ""
+    agent: str = ""
+    last: int = MOST_LESSONS
+    budget: int = 600
+    experiment: str = ""
+    key: str = ""
+    task: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """The answer to it.
+
+    Attributes:
+        text: the lessons in words; empty if there is nothing to say.
+        placebo: general advice of the same length.
+        items: the lessons in the text.
+        version: of frozen lessons; empty otherwise.
+        reason: why there is nothing; empty if there is something.
+    """
+
+    text: str = ""
+    placebo: str = ""
+    items: tuple[Lesson, ...] = ()
+    version: str = ""
+    reason: str = field(default="")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON types."""
+        return {
+            "text": self.text,
+            "placebo": self.placebo,
+            "items": [each.model_dump(mode="json") for each in self.items],
+            "version": self.version,
+            "reason": self.reason,
+        }
+
+
+def answer(
+    store: Store, wanted: Wanted, *, project: str | None = None, seconds: float = math.inf
+) -> Given:
+    """Return the lessons for a run.
+
+    In an experiment they are those that its plan froze, without those of the same task and
+    without those of which it is not known that they come from another one.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        wanted: what is asked for.
+        project: only this project's runs.
+        seconds: time after which no further run is read.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    most = min(max(0, wanted.last), MOST_LESSONS)
+    budget = min(max(0, wanted.budget), MOST_CHARACTERS)
+    if not wanted.experiment:
+        found = taught(
+            store,
+            project=project,
+            run=wanted.run,
+            workflow=wanted.workflow,
+            agent=wanted.agent,
+            most_runs=_RECENT,
+            seconds=seconds,
+        )
+        lessons = [each.lesson for each in islice(found, most)]
+        if not lessons and wanted.run and load_judged(store, wanted.run, project=project) is None:
+            return Given(reason=NOT_JUDGED)
+        return _given(lessons, budget, "No run has a confirmed, labelled or exact finding.")
+    if wanted.run:
+        return Given(reason="In an experiment no single run may be named: its lessons are frozen.")
+    projects = [project] if project is not None else projects_with(store, wanted.experiment)
+    if len(projects) != 1:
+        found_in = "several projects" if projects else "no project"
+        return Given(reason=f"The experiment {wanted.experiment!r} is in {found_in}.")
+    plan = plan_of(store, projects[0], wanted.experiment)
+    if plan is None:
+        return Given(
+            reason=f"The experiment has no plan: `mast-trace experiment {wanted.experiment} --plan` freezes "
+            "lessons."
+        )
+    lessons = [
+        each
+        for each in frozen_lessons(store, projects[0], plan)
+        if (not wanted.agent or each.agent == wanted.agent) and is_of_another_task(each, wanted)
+    ]
+    given = _given(lessons[:most], budget, "No frozen lesson is known to be of another task.")
+    return Given(given.text, given.placebo, given.items, plan.version, given.reason)
+
+
+def is_of_another_task(lesson: Lesson, wanted: Wanted) -> bool:
+    """Return whether a lesson is known to come from another task than a run's.
+
+    It is if the keys of both tasks are known and differ, or the texts of both, and nothing is equal.
+    """
+    texts = {wanted.task, task_hash(wanted.key)} - {""}
+    if lesson.task in texts or (wanted.key and lesson.task_key == wanted.key):
+        return False
+    return bool((lesson.task and wanted.task) or (lesson.task_key and wanted.key))
+
+
+def _given(lessons: Sequence[Lesson], budget: int, nothing: str) -> Given:
+    text, items = worded(lessons, budget)
+    if not text:
+        return Given(reason=f"The lessons do not fit {budget} characters." if lessons else nothing)
+    return Given(text, placebo(text), items)

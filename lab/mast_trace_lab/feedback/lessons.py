@@ -1,0 +1,210 @@
+"""Lessons of one run: proved, exact or labelled findings, each with words that the run holds.
+
+Nothing else becomes a lesson: neither a guess nor a model's reading. A lesson never holds a right answer
+that its run did not know before the step, and no text that speaks to its reader.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from mast_trace.experiment.given import task_hash
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.local.addressing.cleaning import clean
+from mast_trace_judge.local.addressing.recognition import addresses_reader
+from mast_trace_judge.local.figures import figures, known_values
+from mast_trace_judge.verdict import Evidence
+from mast_trace_lab.confirm.leaks import known_before, leaked
+from mast_trace_lab.feedback.advice import ADVICE, WITHOUT_MODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.store.labels import HumanLabel
+    from mast_trace_judge.verdict import ModeFinding, Verdict
+
+LessonEvidence = Literal["confirmed", "labelled", "exact"]
+"""The kind of evidence, the strongest first: ``confirmed`` by replays, ``labelled`` by people, ``exact``."""
+
+LONGEST_QUOTE: Final = 160
+LONGEST_NAME: Final = 60
+MASK: Final = "[...]"
+"""The mask in a quote for a link, for figures, and for words that only the right answer holds."""
+_MOST_MASKS: Final = 5
+_SPACE: Final = re.compile(r"\s+")
+# Control characters, characters that reorder or hide text, and the marks of a quote and of a fence.
+_UNSAFE: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u00ab\u00bb<>`{}]"
+    r"|[\U000e0000-\U000e007f]"
+)
+
+_COMMAND: Final = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier|instructions?|rules?)\b"
+    r"|\byou (?:must|should|shall|are) now\b|\bfrom now on\b|\bsystem prompt\b|\bnew instructions?\b"
+    r"|(?:^|[\s\"'])(?:system|assistant|developer|user)\s*:",
+    re.IGNORECASE,
+)
+"""Words of texts that give orders to their reader. Many orders have none of them: the fence is the rest."""
+_LINK: Final = re.compile(r"\b(?:https?|ftp|data|javascript):\S*", re.IGNORECASE)
+
+
+class Lesson(BaseModel):
+    """A lesson of a run.
+
+    Attributes:
+        run: its trace id.
+        agent: the agent that erred; untrusted text, cut to 60 characters.
+        step: index of the step.
+        mode: code of the failure mode; empty if none is known.
+        quote: words of the step, at most 160 characters in one line; untrusted text.
+        advice: what to do, one sentence of `mast_trace_lab.feedback.advice`.
+        evidence: the kind of evidence.
+        task: hash of the run's task (`mast_trace.experiment.given.task_hash`); empty if it has none.
+        task_key: key of its task in an experiment; empty outside of experiments.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: str
+    agent: str
+    step: int
+    mode: str
+    quote: str
+    advice: str
+    evidence: LessonEvidence
+    task: str = ""
+    task_key: str = ""
+
+
+def lessons_of(
+    run: Trajectory,
+    verdict: Verdict | None,
+    labels: Sequence[HumanLabel] = (),
+    *,
+    trace_id: str,
+    answers: Sequence[str] = (),
+) -> list[Lesson]:
+    """Return the lessons of a run, the best proved first; none of a run that succeeded.
+
+    Args:
+        run: the run, with its recorded outcome.
+        verdict: on the run as it is, with what replays have shown.
+        labels: people's labels of the run.
+        trace_id: of the run.
+        answers: right answers, as far as known, beside the reason given with the outcome.
+    """
+    said = {label.outcome for label in labels} - {""}
+    if run.outcome == "success" or "success" in said:
+        return []
+    if verdict is not None and verdict.outcome == "success":
+        return []
+    reference = [text for text in (*answers, run.outcome_reason) if text]
+    found: dict[int, Lesson] = {}
+    for step, mode, quotes, evidence in _findings(verdict, labels):
+        if step in found or not 0 <= step < len(run.steps):
+            continue
+        if quote := _quote(run, run.steps[step], quotes, reference):
+            found[step] = Lesson(
+                run=trace_id,
+                agent=one_line(run.steps[step].agent, LONGEST_NAME),
+                step=step,
+                mode=mode,
+                quote=quote,
+                advice=ADVICE.get(mode, WITHOUT_MODE),
+                evidence=evidence,
+                task=task_hash(run.task),
+            )
+    return list(found.values())
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return an untrusted text as one line without characters that could end its quotation."""
+    line = _SPACE.sub(" ", _UNSAFE.sub(" ", text)).strip()
+    return line[:limit].rstrip()
+
+
+def _findings(
+    verdict: Verdict | None, labels: Sequence[HumanLabel]
+) -> Iterator[tuple[int, str, tuple[str, ...], LessonEvidence]]:
+    """Yield step, mode and quotes of each finding that may be taught."""
+    shown = () if verdict is None else verdict.shown
+    if verdict is not None and verdict.rank == "confirmed by replay" and verdict.decisive:
+        step = verdict.decisive.step
+        yield step, _mode_at(shown, step), _quotes_at(shown, step), "confirmed"
+    steps = {label.decisive_step for label in labels if label.decisive_step is not None}
+    if len(steps) == 1:  # people who disagree have decided nothing
+        (step,) = steps
+        named = {label.modes for label in labels if label.decisive_step == step}
+        modes = next(iter(named)) if len(named) == 1 else ()
+        mode = modes[0] if len(modes) == 1 and modes[0] in ADVICE else _mode_at(shown, step)
+        yield step, mode, _quotes_at(shown, step), "labelled"
+    for finding in shown:
+        if finding.evidence is Evidence.EXACT and finding.steps:
+            yield finding.steps[-1], finding.code, finding.quotes, "exact"
+
+
+def _mode_at(shown: Sequence[ModeFinding], step: int) -> str:
+    """Return the mode that an exact finding gives to a step; empty if there is none, or several."""
+    codes = {each.code for each in shown if each.evidence is Evidence.EXACT and step in each.steps}
+    return codes.pop() if len(codes) == 1 else ""
+
+
+def _quotes_at(shown: Sequence[ModeFinding], step: int) -> tuple[str, ...]:
+    exact = (each for each in shown if each.evidence is Evidence.EXACT and step in each.steps)
+    return tuple(quote for each in exact for quote in each.quotes)
+
+
+def _quote(run: Trajectory, step: Step, quotes: Sequence[str], reference: Sequence[str]) -> str:
+    """Return words of a step that may be shown; empty if there are none.
+
+    Quotes that stand in the step come first, then its beginning; of a tool call the arguments, not the
+    result, which the agent has not written. Figures that the task does not hold are masked, for any may be
+    the right answer, and so are words that only the right answer holds.
+    """
+    of_call = step.kind is StepKind.TOOL
+    shown_of = (step.arguments, step.tool) if of_call else (step.text, step.arguments)
+    texts = [text for text in shown_of if text.strip()]
+    if any(map(_gives_orders, texts)):
+        return ""
+    known = known_before(run, step.index, step.span_id)
+    whole = [_SPACE.sub(" ", text) for text in texts]
+    for quote in (*quotes, *texts):
+        words = _SPACE.sub(" ", quote).strip()
+        if not words or not any(words in text for text in whole):
+            continue
+        line = one_line(_without_figures(_LINK.sub(MASK, words), run.task), LONGEST_QUOTE)
+        shown = _masked(line, reference, known)
+        if shown and not _gives_orders(shown):
+            return shown
+    return ""
+
+
+def _without_figures(quote: str, task: str) -> str:
+    """Return a quote with a mask in place of each figure that the task does not hold."""
+    known = known_values([task])
+    for figure in figures(quote):
+        if not figure.readings & known:
+            quote = re.sub(rf"(?<![\d.]){re.escape(figure.literal)}(?![\d])", MASK, quote)
+    return quote
+
+
+def _gives_orders(text: str) -> bool:
+    """Return whether a text speaks to the model that reads it."""
+    return addresses_reader(clean(text)) or bool(_COMMAND.search(clean(text)))
+
+
+def _masked(quote: str, reference: Sequence[str], known: Sequence[str]) -> str:
+    """Return a quote without what only the right answers hold; empty if that cannot be taken out."""
+    for _ in range(_MOST_MASKS):
+        found = leaked(quote, reference, known)
+        if not found:
+            return quote if quote.replace(MASK, "").strip(" .,;:") else ""
+        masked = re.sub(re.escape(found), MASK, quote, flags=re.IGNORECASE)
+        if masked == quote:
+            return ""
+        quote = masked
+    return ""

@@ -1,0 +1,161 @@
+"""The choice between a new profile and the present judge: the old one stays unless the new one is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.local.attribution import attribute, conclude
+from mast_trace_judge.local.attribution.likeness import run_hash
+from mast_trace_judge.local.attribution.profile import choose_profile, shipped_profiles
+from mast_trace_lab.fit.gate import LEAST_ON_PEOPLE, difference, in_few_units, points
+from mast_trace_lab.fit.intervals import macro
+from mast_trace_lab.fit.labels import PERSON
+from mast_trace_lab.fit.report import Decision
+from mast_trace_lab.fit.schemes import held_out
+from mast_trace_lab.fit.scoring import Hit, hit, hits_of, untrained
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_judge.local.attribution.profile import Profile
+    from mast_trace_lab.fit.labels import Label
+    from mast_trace_lab.fit.models import Recipe
+    from mast_trace_lab.fit.report import PeopleGain
+    from mast_trace_lab.fit.schemes import Cell
+
+AS_SHIPPED = "the judge without a profile of yours"
+
+
+@dataclass(frozen=True)
+class Present:
+    """The present judge on labelled runs.
+
+    Attributes:
+        name: of the old profile, or `AS_SHIPPED`.
+        hits: by place.
+    """
+
+    name: str
+    hits: Mapping[int, Hit]
+
+
+def present_judge(
+    labels: Sequence[Label], old: Profile | None, found: Sequence[Cell], recipe: Recipe
+) -> Present:
+    """Score the judge as it is, so that no profile is scored on runs that it was fitted to.
+
+    Runs that the old profile has seen are judged by a stand-in: a profile of the old one's features and labels,
+    fitted without the run's operator and scenario. Runs of a shipped profile's training are judged by the untrained
+    cascade.
+
+    Args:
+        labels: the labelled runs.
+        old: the user's profile that the new one would replace.
+        found: cells that hold operator and scenario out.
+        recipe: of the training.
+
+    Raises:
+        ConfigurationError: scipy is not installed.
+    """
+    shipped = {each for profile in shipped_profiles() for each in profile.runs}
+    hashes = [run_hash(label.run.trajectory) for label in labels]
+    hits = {}
+    for place, label in enumerate(labels):
+        if label.run.step is None:
+            continue
+        if old is not None and hashes[place] not in old.runs and old.fits(label.trajectory):
+            run = label.trajectory
+            told = conclude(run, *old.distribution(run), label.findings, old)
+        elif hashes[place] not in shipped and choose_profile(label.trajectory) is not None:
+            told = attribute(label.trajectory, label.findings)
+        else:
+            told = untrained(label)
+        hits[place] = hit(label, told)
+    if old is None:
+        return Present(AS_SHIPPED, hits)
+    seen = {place for place, digest in enumerate(hashes) if digest in old.runs}
+    names = tuple(name for name in recipe.names if name in old.weights)
+    if seen and names:
+        stand_in = held_out(labels, found, replace(recipe, names=names), only=seen)
+        hits.update({i: each for i, each in hits_of(labels, stand_in).items() if i in seen})
+    return Present(f"profile {old.name}", hits)
+
+
+def decide(
+    labels: Sequence[Label],
+    present: Present,
+    new: Mapping[int, Hit],
+    people: PeopleGain | None,
+    units: Sequence[str] = (),
+    unit: str = "task",
+) -> Decision:
+    """Compare the new profile with the present judge, on people's labels and on all others.
+
+    The new one is better if its gain on one of them is above 0 with its interval, and people's labels show no loss
+    of more than 3 points with theirs: labels in too few units have no interval, and hold such a gain back.
+
+    Args:
+        labels: the labelled runs.
+        present: the present judge.
+        new: hits of profiles that have seen neither operator nor scenario of the run.
+        people: gain on people's labels; None if they are too few.
+        units: the unit of each label, over which intervals are taken; its scenario if absent.
+        unit: its name, see `FitReport.unit`.
+    """
+    if people is not None and people.difference is not None and people.difference.low > 0:
+        return Decision(
+            better=True,
+            compared_with=present.name,
+            on="people's labels",
+            runs=people.runs,
+            old=people.before,
+            new=people.fitted,
+            difference=people.difference,
+        )
+    others = sorted(
+        i for i in new if i in present.hits and (people is None or labels[i].source != PERSON)
+    )
+    if not others and people is not None:
+        return Decision(
+            better=False,
+            compared_with=present.name,
+            on="people's labels",
+            runs=people.runs,
+            old=people.before,
+            new=people.fitted,
+            difference=people.difference,
+        )
+    if not others:
+        return Decision(False, present.name, "no runs that could be held out", 0, 0.0, 0.0, None)
+    _, around = difference(labels, others, present.hits, new, units)
+    kinds = [labels[i].operator for i in others]
+    planted = all(kinds)
+    places = "scenarios" if unit == "task" else "original runs"
+    gains = around is not None and around.low > 0
+    against = _against(people, unit) if gains else ""
+    return Decision(
+        better=gains and not against,
+        compared_with=present.name,
+        on=f"planted faults of unseen operators in unseen {places}, operators alike"
+        if planted
+        else "held-out runs",
+        runs=len(others),
+        old=macro([present.hits[i].step for i in others], kinds),
+        new=macro([new[i].step for i in others], kinds),
+        difference=around,
+        held_back=against,
+    )
+
+
+def _against(people: PeopleGain | None, unit: str) -> str:
+    """Return the reason why people's labels speak against a gain on others; empty if they do not."""
+    if people is None:
+        return ""
+    if people.difference is None:
+        return f"{in_few_units(unit)}, so that a loss on them cannot be excluded"
+    if people.difference.low < LEAST_ON_PEOPLE:
+        around = points(people.fitted - people.before, people.difference)
+        most = f"{-100 * LEAST_ON_PEOPLE:.0f} points"
+        return f"on people's labels a loss of more than {most} cannot be excluded ({around})"
+    return ""

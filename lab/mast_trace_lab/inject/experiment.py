@@ -1,0 +1,161 @@
+"""The experiment of `mast-trace inject` on one run: it asks for one replay after the other.
+
+The run is replayed without a change, then live from its start, because a system that fails by itself
+cannot show which failure a fault has caused. After that each fault is tried by a `Trial` of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.arms import RECOVERY, Arm
+from mast_trace_lab.confirm.statistics import ResultMismatch, Trial
+from mast_trace_lab.inject.limits import TIMES_AS_MUCH
+from mast_trace_lab.inject.trial import Trial as FaultTrial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mast_trace_judge.arms import ArmResult
+    from mast_trace_lab.inject.faults import Fault
+
+STARTS: Final = 4
+"""Replays of the whole program, live."""
+LEAST_SUCCESS: Final = 0.5
+"""The success rate below which a system is refused."""
+RULES: Final = 3
+"""Number of the rules by which replays are asked for; results that others have asked for are not taken up again."""
+_PHASE: Final = "injection"
+
+
+class InjectionExperiment:
+    """An ask/tell experiment without input or output; the same results ask for the same replays.
+
+    Args:
+        faults: the faults, in the order in which they are tried.
+        places: number of the run's model answers.
+        calls: live model calls that are expected after each step, by step.
+        later: returns the steps of a fault's stored failure that are looked at, by number of the fault; None
+            if it cannot be replayed.
+        decided: trials of faults that were decided before, by number of the fault; nothing of them is asked for.
+
+    Attributes:
+        trials: the faults that were tried so far, the last one perhaps undecided.
+    """
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        places: int,
+        calls: dict[int, int],
+        later: Callable[[int], Sequence[int] | None] = lambda _number: (),
+        decided: Mapping[int, FaultTrial] | None = None,
+    ) -> None:
+        self._decided = decided or {}
+        self._later = later
+        self._faults = list(faults)
+        self._places = places
+        self._calls = calls
+        self._clean: list[ArmResult] = []
+        self.trials: list[FaultTrial] = []
+
+    @property
+    def refused(self) -> str:
+        """The reason why no fault is tried; empty if there is none so far."""
+        verified, starts = self._clean[:1], self._clean[1:]
+        if verified and not (verified[0].status == "ok" and verified[0].success):
+            reason = verified[0].reason or "it does not succeed"
+            return f"the run does not replay as it was recorded ({verified[0].status}): {reason}"
+        if len(starts) < STARTS:
+            return ""
+        successes = sum(each.success is True for each in starts)
+        if successes < LEAST_SUCCESS * STARTS:
+            return (
+                f"only {successes} of {STARTS} live replays succeed, so that a failure after a fault "
+                "would not show that the fault has caused it"
+            )
+        return ""
+
+    def waiting(self) -> tuple[Trial, ...]:
+        """Return the replay that comes next; nothing at the end."""
+        if self.refused or len(self._decided) == len(self._faults):
+            return ()
+        if not self._clean:
+            return (Trial(Arm("verify"), "verify"),)
+        if len(self._clean) <= STARTS:
+            return (Trial(Arm("start"), "start", calls=self._places),)
+        while True:
+            arm = self.trials[-1].ask() if self.trials else None
+            if arm is not None:
+                calls = self._calls.get(arm.step, self._places)
+                tried = self.trials[-1]
+                of_original = tried.recovery is None or tried.is_checking
+                phase = _PHASE if of_original else RECOVERY
+                return (Trial(arm, phase, len(self.trials) - 1, calls, self._longest),)
+            if len(self.trials) == len(self._faults):
+                return ()
+            number = len(self.trials)
+            later = partial(self._later, number)
+            trial = FaultTrial(self._faults[number], later=later, clean=self._clean)
+            self.trials.append(self._decided.get(number, trial))
+
+    @property
+    def _longest(self) -> int:
+        """The live calls by which a replay's limit is chosen.
+
+        A fault near the end may send the team back to its start, so that all of the run counts. The limit is twice this
+        number and more, and so lies beyond `TIMES_AS_MUCH` of what a replay without a fault has taken.
+        """
+        most = max([self._places, *(each.live_calls for each in self._clean)])
+        return math.ceil(TIMES_AS_MUCH * most / 2)
+
+    def tell(self, result: ArmResult) -> None:
+        """Take the result of the replay that comes next.
+
+        Raises:
+            ResultMismatch: the result is of another arm, phase or fault, or nothing is asked for.
+        """
+        if self._of_lost_run(result):
+            self.trials[result.pair].tell(result)
+            return
+        waiting = self.waiting()
+        if not waiting:
+            raise ResultMismatch("the injection has ended")
+        (trial,) = waiting
+        if (trial.arm, trial.phase, trial.pair) != (result.arm, result.phase, result.pair):
+            raise ResultMismatch(
+                f"the next replay is {trial.arm.operator} at step {trial.arm.step} of fault {trial.pair}; "
+                f"the result is of {result.arm.operator} at step {result.arm.step} of fault {result.pair}"
+            )
+        if trial.phase in {_PHASE, RECOVERY}:
+            self.trials[-1].tell(result)
+        else:
+            self._clean.append(result)
+
+    def _of_lost_run(self, result: ArmResult) -> bool:
+        """Return whether a result was asked for of a stored failure that is no longer stored.
+
+        Another injection may have tried the same fault and stored its own run in place of that one. Nothing more is
+        asked for then, so that the stored result matches no question.
+        """
+        if result.phase not in {_PHASE, RECOVERY} or not 0 <= result.pair < len(self.trials):
+            return False
+        trial = self.trials[result.pair]
+        if trial.recovery is None or trial.recovery.steps is not None:
+            return False
+        # A restored replay came after each of its time-outs.
+        return result.phase == RECOVERY or result.arm == trial.restore
+
+    def expected_calls(self) -> int:
+        """Return an estimate of the live model calls from here to the end."""
+        left = [
+            each
+            for number, each in enumerate(self._faults)
+            if number >= len(self.trials) and number not in self._decided
+        ]
+        if len(self._decided) == len(self._faults):
+            return 0
+        clean = max(0, STARTS + 1 - len(self._clean)) * self._places
+        return clean + sum(6 * self._calls.get(each.kept_until, self._places) for each in left)

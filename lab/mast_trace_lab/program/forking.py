@@ -1,0 +1,167 @@
+"""A process that has imported a program's libraries once, from which its replays are forked.
+
+Importing a framework takes most of the time of a replay with a scripted or a cached model. The process runs
+the Python of the program's command; each replay is a child of it with a process group and a time limit of its
+own, as other replays are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
+
+from mast_trace.exceptions import MastTraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from mast_trace_lab.program.own_process import Output
+
+_SINGLE_THREADED: Final = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
+"""Variables without which numerical libraries start threads when they are imported; the children get the
+program's own."""
+_IMPORT_SECONDS: Final = 120.0
+
+
+class NotForkable(MastTraceError):
+    """Replays of the program cannot be forked; the text says why."""
+
+
+def program_of(command: Sequence[str]) -> list[str]:
+    """Return the kind of a Python program, its name and its arguments.
+
+    Raises:
+        NotForkable: the command is not ``PYTHON FILE ...`` or ``PYTHON -m MODULE ...``.
+    """
+    python, *rest = command
+    if "python" in Path(python).name and rest:
+        if rest[0] == "-m" and len(rest) > 1:
+            return ["module", *rest[1:]]
+        if not rest[0].startswith("-"):
+            return ["file", *rest]
+    raise NotForkable(
+        f"`{' '.join(command)}` is not of the form `python FILE ...` or `python -m MODULE ...`, "
+        "so that its replays cannot be forked; leave --preload out"
+    )
+
+
+class Forking(Protocol):
+    """An origin of forked replays: one prepared process, or several."""
+
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
+        """Fork the program and return its exit status; see `PreparedParent.run`."""
+        ...
+
+
+class PreparedParent:
+    """The process from which the replays of one program are forked, one at a time.
+
+    Args:
+        command: the program and its arguments.
+        modules: modules that are imported before the first fork.
+
+    Raises:
+        NotForkable: the command is no Python program, a module cannot be imported, or the modules start
+            threads.
+        OSError: the command cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], modules: Sequence[str]) -> None:
+        self._program = program_of(command)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [command[0], "-m", "mast_trace.replay.forked", str(theirs.fileno()), *modules],
+                env={**os.environ, **_SINGLE_THREADED},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._connection = ours
+        self._stream: IO[str] = ours.makefile("rw", encoding="utf-8")
+        ours.settimeout(_IMPORT_SECONDS)
+        try:
+            reason = str(self._told()["unsafe"])
+        except (OSError, ValueError, KeyError):
+            reason = f"{', '.join(modules)} cannot be imported within {_IMPORT_SECONDS:g} s"
+        if reason:
+            self.close()
+            raise NotForkable(f"{reason}; each replay starts a process of its own")
+
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
+        """Fork the program and return its exit status; None if it was killed at the timeout.
+
+        Args:
+            environment: all its variables.
+            output: see `mast_trace_lab.program.own_process.Output`.
+            timeout: seconds until it is killed, with its child processes.
+
+        Raises:
+            NotForkable: the process has ended.
+        """
+        request = {
+            "program": self._program,
+            "environment": dict(environment),
+            "folder": str(Path.cwd()),
+            "output": output,
+        }
+        child: int | None = None
+        try:
+            self._connection.settimeout(timeout)
+            self._stream.write(json.dumps(request) + "\n")
+            self._stream.flush()
+            child = int(self._told()["process"])
+            return int(self._told()["status"])
+        except TimeoutError:
+            if child is None:
+                raise NotForkable("the process that is forked does not answer") from None
+            self._kill(child)
+            # A stream that has timed out once refuses to be read again.
+            self._stream = self._connection.makefile("rw", encoding="utf-8")
+            self._connection.settimeout(None)
+            self._told()
+            return None
+        except (OSError, ValueError) as error:
+            raise NotForkable(f"the process that is forked has ended: {error}") from error
+        finally:
+            if child is not None:
+                self._kill(child)
+
+    def close(self) -> None:
+        """End the process; may be called twice."""
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self.close()
+
+    def _told(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self._stream.readline())
+        return told
+
+    @staticmethod
+    def _kill(child: int) -> None:
+        """Kill what is left of a child's process group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)

@@ -1,0 +1,130 @@
+"""The choices of the person who confirms a run: program, oracle, reset, fixes and budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_lab.program.forking import Forking
+
+TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
+"""Variable that holds the task of the recorded run while its program is replayed."""
+_LONGEST_TASK: Final = 100_000
+"""Bytes of a task beyond which it is not handed over: systems limit the size of variables."""
+VERSION: Final = 2
+"""Version of the experiments: those of other versions ask for other replays and are not continued."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that decides about the replays of a confirmation, apart from its budget.
+
+    Attributes:
+        command: the program and its arguments.
+        oracle: command that judges a final answer; empty if the program records its outcome.
+        reset: command that restores the state outside the program before each replay; empty for none.
+        live_tools: names of tools that may be executed; ``*`` for all.
+        hosts: addresses to which the program may connect.
+        timeout: seconds of one replay.
+        check_timeout: seconds of one question to the oracle, and of one reset.
+        fixes: a person's corrections by step.
+        results: a person's right results of tools by step.
+        references: reference answers and tool results by step.
+        resample: whether the model is asked again as a correction.
+        stronger_model: name of a model that is asked as a correction; empty for none.
+        environment: variables that the program gets besides those of this process.
+        expected: the right final answer, which no correction may give away; empty if unknown.
+        earlier: interrupted runs that the run continues, the first one first; replays keep them.
+        parent: the process from which replays are forked; None if each starts a process of its own.
+    """
+
+    command: Sequence[str]
+    oracle: Sequence[str] = ()
+    reset: Sequence[str] = ()
+    live_tools: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    timeout: float = 120.0
+    check_timeout: float = 60.0
+    fixes: Mapping[int, str] = field(default_factory=dict)
+    references: Mapping[int, str] = field(default_factory=dict)
+    resample: bool = True
+    stronger_model: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    expected: str = ""
+    parent: Forking | None = None
+    results: Mapping[int, str] = field(default_factory=dict)
+    earlier: Sequence[Trajectory] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the part that replays of one experiment must share, in a form that JSON can hold."""
+        plain: dict[str, Any] = {
+            "version": VERSION,
+            "command": [*self.command],
+            "oracle": [*self.oracle],
+            "reset": [*self.reset],
+            "live_tools": sorted(self.live_tools),
+            "fixes": _by_step(self.fixes),
+            "references": _by_step(self.references),
+            "resample": self.resample,
+            "stronger_model": self.stronger_model,
+        }
+        if self.results:  # experiments without them have the form of earlier versions
+            plain["results"] = _by_step(self.results)
+        return plain
+
+    @property
+    def program(self) -> dict[str, Any]:
+        """The part on which the evidence for a fix depends, besides the fix."""
+        plain = self.to_plain()
+        return {key: plain[key] for key in ("version", "command", "oracle", "reset", "live_tools")}
+
+    @property
+    def outside_state(self) -> str:
+        """The reason why replays may meet different states outside the program; empty if there is none."""
+        if self.live_tools and not self.reset:
+            named = "all tools" if "*" in self.live_tools else ", ".join(self.live_tools)
+            return (
+                f"{named} may be executed, and nothing restores the state that they change; "
+                "--reset names a command that does"
+            )
+        return ""
+
+
+def task_environment(task: str) -> dict[str, str]:
+    """Return the variable with the task of a run; empty for a task that no variable can hold."""
+    if "\0" in task or len(task.encode(errors="replace")) > _LONGEST_TASK:
+        return {}
+    return {TASK_VARIABLE: task}
+
+
+def _by_step(texts: Mapping[int, str]) -> dict[str, str]:
+    return {str(step): texts[step] for step in sorted(texts)}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of the replays of one experiment; it goes on where a larger budget is given.
+
+    Attributes:
+        max_calls: live model calls.
+        max_cost_usd: US dollars; needs prices of the models.
+        max_runs: replays.
+    """
+
+    max_calls: int | None = None
+    max_cost_usd: float | None = None
+    max_runs: int | None = None
+
+    def without(self, calls: int, cost_usd: float) -> Budget:
+        """Return what is left after live calls and their cost."""
+        return replace(
+            self,
+            max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
+            max_cost_usd=None
+            if self.max_cost_usd is None
+            else max(0.0, self.max_cost_usd - cost_usd),
+        )

@@ -1,0 +1,192 @@
+"""Replays of a change that a person has asked for, one after the other, and their output."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.replay.recording import tape_of
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_judge.decision_points import decision_points
+from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_lab.replay.changes import intervention_of
+from mast_trace_lab.replay.chosen_changes import calls_after
+from mast_trace_lab.replay.file import write_replay
+from mast_trace_lab.replay.replaying import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.arms import Arm, ArmResult
+
+
+def change(
+    recorded: Trajectory,
+    command: list[str],
+    arm: Arm,
+    settings: ArmSettings,
+    repeat: int,
+    *,
+    out: Path | None = None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Replay a change, print its results, write the last run to ``out``, and set the exit status.
+
+    Raises:
+        NotReplayable: the record lacks data that a replay needs.
+        NotAnArm: the run has no such step, or the step does not allow the change.
+        ConfigurationError: the command cannot be started, nobody can be asked, or the run cannot be written.
+        typer.Exit: a replay has ended without an outcome.
+    """
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
+    intervention_of(recorded, tape, arm)  # refused before anybody is asked
+    each = calls_after(recorded, arm)
+    limit = settings.limits.max_calls
+    most = "" if limit is None else f", at most {limit}"
+    live = f"About {each * repeat} model calls go to the program's model{most}."
+    ask(f"{warning(command)} {live}", yes=yes)
+    results = []
+    made: list[Trajectory] = []
+    settings = dataclasses.replace(settings, replayed=made.append)
+    try:
+        for number, done in enumerate(replays(recorded, command, arm, settings, repeat), 1):
+            results.append(done)
+            if not as_json:
+                show_one(number, done)
+    except OSError as error:
+        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+    repeated = Repeated(arm, results)
+    if as_json:
+        print_json(repeated.as_dict())
+    else:
+        show_all(recorded, repeated)
+    if out is not None:
+        write_replay(out, made[-1] if made else None)
+    if len(repeated.ended) < repeat:
+        raise typer.Exit(1)
+
+
+def warning(command: list[str]) -> str:
+    """Return the warning that a program runs for real."""
+    return (
+        f"This runs `{' '.join(command)}`. Models and tools are answered from the record; files, "
+        "databases and whatever else its own code touches are real."
+    )
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Replays of one arm.
+
+    Attributes:
+        arm: the arm.
+        results: of its replays.
+    """
+
+    arm: Arm
+    results: Sequence[ArmResult]
+
+    @property
+    def ended(self) -> list[ArmResult]:
+        """The replays that ended with an outcome; the others say nothing about success."""
+        return [each for each in self.results if each.status == "ok"]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the replays for other programs."""
+        return {
+            "arm": dataclasses.asdict(self.arm),
+            "succeeded": sum(bool(each.success) for each in self.ended),
+            "ended": len(self.ended),
+            "replays": [
+                {name: value for name, value in dataclasses.asdict(each).items() if name != "arm"}
+                for each in self.results
+            ],
+        }
+
+
+def replays(
+    recorded: Trajectory, command: Sequence[str], arm: Arm, settings: ArmSettings, repeat: int
+) -> Iterator[ArmResult]:
+    """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together.
+
+    Raises:
+        NotAnArm: the run has no such step, or the step does not allow the change.
+        OSError: the command cannot be started.
+    """
+    left = settings.limits.max_calls
+    for _ in range(repeat):
+        limits = dataclasses.replace(settings.limits, max_calls=left)
+        done = run_arm(
+            recorded, command, arm, settings=dataclasses.replace(settings, limits=limits)
+        )
+        yield done
+        if done.status == "over budget":
+            return
+        if left is not None:
+            left -= done.live_calls
+
+
+def told_arm(recorded: Trajectory, arm: Arm) -> str:
+    """Return an arm in words, such as ``fix at step 7 (analyst)``.
+
+    A tool call is named with its own agent, an answer with the one whose model gave it.
+    """
+    held = ", equal requests answered from the record" if arm.hold else ""
+    if arm.operator == "start":
+        return "the whole program live"
+    model = f" to {arm.fix.model}" if arm.fix and arm.fix.model else ""
+    is_tool = arm.operator in {"result", "error"}
+    parts = [f"{arm.operator}{model} at {_named(recorded, arm.step, is_tool=is_tool)}"]
+    parts += [
+        f"{'result' if fix.result else arm.operator if not is_tool else 'fix'} at "
+        f"{_named(recorded, step, is_tool=fix.result)}"
+        for step, fix in arm.also
+    ]
+    return f"{' and '.join(parts)}{held}"
+
+
+def _named(recorded: Trajectory, step: int, *, is_tool: bool) -> str:
+    agent = recorded.steps[step].agent
+    if not is_tool:
+        points = (each for each in decision_points(recorded) if each.step == step)
+        agent = next((each.agent for each in points), agent)
+    return f"step {step} ({agent})" if agent else f"step {step}"
+
+
+def show_one(number: int, done: ArmResult) -> None:
+    """Print one replay for people."""
+    word = done.status if done.success is None else ("success" if done.success else "failure")
+    style = {"success": "bold green", "failure": "bold red"}.get(word, "bold yellow")
+    out = console()
+    out.print(plain(f"{number}. {word}", style), end="")
+    cost = f", {done.cost_usd:.4f} USD" if done.cost_usd else ""
+    tokens = done.input_tokens + done.output_tokens
+    out.print(
+        plain(
+            f": {done.served_calls} model calls and {done.served_tools} tool calls answered from the "
+            f"record; {done.live_calls} model calls live ({tokens} tokens{cost}), {done.live_tools} "
+            f"tools executed, {done.seconds:.1f} s"
+        )
+    )
+    if done.answer and done.status == "ok":
+        out.print(plain(f"   {' '.join(done.answer.split())[:200]}"))
+    if done.reason:
+        out.print(plain(f"   {done.reason}"))
+
+
+def show_all(recorded: Trajectory, repeated: Repeated) -> None:
+    """Print the conclusion of several replays for people."""
+    ended = repeated.ended
+    good = sum(bool(each.success) for each in ended)
+    note = "; this is no success rate, as answers were held" if repeated.arm.hold else ""
+    told = told_arm(recorded, repeated.arm)
+    console().print(plain(f"{told}: {good} of {len(ended)} replays succeeded{note}"))
+    if left := len(repeated.results) - len(ended):
+        warn(f"{left} replays ended without an outcome and say nothing about success.")

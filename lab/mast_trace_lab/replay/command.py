@@ -1,0 +1,194 @@
+"""`mast-trace replay`: runs a program again, with its calls answered from a recorded run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
+from mast_trace_dashboards.cli.output import print_json
+from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound, resolve_run
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.store.runs import read_alone
+from mast_trace_lab.confirm.continued import continued
+from mast_trace_lab.program.commands import split_command
+from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.oracle import oracle_of
+from mast_trace_lab.program.process import Limits
+from mast_trace_lab.replay import replay as replay_program
+from mast_trace_lab.replay.arm_runner import ArmSettings
+from mast_trace_lab.replay.arms import change, warning
+from mast_trace_lab.replay.change_options import (
+    Arguments,
+    Drop,
+    Fixes,
+    Hold,
+    Keep,
+    LiveCalls,
+    OtherModel,
+    Repeat,
+    Resample,
+    Results,
+    Start,
+)
+from mast_trace_lab.replay.chosen_changes import arm_of
+from mast_trace_lab.replay.file import write_replay
+from mast_trace_lab.replay.options import (
+    AllowHosts,
+    Command,
+    OracleCommand,
+    Timeout,
+    Yes,
+)
+from mast_trace_lab.replay.render import as_dict, show
+from mast_trace_lab.replay.replaying import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+    from mast_trace_lab.program.oracle import Oracle
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("replay")(replay)
+
+
+def replay(
+    run: RunName,
+    command: Command,
+    timeout: Timeout = 120.0,
+    live_tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--live-tools",
+            metavar="NAME",
+            help="A tool that may be executed if the run has no result of the call; `all` for every tool.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_hosts: AllowHosts = None,
+    fix: Fixes = None,
+    resample: Resample = None,
+    keep: Keep = None,
+    drop: Drop = None,
+    result: Results = None,
+    arguments: Arguments = None,
+    model: OtherModel = None,
+    start: Start = False,
+    repeat: Repeat = 1,
+    hold: Hold = False,
+    max_calls: LiveCalls = None,
+    oracle: OracleCommand = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the replayed run, which the page of a run compares; not with `--repeat`.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Yes = False,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay a run: run its program again from the record, and report the first difference.
+
+    The program is unchanged and calls `mast_trace.instrument()`. Its model calls and tool calls are
+    answered from the record: no model is asked, no tool is executed, nothing is stored. All its
+    other code runs for real, without network. The exit status is 0 if the run was identical, else 1.
+
+    With a change (`--fix`, `--resample`, `--keep`, `--drop`, `--result`, `--arguments`, `--model`,
+    `--start`) the program runs live after it: its model is asked and costs money. The exit status is
+    then 0 if every replay ended with an outcome, else 1.
+
+    Example: `mast-trace replay last -- python my_team.py "What do they owe us?"`, or with two corrections
+    that belong together `mast-trace replay last --result 2=@stock.txt --fix 5=@order.txt -- python my_team.py`.
+    """
+    options = {
+        "--fix": fix,
+        "--resample": resample,
+        "--keep": keep,
+        "--drop": drop,
+        "--result": result,
+        "--arguments": arguments,
+        "--model": model,
+    }
+    arm = arm_of(options, start=start, hold=hold)
+    if arm is not None and out is not None and repeat > 1:
+        raise ConfigurationError(f"--out holds one replay, and --repeat asks for {repeat}")
+    with open_store(url, data_dir, config) as store:
+        recorded, earlier = _recorded(store, resolve_run(store, run, project), project)
+    tools = ["*" if name == "all" else name for name in live_tools or ()]
+    if arm is not None:
+        limits = Limits(
+            timeout,
+            tools,
+            allow_hosts or (),
+            max_calls,
+            output="standard error" if as_json else "shown",
+        )
+        judged_by = oracle_of(split_command(oracle, "--oracle")) if oracle else None
+        given = JudgeConfig.load(config).judge_prices
+        prices = known_prices(recorded, given, PriceConfig.load(config).own_prices)
+        settings = ArmSettings(limits, _asking(judged_by), prices, earlier)
+        change(recorded, command, arm, settings, repeat, out=out, yes=yes, as_json=as_json)
+        return
+    ask(warning(command), yes=yes)
+    try:
+        done = replay_program(
+            recorded,
+            command,
+            earlier=earlier,
+            timeout=timeout,
+            live_tools=tools,
+            hosts=allow_hosts or (),
+            quiet=as_json,
+        )
+    except OSError as error:
+        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+    if as_json:
+        print_json(as_dict(done))
+    else:
+        show(recorded, done)
+    if out is not None:
+        write_replay(out, done.run)
+    if done.status != "identical":
+        raise typer.Exit(1)
+
+
+def _recorded(
+    store: Store, trace_id: str, project: str | None
+) -> tuple[Trajectory, tuple[Trajectory, ...]]:
+    """Return a run, and the interrupted runs that it continues."""
+    found = find_run(store, trace_id, project)
+    summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
+    if summary is None:
+        raise NotFound(f"there is no run {trace_id}")
+    recorded = read_alone(store, summary)
+    return recorded, continued(store, summary, recorded)
+
+
+def _asking(oracle: Oracle | None) -> Callable[[str], bool] | None:
+    """Return a function that asks an oracle; it raises an error where the oracle has no opinion."""
+    if oracle is None:
+        return None
+
+    def judge(answer: str) -> bool:
+        opinion = oracle.ask(answer)
+        if opinion.success is None:
+            raise MastTraceError(opinion.reason)
+        return opinion.success
+
+    return judge

@@ -1,0 +1,144 @@
+"""Replays at a terminal: the question before they run, the progress bar, and an interruption."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace_dashboards.cli.output import console, warn
+from mast_trace_lab.program.forking import NotForkable
+from mast_trace_lab.program.parents import PreparedParents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mast_trace_lab.confirm.conducting import Progress as State
+
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C or SIGTERM."""
+_GOES_ON: Final = "The results so far are stored; the same command goes on after them."
+
+
+def ask(text: str, *, yes: bool) -> None:
+    """Tell what will run, and ask for confirmation.
+
+    Raises:
+        ConfigurationError: standard input is no terminal, so that nobody can be asked.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError(f"{text} Add --yes to run it.")
+    warn(text)
+    typer.confirm("Run it?", abort=True, err=True)
+
+
+def warning(command: Sequence[str], reset: Sequence[str] = ()) -> str:
+    """Return the warning that a program runs again and again, for real."""
+    restored = (
+        f"`{' '.join(reset)}` restores them before each replay"
+        if reset
+        else "nothing restores them between replays"
+    )
+    return (
+        f"This runs `{' '.join(command)}` again and again. Recorded tools are answered from the "
+        f"record; files, databases and whatever else its own code touches are real, and {restored}."
+    )
+
+
+def live_tools_of(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of live tools as a setup has them: ``all`` is every tool."""
+    return tuple("*" if name == "all" else name for name in names or ())
+
+
+@contextmanager
+def prepared_parent(
+    command: Sequence[str], modules: Sequence[str] | None, jobs: int = 1
+) -> Iterator[PreparedParents | None]:
+    """Import modules once for all replays of a program; yield None where replays cannot be forked.
+
+    Args:
+        command: the program and its arguments.
+        modules: to import; none for replays that start processes of their own.
+        jobs: replays at the same time; each has a process of its own to be forked from.
+
+    Raises:
+        ConfigurationError: the command cannot be started.
+    """
+    if not modules:
+        yield None
+        return
+    try:
+        parent = PreparedParents(command, modules, jobs)
+    except NotForkable as error:
+        warn(f"{error}.")
+        yield None
+        return
+    except OSError as error:
+        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+    with parent:
+        yield parent
+
+
+@contextmanager
+def going_on(command: Sequence[str]) -> Iterator[None]:
+    """Let a block be interrupted, and say that its results are stored.
+
+    Args:
+        command: the program that the block runs.
+
+    Raises:
+        ConfigurationError: the command cannot be started.
+        StorageError: the database does not answer; the text says that the results are stored.
+        typer.Exit: the person has interrupted it.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+    except KeyboardInterrupt:
+        warn(f"Interrupted. {_GOES_ON}")
+        raise typer.Exit(INTERRUPTED) from None
+    except StorageError as error:
+        raise StorageError(f"{error}. {_GOES_ON}") from error
+
+
+@contextmanager
+def progress_bar(expected: int | None) -> Iterator[Callable[[State], None]]:
+    """Show live calls, replays and cost while replays run; yield the function that updates them.
+
+    Args:
+        expected: live model calls in all; None if unknown.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[spent]}"),
+        TimeElapsedColumn(),
+    )
+    errors = console(stderr=True)
+    with Progress(
+        *columns, console=errors, transient=True, disable=not errors.is_terminal
+    ) as progress:
+        task = progress.add_task("Starting", total=expected and max(1, expected), spent="")
+
+        def changed(state: State) -> None:
+            place = f"step {state.step}" if state.step >= 0 else "whole program"
+            progress.update(
+                task,
+                description=f"{state.phase}, {place}" if state.phase else "Concluding",
+                completed=state.live_calls,
+                total=expected and max(1, expected, state.live_calls),
+                spent=f"{state.live_calls} live calls, {state.replays} replays, "
+                f"{state.cost_usd:.4f} USD",
+            )
+
+        yield changed

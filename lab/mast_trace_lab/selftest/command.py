@@ -1,0 +1,212 @@
+"""`mast-trace selftest`: how far to trust the judge on one's own agents."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.step_texts import prices_by_model
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.pricing import PriceConfig
+from mast_trace_lab.inject.command import COMMAND, RunsThenCommand
+from mast_trace_lab.inject.operator_table import planted_operators
+from mast_trace_lab.program.commands import split_command
+from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.replay.options import (
+    LiveTools,
+    MaxCalls,
+    MaxCost,
+    Operators,
+    OracleCommand,
+    Preload,
+    Prices,
+    ResetCommand,
+    Seed,
+    Timeout,
+    Yes,
+)
+from mast_trace_lab.replay.replaying import (
+    ask,
+    going_on,
+    live_tools_of,
+    prepared_parent,
+    warning,
+)
+from mast_trace_lab.selftest.session import Plan, Reports, examine
+from mast_trace_lab.selftest.store import SelfTest
+from mast_trace_lab.selftest.words import (
+    COLUMNS,
+    lines_of,
+    planted_sentences,
+    sentences_of,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("selftest", cls=RunsThenCommand)(selftest)
+
+
+def selftest(
+    ctx: typer.Context,
+    tasks: Annotated[
+        Path | None,
+        typer.Option(
+            "--tasks",
+            metavar="FILE",
+            help="A task in each line; it replaces {task} in the command.",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs that are recorded, over all tasks.")] = 5,
+    count: Annotated[int, typer.Option(min=1, help="Most faults that are planted in all.")] = 40,
+    operator: Operators = None,
+    uncertain: Uncertain = False,
+    seed: Seed = 1,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    prices: Prices = None,
+    oracle: OracleCommand = None,
+    reset: ResetCommand = None,
+    live_tools: LiveTools = None,
+    preload: Preload = None,
+    timeout: Timeout = 120.0,
+    yes: Yes = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Examine the judge on your own program: record it, plant faults, and judge the faulty runs.
+
+    The table says, for each failure mode, how many planted faults the judge finds, how many decisive steps it
+    gets right, and how many untouched healthy runs it accuses, before and after fitting. The fit has never seen
+    the operator that it is asked about. Each result is stored, so that the same command goes on after an
+    interruption; another --seed makes another self-test.
+
+    Examples: `mast-trace selftest -- python my_team.py "What do they owe us?"` ·
+    `mast-trace selftest --tasks tasks.txt --runs 12 --count 60 -- python my_team.py {task}`
+    """
+    command = tuple(ctx.meta[COMMAND])
+    if not command:
+        raise ConfigurationError("name your program after --, such as: -- python my_team.py")
+    planted, left = planted_operators(operator or (), uncertain=uncertain)
+    plan = Plan(
+        setup=Setup(
+            command,
+            oracle=split_command(oracle, "--oracle") if oracle is not None else (),
+            reset=split_command(reset, "--reset") if reset is not None else (),
+            live_tools=live_tools_of(live_tools),
+            timeout=timeout,
+        ),
+        tasks=_tasks(tasks, command),
+        runs=runs,
+        count=count,
+        only=planted,
+        seed=seed,
+        prices={**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)},
+        own_prices=PriceConfig.load(config).own_prices,
+    )
+    ask(
+        f"{runs} runs are recorded, and up to {count} faults are planted in them; a fault takes 5 to 40 replays of "
+        f"the rest of its run, with live model calls. {warning(command, plan.setup.reset)}",
+        yes=yes,
+    )
+    shown = console(stderr=True)
+    with (
+        open_store(url, data_dir, config) as store,
+        prepared_parent(command, preload) as parent,
+        going_on(command),
+        Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar,
+    ):
+        bars: dict[str, int] = {}
+
+        def advanced(what: str, done: int, total: int) -> None:
+            if what not in bars:
+                bars[what] = bar.add_task(what)
+            bar.update(bars[what], completed=done, total=total or None)  # type: ignore[arg-type]
+
+        made = examine(
+            store,
+            dataclasses.replace(plan, setup=dataclasses.replace(plan.setup, parent=parent)),
+            Budget(max_calls, max_cost),
+            JudgeConfig.load(config),
+            Reports(advanced, warn),
+        )
+    if as_json:
+        print_json(
+            as_dict(made.test)
+            | {
+                "replays": made.replays,
+                "live_calls": made.live_calls,
+                "verdicts": dict(made.verdicts),
+                "left_out_as_uncertain": left,
+            }
+        )
+    else:
+        show(made.test)
+        for sentence in planted_sentences(made.verdicts):
+            console().print(plain(sentence))
+        console().print(plain(f"{made.replays} replays, {made.live_calls} live model calls."))
+        if left:
+            console().print(
+                plain(
+                    f"Not planted: {len(left)} operators whose labels are uncertain ({', '.join(left)}); "
+                    "--uncertain plants them as well."
+                )
+            )
+    if made.limit:
+        # The limit of a single run is the rest that earlier ones have left.
+        spent = f" {made.live_calls} of {max_calls} calls are used in all." if max_calls else ""
+        warn(f"Stopped: {made.limit}.{spent} The same command with a larger limit goes on.")
+    if not made.faults:
+        raise typer.Exit(1)
+
+
+def show(test: SelfTest) -> None:
+    """Print the table of a self-test, and what it does not say."""
+    table = Table(*COLUMNS, title=f"The judge on {test.service or 'your program'}")
+    for line in lines_of(test):
+        table.add_row(line.title, *line.cells, end_section=False)
+    console().print(table)
+    for sentence in sentences_of(test):
+        console().print(plain(sentence))
+
+
+def as_dict(test: SelfTest) -> dict[str, object]:
+    """Return a self-test as JSON types."""
+    shape = dataclasses.asdict(test)
+    shape["measured_at"] = test.measured_at.isoformat()
+    return shape
+
+
+def _tasks(file: Path | None, command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tasks of a file.
+
+    Raises:
+        ConfigurationError: the file cannot be read or is empty, or the command has no place for a task.
+    """
+    placed = any("{task}" in part for part in command)
+    if file is None:
+        if placed:
+            raise ConfigurationError("the command has {task}: name the file of tasks by --tasks")
+        return ()
+    try:
+        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {file}: {error.strerror or error}") from error
+    tasks = tuple(dict.fromkeys(filter(None, lines)))
+    if not tasks:
+        raise ConfigurationError(f"{file} has no task; write one in each line")
+    if not placed:
+        raise ConfigurationError("--tasks needs a place in the command: write {task} there")
+    return tasks

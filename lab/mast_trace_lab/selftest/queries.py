@@ -1,0 +1,101 @@
+"""Named queries on self-tests: what the judge finds of faults that were planted in one's own system."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.queries.query import Column, Query
+from mast_trace_dashboards.queries.sql import OWNERS
+from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW
+
+_MEASURES: Final = {
+    "Found": ("found", "before", "planted faults whose mode is named"),
+    "Step": ("step", "before", "decisive steps that are right"),
+    "StepFitted": ("step", "after", "decisive steps that are right after fitting to other operators"),
+    "Named": ("named", "before", "decisive steps in whose place another one is named"),
+    "NamedFitted": ("named", "after", "the same after fitting to other operators"),
+    "Accused": ("accused", "before", "untouched healthy runs that are accused"),
+    "AccusedFitted": ("accused", "after", "untouched healthy runs that are accused after fitting"),
+    "Survived": ("survived", "before", "faulty runs that succeeded and are said to have failed"),
+    "SurvivedFitted": ("survived", "after", "the same runs after fitting"),
+}  # fmt: skip
+
+
+def _counts(name: str, measure: str, stage: str) -> str:
+    """Return the columns of one measure in the inner query: rows, hits, runs, and the ends of the interval."""
+    here = f"Measure = '{measure}' AND Stage = '{stage}'"
+    return f"""
+        sumIf(Hits, {here}) AS hits_{name},
+        sumIf(Runs, {here}) AS runs_{name},
+        minIf(Low, {here}) AS low_{name},
+        maxIf(High, {here}) AS high_{name}"""
+
+
+def _shares(name: str) -> str:
+    """Return the columns of one measure: runs, share, interval, and all of them as a text.
+
+    A text has no percentage of fewer runs than `FEW`, as in the terminal and in the web view.
+    """
+    measure = _MEASURES[name][0]
+    absent = {
+        "accused": f"Mode != '{ALL}', ''",
+        "survived": f"Mode != '{ALL}', ''",
+        "found": f"Mode = '{ENVIRONMENT}', '-'",
+    }.get(measure, "")
+    around = (
+        f"toString(round(100 * assumeNotNull(low_{name}))), ' to ', "
+        f"toString(round(100 * assumeNotNull(high_{name}))), ' %)'"
+    )
+    counted = f"toString(hits_{name}), ' of ', toString(runs_{name})"
+    return f"""
+    runs_{name} AS {name}Runs,
+    if(runs_{name} = 0, NULL, hits_{name} / runs_{name}) AS {name},
+    low_{name} AS {name}Low,
+    high_{name} AS {name}High,
+    multiIf({absent + ", " if absent else ""}runs_{name} = 0, 'not measured',
+        runs_{name} < {FEW}, concat({counted}, ' (too few: ', {around}),
+        concat({counted}, ', ', toString(round(100 * hits_{name} / runs_{name})), ' % (', {around})) AS {name}Text"""
+
+
+_COUNTS: Final = ",".join(_counts(name, *key[:2]) for name, key in _MEASURES.items())
+_SHARES: Final = ",".join(map(_shares, _MEASURES))
+
+SELFTESTS: Final = Query(
+    name="selftests",
+    meaning="The newest self-test of each service: shares of planted faults that the judge finds, by failure mode.",
+    template=f"""
+SELECT Project, ServiceName, Mode, taken AS Measured, version AS JudgeVersion, planted AS Operators,
+    originals AS PlantedRuns,{_SHARES}
+FROM (
+    SELECT Project, ServiceName, Mode, max(MeasuredAt) AS taken, any(JudgeVersion) AS version,
+        arrayStringConcat(any(mast_selftests.Operators), ', ') AS planted, any(Originals) AS originals,{_COUNTS}
+    FROM mast_selftests FINAL
+    WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
+      AND (Project, ServiceName, MeasuredAt) GLOBAL IN (
+        SELECT Project, ServiceName, max(MeasuredAt) FROM mast_selftests
+        WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
+        GROUP BY Project, ServiceName)
+    GROUP BY Project, ServiceName, Mode)
+ORDER BY Project, ServiceName, Mode = '{ALL}', Mode""",
+    params={"projects": OWNERS["projects"]},
+    columns={
+        "Project": Column("String"),
+        "ServiceName": Column("String"),
+        "Mode": Column("String", "code of the failure mode; `environment`, or `all` together"),
+        "Measured": Column("DateTime64(6)"),
+        "JudgeVersion": Column("String"),
+        "Operators": Column("String", "operators of the planted faults"),
+        "PlantedRuns": Column("UInt32", "different recorded runs into which faults were planted"),
+        **{
+            column: Column(kind, meaning)
+            for name, (_, _, what) in _MEASURES.items()
+            for column, kind, meaning in (
+                (f"{name}Runs", "UInt64", f"runs that were examined for {name}"),
+                (name, "Nullable(Float64)", f"share of {what}; NULL if it was not measured"),
+                (f"{name}Low", "Nullable(Float64)", "lower end of its interval (95 %)"),
+                (f"{name}High", "Nullable(Float64)", "upper end"),
+                (f"{name}Text", "String", f"hits, runs and interval; no share below {FEW} runs"),
+            )
+        },
+    },
+)

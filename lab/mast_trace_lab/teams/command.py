@@ -1,0 +1,185 @@
+"""`mast-trace profile`: how multi-agent a service is, measured on its runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
+from mast_trace_lab.teams.gaps import team_gaps
+from mast_trace_lab.teams.profile import MOST_RUNS, left_out, service_profile
+from mast_trace_lab.teams.words import (
+    HINT,
+    gap_words,
+    interval_words,
+    null_words,
+    presence_words,
+    runs_words,
+    side_words,
+    value_words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.multi_agent.measure import Measure
+    from mast_trace_lab.teams.gap import Gap
+    from mast_trace_lab.teams.profile import ServiceProfile
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("profile")(profile)
+
+
+def profile(
+    service: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of the service; the only one, if there is one.", show_default=False
+        ),
+    ] = None,
+    version: Annotated[
+        str, typer.Option("--version", help="Only runs of this version.", show_default=False)
+    ] = "",
+    since: Since = None,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, help="Most runs to read, the newest ones.")
+    ] = MOST_RUNS,
+    experiment: Annotated[
+        str, typer.Option(help="Compare the arms of this experiment too.", show_default=False)
+    ] = "",
+    team: Annotated[
+        str,
+        typer.Option(
+            help="Arm with the whole team.", show_default="the arm in which the most agents act"
+        ),
+    ] = "",
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how multi-agent a service is: who uses whose words, who does what, what talk costs.
+
+    Each measure has an interval over runs and, where chance alone gives a value, that value. Below 20
+    runs nothing is measured, and there is no total score.
+
+    Examples: `mast-trace profile shop --since 30d --version 2.1` ·
+    `mast-trace profile shop --experiment crew-or-one --team crew`
+    """
+    if team and not experiment:
+        raise ConfigurationError("--team names an arm of --experiment: give both")
+    gaps: list[Gap] = []
+    with open_store(url, data_dir, config) as store:
+        chosen = service or _only_service(store, project)
+        begun = parse_time(since) if since else None
+        shown = console(stderr=True)
+        with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
+            reading = progress.add_task("Reading runs", total=None)
+
+            def tell(done: int, of: int) -> None:
+                progress.update(reading, completed=done, total=of)
+
+            if experiment:
+                gaps = team_gaps(store, experiment, team=team, project=project, tell=tell)
+            found = service_profile(
+                store,
+                chosen,
+                version=version,
+                since=begun,
+                project=project,
+                most=runs,
+                tell=tell,
+            )
+        missing = left_out(store, chosen, since=begun, project=project)
+    if not found.profile.runs and not found.unread:
+        raise NotFound(
+            f"{chosen} has no such finished runs; `mast-trace runs` lists those that exist"
+        )
+    if as_json:
+        print_json(
+            {**dataclasses.asdict(found), "gaps": [dataclasses.asdict(each) for each in gaps]}
+        )
+    else:
+        _show(found)
+        _listed(f"Variants of {experiment}", _variants(experiment, gaps))
+    if missing:
+        warn(
+            f"retention left out the spans of {missing:,} successful runs of this time, which are not "
+            "measured: failures weigh more here than among all runs (`mast-trace retain --left-out`)"
+        )
+
+
+def _only_service(store: Store, project: str | None) -> str:
+    names = service_names(store, projects=[project] if project else [])
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise NotFound("there are no runs with a service's name yet")
+    raise ConfigurationError(f"name one of the services: {', '.join(names[:20])}")
+
+
+def _show(found: ServiceProfile) -> None:
+    of_version = f" {found.version}" if found.version else ""
+    _line(f"{found.service}{of_version}: {runs_words(found)}")
+    told = [each for each in found.profile.measures if each.value is not None]
+    if told:
+        _line("")
+        console().print(_table(told))
+    for each in told:
+        _explain(each)
+    silent = [each for each in found.profile.measures if each.value is None]
+    _listed("Not measured", [f"{each.question.title}: {each.silent}" for each in silent])
+    hints = [presence_words(each) for each in found.profile.presences]
+    _listed("Success with and without an agent", [*hints, HINT] if hints else [])
+
+
+def _variants(experiment: str, gaps: Sequence[Gap]) -> list[str]:
+    if not gaps:
+        return []
+    sides = [gaps[0].team, *(each.other for each in gaps)]
+    decided = f"`mast-trace experiment {experiment}` says which differences are decided, and allows a look at any time."
+    return [*map(side_words, sides), *map(gap_words, gaps), decided]
+
+
+def _table(measures: Sequence[Measure]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("MEASURE")
+    for name in ("VALUE", "95 % INTERVAL", "BY CHANCE", "RUNS"):
+        table.add_column(name, justify="right")
+    for each in measures:
+        values = (value_words(each), interval_words(each), null_words(each), f"{each.runs:,}")
+        table.add_row(plain(each.question.title), *values)
+    return table
+
+
+def _explain(measure: Measure) -> None:
+    asked = measure.question
+    _line("")
+    _line(f"{asked.title}. {asked.asks}")
+    by_chance = [f"By chance: {asked.null}."] if asked.null else []
+    for text in (*measure.detail, asked.leaves_open, *by_chance):
+        _line(f"  {text}", style="dim")
+
+
+def _listed(heading: str, lines: Sequence[str]) -> None:
+    if lines:
+        _line("")
+        _line(heading, style="bold")
+    for line in lines:
+        _line(f"  {line}", style="dim")
+
+
+def _line(text: str, style: str = "") -> None:
+    console().print(plain(text, style))

@@ -1,0 +1,99 @@
+"""Measures of teams in words: a value with its interval and its null, or the reason for silence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mast_trace_lab.teams.gap import LEAST
+
+if TYPE_CHECKING:
+    from mast_trace_judge.multi_agent.measure import Measure
+    from mast_trace_judge.multi_agent.presence import Presence
+    from mast_trace_lab.teams.gap import Gap, Side
+    from mast_trace_lab.teams.profile import ServiceProfile
+
+HINT = (
+    "Agents are often called because a run is hard: these are hints. An experiment that leaves an agent out "
+    "measures its effect."
+)
+
+GAP_LEAVES_OPEN = (
+    "Success holds for the tasks, the model and the time of the experiment, and does not say why one arm is better. "
+    "An arm differs in more than its agents if they have other tools or fewer tokens. An agent without which "
+    "nothing changes may matter in tasks that were not tried."
+)
+
+
+def value_words(measure: Measure) -> str:
+    """Return the value with its unit; ``not measured`` where it is silent."""
+    return (
+        "not measured"
+        if measure.value is None
+        else number_words(measure.value, measure.question.unit)
+    )
+
+
+def number_words(value: float, unit: str) -> str:
+    """Return a number with its unit."""
+    if unit == "share":
+        return f"{100 * value:.0f} %"
+    if unit == "bits":
+        return f"{value:.2f} bits"
+    return f"{value:.1f} times" if unit == "times" else f"{value:.1f}"
+
+
+def interval_words(measure: Measure) -> str:
+    """Return the 95 % interval; empty where there is none."""
+    if measure.low is None or measure.high is None:
+        return ""
+    unit = measure.question.unit
+    return f"{number_words(measure.low, unit)} to {number_words(measure.high, unit)}"
+
+
+def null_words(measure: Measure) -> str:
+    """Return the value that the null reaches; empty where there is none."""
+    return "" if measure.null is None else number_words(measure.null, measure.question.unit)
+
+
+def presence_words(found: Presence) -> str:
+    """Return success with and without an agent in words."""
+    (with_it, runs), (without, others) = found.with_it, found.without
+    difference = f"difference {100 * found.low:+.0f} to {100 * found.high:+.0f} points"
+    return (
+        f"{found.agent}: {with_it} of {runs} runs in which it acted succeeded, "
+        f"{without} of {others} in which it did not ({difference})"
+    )
+
+
+def side_words(found: Side) -> str:
+    """Return the successes of a variant in words."""
+    missing = f", {found.missing} without an outcome" if found.missing else ""
+    tokens = "" if found.tokens is None else f", {found.tokens:,.0f} tokens a run"
+    return f"{found.variant}: {found.successes} of {found.runs} runs succeeded{missing}{tokens}"
+
+
+def gap_words(found: Gap) -> str:
+    """Return the difference of two variants in words, or the reason why there is none."""
+    between = f"{found.team.variant} against {found.other.variant}"
+    if found.difference is None or found.low is None or found.high is None:
+        return f"{between}: not compared below {LEAST} runs with an outcome on each side"
+    interval = f"{100 * found.low:+.0f} to {100 * found.high:+.0f}"
+    words = [f"{between}: {100 * found.difference:+.0f} points of success ({interval})"]
+    if found.amplification is not None:
+        words.append(f"{found.amplification:.1f} times the failures")
+    if found.overhead is not None:
+        words.append(f"{100 * found.overhead:+.0f} % tokens")
+    return ", ".join(words)
+
+
+def runs_words(found: ServiceProfile) -> str:
+    """Return the runs that a profile is made of, in words."""
+    profile = found.profile
+    words = [f"{profile.runs:,} runs read, {profile.teams:,} of them of several agents"]
+    if found.more:
+        words.append("there are more, the newest were read")
+    if found.unread:
+        words.append(f"{found.unread:,} were too long to be read")
+    if profile.without_content:
+        words.append(f"{profile.without_content:,} have no texts, which measures of words need")
+    return "; ".join(words) + "."
