@@ -51,7 +51,10 @@ async def play(folder: Path, drawn: Console) -> None:
         await demo.play(running, demo.ACTS)
         finished = await demo.verdicts(up, demo.ACTS)
         featured = demo.featured(finished)
-        await asyncio.to_thread(demo_confirmation.confirm, up.store, featured)
+        act = featured.act
+        await asyncio.to_thread(
+            demo_confirmation.confirm, up.store, featured.row, act.program, act.scenario
+        )
         report(drawn, finished, load(up.store, featured.row["TraceId"]))
     finally:
         await up.stop()

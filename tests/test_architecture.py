@@ -19,12 +19,14 @@ INSTRUMENTATIONS = "mast_trace_instrumentations"
 COLLECTOR = "mast_trace_collector"
 JUDGE = "mast_trace_judge"
 DASHBOARDS = "mast_trace_dashboards"
+LAB = "mast_trace_lab"
 FOLDERS = {
     SDK: HERE / "sdk" / SDK,
     INSTRUMENTATIONS: HERE / "instrumentations" / INSTRUMENTATIONS,
     COLLECTOR: HERE / "collector" / COLLECTOR,
     JUDGE: HERE / "judge" / JUDGE,
     DASHBOARDS: HERE / "dashboards" / DASHBOARDS,
+    LAB: HERE / "lab" / LAB,
 }
 MAY_IMPORT = {
     SDK: {SDK},
@@ -32,6 +34,7 @@ MAY_IMPORT = {
     COLLECTOR: {SDK, COLLECTOR},
     JUDGE: {SDK, COLLECTOR, JUDGE},
     DASHBOARDS: {SDK, COLLECTOR, JUDGE, DASHBOARDS},
+    LAB: {SDK, COLLECTOR, JUDGE, DASHBOARDS, LAB},
 }
 # An environment with nothing but the SDK and its dependencies.
 LIGHT = {"opentelemetry", "requests", "wrapt"}

@@ -20,7 +20,7 @@ DOCUMENTS = [
     HERE / "ARCHITECTURE.md",
     HERE / "CONTRIBUTING.md",
 ]
-PACKAGES = ("sdk", "instrumentations", "collector", "judge", "dashboards")
+PACKAGES = ("sdk", "instrumentations", "collector", "judge", "dashboards", "lab")
 PATH = re.compile(
     r"`((?:sdk|instrumentations|collector|judge|dashboards|tests|docs|benchmarks)/[^`\s*{}]+)`"
 )

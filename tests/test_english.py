@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent.parent
-CODE = ("sdk", "instrumentations", "collector", "judge", "dashboards")
+CODE = ("sdk", "instrumentations", "collector", "judge", "dashboards", "lab")
 FOLDERS = (*CODE, "examples", "benchmarks", "tests")
 OPENINGS = frozenset(
     {"how", "of", "that", "what", "whatever", "where", "wherever", "which", "whichever", "who"}

@@ -24,6 +24,7 @@ PACKAGES = {
     "mast_trace_collector",
     "mast_trace_judge",
     "mast_trace_dashboards",
+    "mast_trace_lab",
 }
 PROGRAM = """
 import sys

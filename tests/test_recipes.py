@@ -14,7 +14,7 @@ from toml_files import tomllib
 
 HERE = Path(__file__).parent.parent
 RECIPES = HERE / "docs" / "develop" / "recipes.md"
-PACKAGES = ("sdk", "instrumentations", "collector", "judge", "dashboards")
+PACKAGES = ("sdk", "instrumentations", "collector", "judge", "dashboards", "lab")
 FOLLOWED = """
 from dataclasses import replace
 from pathlib import Path

@@ -35,37 +35,47 @@ FLOORS = {
         litellm replay
     """,
     "mast_trace_collector": """
-        hold log_repeats open_files otlp rights run_metrics settings shutdown spool storage telemetry
+        hold log_repeats open_files otlp plugins rights run_metrics settings shutdown spool storage telemetry
         backup config dead_letters exporter http_server logs security
         clickhouse_http pipeline receivers
         collector draining
     """,
     "mast_trace_judge": """
-        arms confirmation corrected
+        arms confirmation corrected intervals planted decision_points
         verdict module_digest
         local fingerprint proof
+        plugins
         store layer_fusion version pricing side_jobs held_off
         batch llm verdict_writer
-        replay patterns
-        injection multi_agent feedback
+        patterns
+        multi_agent
         assembly config
         study
-        judge training transfer
+        judge transfer
         worker
         gate
         testing
     """,
     "mast_trace_dashboards": """
-        certainty confirmation_words cost_words durations experiment_words fit_words replay_words totals printable queries
-        gate listed_costs newest_runs stored_run whole_files team_profile
-        profile_words selftest_words
+        commands
+        certainty confirmation_words cost_words durations replay_words totals printable queries
+        gate listed_costs newest_runs plugins stored_run whole_files
         found_run run_names run_outcome step_input alerts
-        team_gaps found_pattern pattern_words
+        found_pattern pattern_words
         grafana web
         mcp_server
         local
         cli
         __main__
+    """,
+    "mast_trace_lab": """
+        program
+        replay
+        confirm
+        inject
+        fit train feedback
+        selftest
+        teams
     """,
 }
 """The rooms of each package, the lowest floor first; rooms of one floor do not know each other."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent.parent
-PACKAGES = ("collector", "judge", "dashboards")
+PACKAGES = ("collector", "judge", "dashboards", "lab")
 
 
 def modules() -> Iterator[ast.Module]:

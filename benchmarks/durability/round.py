@@ -116,7 +116,7 @@ def play(
 
 def commit() -> str:
     """Return the source tree's commit, with ``+`` where it was changed since."""
-    parts = ("sdk", "collector", "judge", "dashboards")
+    parts = ("sdk", "collector", "judge", "dashboards", "lab")
     changed = _git("status", "--porcelain", "--", *parts)
     return _git("rev-parse", "--short", "HEAD").strip() + ("+" if changed else "")
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "build" / "mutants" / "record"
-PACKAGES = ("sdk", "collector", "judge", "dashboards", "instrumentations")
+PACKAGES = ("sdk", "collector", "judge", "dashboards", "lab", "instrumentations")
 ROWS = [
     ("dashboards/mast_trace_dashboards/queries/*.py", "tests/dashboards/test_query_rows.py"),
 ]
 """Tests of texts that no line runs: a module, and the file that has to notice."""
 SETTINGS = """[run]
 relative_files = true
-source_pkgs = mast_trace, mast_trace_collector, mast_trace_judge, mast_trace_dashboards, mast_trace_instrumentations
+source_pkgs = mast_trace, mast_trace_collector, mast_trace_judge, mast_trace_dashboards, mast_trace_lab, mast_trace_instrumentations
 """
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from mast_trace_collector.plugins import answers
 from mast_trace_judge import plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from mcp.server.mcpserver import Context
     from starlette.routing import Route
     from typer import Typer
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.grafana.panels import Panel
-    from mast_trace_dashboards.local.demo import FinishedAct
-    from mast_trace_dashboards.mcp_server.tools import StoreOf
     from mast_trace_dashboards.queries.query import Query
     from mast_trace_dashboards.web.views import Web
+
+    StoreOf = Callable[[Context[Any, Any]], Store]
+    """Returns the store that the sender of a request may see."""
+
+
+logger = logging.getLogger(__name__)
 
 
 class Section(NamedTuple):
@@ -52,13 +59,14 @@ class LastAct(NamedTuple):
         title: of its progress bar.
         done: the sentence at its end, with ``{}`` for the run.
         total: the number of its steps, as far as it is known.
-        play: plays it on a finished act, and tells the number of steps that are done.
+        play: plays it on a finished act, and tells the number of steps that are done. It is given the store,
+            the row of the act's run, the program under `examples`, its argument, and whom to tell.
     """
 
     title: str
     done: str
     total: int
-    play: Callable[[Store, FinishedAct, Callable[[int], None]], None]
+    play: Callable[[Store, Mapping[str, Any], str, str, Callable[[int], None]], object]
 
 
 class Plugin(plugins.Plugin):
@@ -109,3 +117,17 @@ class Plugin(plugins.Plugin):
     def last_act(self) -> LastAct | None:
         """Return a further act of the demo, if it has one."""
         return None
+
+
+def named_queries() -> dict[str, Query]:
+    """Return the named queries of the core and of all plugins; a plugin's one that has a taken name is left out."""
+    from mast_trace_dashboards.queries import (
+        QUERIES,  # All of them: the command line waits for none.
+    )
+
+    found = dict(QUERIES)
+    for plugin, queries in answers(Plugin, lambda each: tuple(each.queries())):
+        for query in queries:
+            if found.setdefault(query.name, query) is not query:
+                logger.warning("the query %s of %s is left out", query.name, plugin.name)
+    return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDERS = [ROOT / "docs" / name for name in ("understand", "operate")]
 PAGES = sorted(page for folder in FOLDERS for page in folder.rglob("*.md"))
-PACKAGES = ("sdk", "collector", "judge", "dashboards")
+PACKAGES = ("sdk", "collector", "judge", "dashboards", "lab")
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 FILE = re.compile(
     r"`((?:sdk|instrumentations|collector|judge|dashboards|tests|benchmarks)/[\w/.-]+)`"

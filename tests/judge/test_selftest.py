@@ -11,7 +11,6 @@ from stores import new_store
 
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.store.injections import Injection
 from mast_trace_judge.study.agreement import wilson
@@ -25,6 +24,7 @@ from mast_trace_lab.selftest.examination import (
     measured,
     survivors_of,
 )
+from mast_trace_lab.selftest.queries import SELFTESTS
 from mast_trace_lab.selftest.store import (
     ALL,
     ENVIRONMENT,
@@ -214,7 +214,7 @@ def test_a_later_result_replaces_the_earlier_one(tmp_path: Path) -> None:
         }
         assert read[0].measured_at == later.measured_at
         assert [each.service for each in newest_of_services(read)] == ["shop", "desk"]
-        rows = QUERIES["selftests"].run(store)
+        rows = SELFTESTS.run(store)
         theirs = result("a", "shop", 3, gone, project="bank")
         save_selftest(store, theirs)
         found = newest_of_services(selftests(store))
@@ -253,7 +253,7 @@ def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
     )  # fmt: skip
     with new_store(tmp_path) as store:
         save_selftest(store, test)
-        rows = {row["Mode"]: row for row in QUERIES["selftests"].run(store)}
+        rows = {row["Mode"]: row for row in SELFTESTS.run(store)}
     texts = ("FoundText", "StepText", "StepFittedText", "NamedText", "NamedFittedText")
     shown = {line.title: line.cells for line in lines_of(test)}
     assert {

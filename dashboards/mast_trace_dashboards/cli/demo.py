@@ -131,7 +131,9 @@ async def _play(
             await asyncio.to_thread(
                 act.play,
                 up.store,
-                featured,
+                featured.row,
+                featured.act.program,
+                featured.act.scenario,
                 functools.partial(_advance, progress, playing),
             )
             _tell(progress, act.done.format(f"{featured.act.program} {featured.act.scenario}"))

@@ -10,6 +10,8 @@ from mast_trace_dashboards.queries import QUERIES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace_dashboards.queries.query import Query
+
 Json = dict[str, Any]
 
 PLUGIN = "grafana-clickhouse-datasource"
@@ -35,15 +37,15 @@ _MACROS = {
 }
 
 
-def sql(query: str, select: str = "*", **fixed: str) -> str:
+def sql(query: str | Query, select: str = "*", **fixed: str) -> str:
     """Return the SQL of a named query for Grafana.
 
     Args:
-        query: its name.
+        query: the query, or its name.
         select: the columns to keep, and their names on the dashboard.
         fixed: SQL for parameters that are neither range nor filter.
     """
-    named = QUERIES[query]
+    named = QUERIES[query] if isinstance(query, str) else query
     literal = {
         name: _literal(param.default) for name, param in named.params.items() if name not in _MACROS
     }

@@ -12,6 +12,7 @@ from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.listed_costs import ListedCost, listed_costs
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
 from mast_trace_dashboards.newest_runs import newest_runs
+from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
@@ -147,7 +148,7 @@ class Reading:
 
     def query(self, name: str, values: Mapping[str, Any], first: int) -> Any:
         """Return rows of a named query."""
-        query = QUERIES.get(name)
+        query = named_queries().get(name)
         if query is None:
             raise NotFound(f"there is no query {name!r}; `list_queries` names them")
         unknown = values.keys() - query.params.keys()
@@ -196,7 +197,7 @@ def queries() -> Any:
             },
             "columns": list(query.columns),
         }
-        for query in QUERIES.values()
+        for query in named_queries().values()
     ]
 
 

@@ -25,9 +25,7 @@ from mast_trace_dashboards.plugins import Plugin
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace_collector.storage import Store
-
-    StoreOf = Callable[[Context[Any, Any]], Store]
+    from mast_trace_dashboards.plugins import StoreOf
 
 logger = logging.getLogger(__name__)
 

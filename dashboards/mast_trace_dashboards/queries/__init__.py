@@ -7,22 +7,15 @@ a module-level constant of any module of this package; it needs no registration.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.plugins import answers
-from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.queries.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-logger = logging.getLogger(__name__)
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 def _constants() -> Iterator[Query]:
@@ -46,33 +39,5 @@ def by_name(queries: Iterable[Query]) -> Mapping[str, Query]:
     return MappingProxyType(named)
 
 
-class _Queries(Mapping[str, Query]):
-    """The queries of this package, and those of plugins, which are asked only for what is none of these."""
-
-    def __init__(self, own: Mapping[str, Query]) -> None:
-        self._own = own
-
-    def __getitem__(self, name: str) -> Query:
-        return self._own[name] if name in self._own else self._added[name]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._own
-        yield from self._added
-
-    def __len__(self) -> int:
-        return len(self._own) + len(self._added)
-
-    @cached_property
-    def _added(self) -> Mapping[str, Query]:
-        added: dict[str, Query] = {}
-        for plugin, queries in answers(Plugin, lambda each: tuple(each.queries())):
-            for query in queries:
-                if query.name in self._own or query.name in added:
-                    logger.warning("the query %s of %s is left out", query.name, plugin.name)
-                else:
-                    added[query.name] = query
-        return added
-
-
-QUERIES: Mapping[str, Query] = _Queries(by_name(_constants()))
+QUERIES: Mapping[str, Query] = by_name(_constants())
 """Every named query by its name."""

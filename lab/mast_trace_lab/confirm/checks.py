@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.decision_points import decision_points
@@ -12,6 +11,7 @@ from mast_trace_lab.confirm.execution import arm_settings
 from mast_trace_lab.program.oracle import oracle_of
 from mast_trace_lab.program.reset import reset
 from mast_trace_lab.replay.arm_runner import run_arm
+from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from mast_trace_lab.program.setup import Setup
 
 _OUTCOMES: Final = {"success": "succeeded"}
-
-
-class NotConfirmable(MastTraceError):
-    """The run cannot be confirmed; the text says why, and what to do."""
 
 
 def check(recorded: Trajectory, setup: Setup) -> tuple[Point, ...]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage.runs import run_summary
@@ -22,11 +22,10 @@ from mast_trace_lab.program.parents import PreparedParents
 from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.conducting import Progress
 
 POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""
@@ -42,26 +41,29 @@ _IMPORTED: Final = ("ag2", "ag2.config", "ag2.network", "openai", "mast_trace_in
 
 def confirm(
     store: Store,
-    finished: demo.FinishedAct,
-    changed: Callable[[Progress], None] = lambda _progress: None,
+    row: Mapping[str, Any],
+    program: str,
+    argument: str,
+    done: Callable[[int], None] = lambda _replays: None,
 ) -> Confirmation:
     """Confirm a failed act's decisive error by replays of its program, and store the conclusion.
 
     Args:
         store: the database.
-        finished: the act.
-        changed: called after each change of the state.
+        row: of the act's run.
+        program: its program under `examples`.
+        argument: of the program.
+        done: told the number of replays that are done.
 
     Raises:
         MastTraceError: the model of the replays does not start, or the run cannot be confirmed.
     """
-    project, trace_id = finished.row["Project"], finished.row["TraceId"]
+    project, trace_id = row["Project"], row["TraceId"]
     run = run_summary(store, trace_id, project=project)
     if run is None:
         raise MastTraceError(f"run {trace_id} is not stored")
     recorded = read_alone(store, run)
-    program = str(demo.examples() / finished.act.program)
-    command = (sys.executable, program, finished.act.scenario)
+    command = (sys.executable, str(demo.examples() / program), argument)
     with _model() as address, _parent(command) as parent:
         setup = Setup(
             command=command,
@@ -77,17 +79,15 @@ def confirm(
         points = check(recorded, setup)
         verdict = load_judged(store, trace_id, project=project)
         prepared = new_experiment(store, run, recorded, points, verdict, setup, limits=_LIMITS)
-        work = confirming(store, prepared, setup, Budget(), jobs=_AT_A_TIME, changed=changed)
+        work = confirming(
+            store,
+            prepared,
+            setup,
+            Budget(),
+            jobs=_AT_A_TIME,
+            changed=lambda state: done(state.replays),
+        )
         return work.run().confirmation
-
-
-def play(store: Store, finished: demo.FinishedAct, done: Callable[[int], None]) -> None:
-    """Confirm the decisive error of a finished act, as the last act of the demo.
-
-    Raises:
-        MastTraceError: as `confirm`.
-    """
-    confirm(store, finished, lambda state: done(state.replays))
 
 
 @contextmanager

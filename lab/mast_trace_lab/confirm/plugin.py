@@ -31,5 +31,5 @@ class Confirm(Plugin):
             "Replaying one of them",
             "{} has been replayed.",
             demo_confirmation.REPLAYS,
-            demo_confirmation.play,
+            demo_confirmation.confirm,
         )

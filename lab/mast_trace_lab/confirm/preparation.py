@@ -11,11 +11,12 @@ from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
 from mast_trace_lab.confirm.candidates import prior_of
-from mast_trace_lab.confirm.checks import NotConfirmable, check_oracle, verify
+from mast_trace_lab.confirm.checks import check_oracle, verify
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged_fix import judge_fix
 from mast_trace_lab.confirm.statistics import Experiment, Limits
 from mast_trace_lab.program.oracle import oracle_of
+from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,13 +16,13 @@ from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.bounds import call_cost
 from mast_trace_lab.confirm.checks import check
 from mast_trace_lab.confirm.conduct import check_limits, confirming
-from mast_trace_lab.confirm.continued import continued
 from mast_trace_lab.confirm.preparation import (
     expected_calls,
     limits_of,
     new_experiment,
     stored_experiment,
 )
+from mast_trace_lab.replay.continued import continued
 from mast_trace_lab.replay.replaying import ask, going_on, progress_bar, warning
 
 if TYPE_CHECKING:

@@ -12,14 +12,15 @@ from mast_trace.replay.recording import NotReplayable
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
-from mast_trace_lab.confirm.checks import NotConfirmable, check
+from mast_trace_lab.confirm.checks import check
 from mast_trace_lab.confirm.conduct import confirming
-from mast_trace_lab.confirm.continued import continued
 from mast_trace_lab.confirm.daily import DailyBudget
 from mast_trace_lab.confirm.handled import HandledRuns
 from mast_trace_lab.confirm.preparation import limits_of, new_experiment, stored_experiment
 from mast_trace_lab.program.forked_later import ForkedLater
 from mast_trace_lab.program.run_lock import locked_run
+from mast_trace_lab.replay.continued import continued
+from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     import threading

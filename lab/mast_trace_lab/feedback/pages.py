@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
+from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.feedback.store import projects_with
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ExperimentPages(StoredPages):
 
     async def listed(self, request: Request) -> Response:
         """Answer with the experiments and the counts of their arms."""
-        rows = await asyncio.to_thread(QUERIES["experiment_arms"].run, self._store)
+        rows = await asyncio.to_thread(EXPERIMENT_ARMS.run, self._store)
         found = [
             (project, name, list(arms))
             for (project, name), arms in groupby(

@@ -17,7 +17,6 @@ from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.confirm.continued import continued
 from mast_trace_lab.program.commands import split_command
 from mast_trace_lab.program.known_prices import known_prices
 from mast_trace_lab.program.oracle import oracle_of
@@ -39,6 +38,7 @@ from mast_trace_lab.replay.change_options import (
     Start,
 )
 from mast_trace_lab.replay.chosen_changes import arm_of
+from mast_trace_lab.replay.continued import continued
 from mast_trace_lab.replay.file import write_replay
 from mast_trace_lab.replay.options import (
     AllowHosts,

@@ -18,6 +18,10 @@ class NoChange(NotAnArm):
     """A change after which the step would be as it was recorded; such a replay proves nothing."""
 
 
+class NotConfirmable(MastTraceError):
+    """The run cannot be confirmed; the text says why, and what to do."""
+
+
 def told(recorded: Trajectory, index: int) -> str:
     """Return a step in words, such as ``analyst calls look_up``."""
     step = recorded.steps[index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.grafana.panels import sql, table
+from mast_trace_lab.selftest.queries import SELFTESTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ SELF_TEST: Final[Sequence[Panel]] = (
         "outcome hidden, that they failed. Counts with 95 % intervals, and a percentage from 8 runs on. "
         "After fitting, each fault is judged by a fit that has seen neither its operator nor its original run.",
         sql(
-            "selftests",
+            SELFTESTS,
             "ServiceName AS Service, Mode, FoundText AS `Mode found`, "
             "StepText AS `Step right, before fitting`, StepFittedText AS `step right, after`, "
             "NamedText AS `Wrong step named, before`, NamedFittedText AS `wrong step, after`, "

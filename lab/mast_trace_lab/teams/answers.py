@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.mcp_server.tools import StoreOf
+    from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.presence import Presence
 

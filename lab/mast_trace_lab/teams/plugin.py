@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from typer import Typer
 
-    from mast_trace_dashboards.mcp_server.tools import StoreOf
+    from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_dashboards.web.views import Web
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
+from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams.gap import LEAST
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def team_variants(store: Store, service: str) -> list[Variants]:
         StorageError: the database does not answer.
     """
     by_name: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in QUERIES["experiment_arms"].run(store):
+    for row in EXPERIMENT_ARMS.run(store):
         by_name.setdefault((row["Project"], row["Experiment"]), []).append(row)
     found = [
         (*key, rows)

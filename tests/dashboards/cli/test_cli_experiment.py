@@ -19,8 +19,8 @@ from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -226,7 +226,7 @@ def test_pages_say_the_same_and_count_no_look(empty: CLI) -> None:
     assert "(not planned)" in listed
     with Store.open(empty.recorded.url) as store:
         assert store.query("SELECT count() AS n FROM mast_experiment_looks") == [{"n": 0}]
-        rows = {row["Arm"]: row for row in QUERIES["experiment_arms"].run(store)}
+        rows = {row["Arm"]: row for row in EXPERIMENT_ARMS.run(store)}
     for arm in look["conclusion"]["arms"]:
         row = rows[arm["arm"]]
         told = (arm["tasks"], arm["runs"], arm["successes"], arm["missing"], arm["delivered"])

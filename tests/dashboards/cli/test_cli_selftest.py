@@ -17,10 +17,10 @@ from starlette.testclient import TestClient
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli.app import run
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.store.injections import injections
 from mast_trace_judge.store.labels import labels_of
+from mast_trace_lab.selftest.queries import SELFTESTS
 from mast_trace_lab.selftest.store import ALL, selftests
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
         }
         assert labels_of(store) == []
         page = TestClient(web_app(store), base_url="http://localhost").get("/judge").text
-        rows = QUERIES["selftests"].run(store)
+        rows = SELFTESTS.run(store)
     assert "Self-test of shop" in page
     assert "all together" in page
     assert {row["Mode"] for row in rows} >= {"2.6", ALL}

@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 
 import mast_trace
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_lab.feedback.experiment import look_at, make_plan
+from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.feedback.statistics.plan import Plan
 from mast_trace_lab.teams import page as profile_page
 
@@ -136,7 +136,7 @@ def test_variants_are_compared_and_no_look_is_counted(store: Store, client: Test
     ]
     (row,) = [
         each
-        for each in QUERIES["experiment_arms"].run(store)
+        for each in EXPERIMENT_ARMS.run(store)
         if (each["Experiment"], each["Arm"]) == ("size", "one agent")
     ]
     assert (row["Runs"], row["AgentsPerRun"], row["Agents"]) == (22, 1, ["solo"])

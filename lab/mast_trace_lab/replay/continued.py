@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.confirm.checks import NotConfirmable
+from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
