@@ -44,7 +44,6 @@ FLOORS = {
         arms confirmation corrected intervals planted decision_points
         verdict module_digest
         local fingerprint proof
-        plugins
         store layer_fusion version pricing side_jobs held_off
         batch llm verdict_writer
         patterns

@@ -28,11 +28,13 @@ from filling import DAYS, SPANS_PER_RUN, fill, judge, spread
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import finished_runs
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.plugins import named_queries
 from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+QUERIES = named_queries()
 
 _CHUNK = 5_000 * SPANS_PER_RUN
 _FINISHED = "(the judge scans all runs)"

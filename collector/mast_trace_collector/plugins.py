@@ -1,9 +1,7 @@
 """Features that a distribution adds: found by an entry point, and left out where one of them fails.
 
-A package names a subclass of `Plugin` under ``[project.entry-points."mast_trace.plugins"]``. Each part
-of mast-trace has a subclass of its own with the methods that it asks: `mast_trace_judge.plugins.Plugin`
-adds rules to the tables of this one, `mast_trace_dashboards.plugins.Plugin` commands, pages, queries,
-panels, tools and reports. A feature derives from the one that it needs.
+A package names a subclass of `Plugin` under ``[project.entry-points."mast_trace.plugins"]``; those that
+add something that people see derive from `mast_trace_dashboards.plugins.Plugin`.
 """
 
 from __future__ import annotations
@@ -29,11 +27,9 @@ class Plugin:
 
     Attributes:
         name: of the feature; of two plugins with one name the first that is found counts.
-        tables: package whose files ``schema/NNN_name.sql`` make its tables; empty if it has none.
     """
 
     name: ClassVar[str]
-    tables: ClassVar[str] = ""
 
 
 Kind = TypeVar("Kind", bound=Plugin)

@@ -14,13 +14,16 @@ from verdict_rows import verdict_row
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_dashboards.queries import QUERIES, by_name
+from mast_trace_dashboards.plugins import named_queries
+from mast_trace_dashboards.queries import by_name
 from mast_trace_dashboards.queries.runs import RUN, RUN_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_collector.storage import Store
+
+QUERIES = named_queries()
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 EMPTY = {"since": T0 - timedelta(days=2), "until": T0 - timedelta(days=1)}

@@ -13,12 +13,14 @@ import pytest
 from server_users import store_with_users
 
 from mast_trace_collector.storage.project_store import store_of_project
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.plugins import named_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_collector.storage import Store
+
+QUERIES = named_queries()
 
 GIVEN = {
     "run": "a" * 32,

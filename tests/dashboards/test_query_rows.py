@@ -19,13 +19,15 @@ import pytest
 from filled_store import BEGIN, RUNS, fill
 from stores import new_store
 
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.plugins import named_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.queries.query import Query
+
+QUERIES = named_queries()
 
 GOLDEN = Path(__file__).with_name("query_rows.golden.json")
 SHOWN = Path(__file__).parents[2] / "build" / "query_rows"

@@ -19,9 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from mast_trace_dashboards.grafana.board import Dashboard
     from mast_trace_dashboards.grafana.panels import Json
 
-DASHBOARDS: Final = (OVERVIEW, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
+_SHIPPED: Final = (OVERVIEW, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
+
+
+def _with_plugins() -> Iterator[Dashboard]:
+    """Yield each dashboard, the rows of plugins at its end."""
+    added = [panels for _, panels in answers(Plugin, lambda each: each.panels())]
+    for shipped in _SHIPPED:
+        more = [row for panels in added for row in panels.get(shipped.uid, ())]
+        yield replace(shipped, rows=(*shipped.rows, *more))
+
+
+DASHBOARDS: Final = tuple(_with_plugins())
 
 
 def definitions(web: str = "") -> Iterator[tuple[str, Json]]:
@@ -30,10 +42,7 @@ def definitions(web: str = "") -> Iterator[tuple[str, Json]]:
     Args:
         web: address of the web view that they link to; empty for the one of `mast-trace up`.
     """
-    added = [panels for _, panels in answers(Plugin, lambda each: each.panels())]
-    for shipped in DASHBOARDS:
-        more = [row for panels in added for row in panels.get(shipped.uid, ())]
-        dashboard = replace(shipped, rows=(*shipped.rows, *more))
+    for dashboard in DASHBOARDS:
         definition = dashboard.to_json()
         if web:
             _link(definition, web.rstrip("/"))
