@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,37 @@ with mast_trace.run("refund", input="Refund order 17"):
         mast_trace.message("clerk", "user", "Done.")
 mast_trace.record_outcome(True)
 print(report)
+"""
+
+WITHOUT_LAB = """
+import sys
+
+sys.path[:0] = sys.argv[1:3]
+import asyncio, importlib.util, tempfile
+import httpx
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.cli.app import run
+from mast_trace_dashboards.grafana.dashboards import files
+from mast_trace_dashboards.web.app import web_app
+
+assert importlib.util.find_spec("mast_trace_lab") is None
+assert run(["--help"]) == 0
+assert [run([name, "--help"]) for name in ("runs", "judge")] == [0, 0]
+assert [run([name, "--help"]) for name in ("confirm", "profile")] == [2, 2]
+assert "Self-test" not in str(list(files()))
+
+
+async def pages(store):
+    transport = httpx.ASGITransport(web_app(store))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        paths = ("/", "/judge", "/queue", "/patterns", "/profile", "/experiments", "/lessons")
+        return [(await client.get(path)).status_code for path in paths]
+
+
+with tempfile.TemporaryDirectory() as folder, Store.open(f"chdb://{folder}/store") as store:
+    migrate(store)
+    found = asyncio.run(pages(store))
+assert found == [200, 200, 200, 200, 404, 404, 404], found
 """
 
 
@@ -74,7 +106,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_environment(tmp_path_factory.mktemp("user") / "env", [wheel])
 
 
-def test_holds_the_five_packages_and_what_they_need_to_run(wheel: Path) -> None:
+def test_holds_the_packages_and_what_they_need_to_run(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == PACKAGES
@@ -84,6 +116,20 @@ def test_holds_the_five_packages_and_what_they_need_to_run(wheel: Path) -> None:
     assert any(name.startswith("mast_trace_dashboards/examples/") for name in names)
     assert "mast_trace_dashboards/examples/foreign/parcel.py" in names
     assert not any("__pycache__" in name for name in names)
+
+
+def test_the_core_works_without_the_lab(wheel: Path, tmp_path: Path) -> None:
+    """Commands, pages and dashboards of the features are gone, and nothing complains of them."""
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path)
+    shutil.rmtree(tmp_path / "mast_trace_lab")
+    # Without `site` the sources of this project, which are installed as links, are out of the way.
+    alone = (sys.executable, "-I", "-S", "-c", WITHOUT_LAB, tmp_path)
+    ended = run(*alone, sysconfig.get_path("purelib"))
+    commands = [line.split()[1] for line in ended.stdout.splitlines() if line.startswith("\u2502 ")]
+    assert {"runs", "show", "judge", "check"} <= set(commands)
+    assert not {"confirm", "inject", "train", "profile", "lessons"} & set(commands)
+    assert "plugin" not in ended.stderr
 
 
 def test_runs_with_an_unreachable_collector(python: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What confirmations add."""
+"""The plugin of confirmations."""
 
 from __future__ import annotations
 

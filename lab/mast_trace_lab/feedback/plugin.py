@@ -1,4 +1,4 @@
-"""What lessons and experiments add."""
+"""The plugin of lessons and experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fitting adds."""
+"""The plugin of fitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What planted faults add."""
+"""The plugin of planted faults."""
 
 from __future__ import annotations
 

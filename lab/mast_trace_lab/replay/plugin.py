@@ -1,4 +1,4 @@
-"""What replays add."""
+"""The plugin of replays."""
 
 from __future__ import annotations
 

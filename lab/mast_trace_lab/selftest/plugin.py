@@ -1,4 +1,4 @@
-"""What self-tests add."""
+"""The plugin of self-tests."""
 
 from __future__ import annotations
 

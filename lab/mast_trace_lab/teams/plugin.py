@@ -1,4 +1,4 @@
-"""What the measures of a team add."""
+"""The plugin of the measures of a team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training adds."""
+"""The plugin of training."""
 
 from __future__ import annotations
 

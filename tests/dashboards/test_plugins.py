@@ -1,0 +1,187 @@
+"""Plugins of other distributions: what they add, and that one that fails harms nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from importlib import invalidate_caches
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from code_blocks import PAGES, blocks_of
+from typer.main import get_group
+
+from mast_trace_collector.plugins import answers, installed
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.cli.app import app, run
+from mast_trace_dashboards.commands import COMMANDS
+from mast_trace_dashboards.plugins import Plugin, named_queries
+from mast_trace_dashboards.web.app import web_app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BROKEN = """
+from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.queries import QUERIES
+
+
+class Raises(Plugin):
+    name = "raises"
+
+    def commands(self):
+        raise RuntimeError("no commands today")
+
+    def pages(self, web):
+        raise RuntimeError("no pages today")
+
+
+class Takes(Plugin):
+    '''Its names are taken.'''
+
+    name = "takes"
+
+    def commands(self):
+        return {"show": None}
+
+    def queries(self):
+        yield QUERIES["runs"].__class__("runs", "", "SELECT 1", {}, {})
+
+    def pages(self, web):
+        from starlette.responses import PlainTextResponse
+        from starlette.routing import Route
+
+        return [Route("/judge", lambda request: PlainTextResponse("taken"))]
+
+
+class Second(Plugin):
+    name = "runs-by-service"
+
+
+class NoPlugin:
+    name = "something else"
+"""
+ENTRIES = """[mast_trace.plugins]
+a-raises = broken_plugins:Raises
+b-takes = broken_plugins:Takes
+c-missing = broken_plugins:Gone
+d-other = broken_plugins:NoPlugin
+e-absent = package_that_was_left_out.plugin:Plugin
+f-ours = runs_by_service:RunsByService
+g-second = broken_plugins:Second
+"""
+
+
+@pytest.fixture
+def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A distribution whose entry points name the plugin of the documentation, and broken ones."""
+    (code,) = (
+        each.text
+        for each in blocks_of(PAGES / "develop" / "plugins.md")
+        if each.language == "python"
+    )
+    (tmp_path / "runs_by_service.py").write_text(code)
+    (tmp_path / "broken_plugins.py").write_text(BROKEN)
+    about = tmp_path / "others-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    invalidate_caches()
+    installed.cache_clear()
+    yield
+    installed.cache_clear()
+    for name in ("runs_by_service", "broken_plugins"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"chdb://{tmp_path / 'store'}") as opened:
+        migrate(opened)
+        opened.insert(
+            "otel_traces",
+            [{"TraceId": "a" * 32, "SpanId": "b" * 16, "SpanName": "run", "ServiceName": "shop"}],
+        )
+        yield opened
+
+
+def get(store: Store, *paths: str) -> list[tuple[int, str]]:
+    async def answered() -> list[tuple[int, str]]:
+        transport = httpx.ASGITransport(web_app(store))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            found = [await client.get(path) for path in paths]
+        return [(each.status_code, each.text) for each in found]
+
+    return asyncio.run(answered())
+
+
+@pytest.mark.usefixtures("others")
+def test_a_plugin_adds_a_page_and_a_link_to_it(store: Store) -> None:
+    (judge, busy) = get(store, "/judge", "/busy")
+    assert busy == (200, "shop 1")
+    assert judge[0] == 200
+    assert 'href="/busy"' in judge[1]
+    assert "taken" not in judge[1]
+
+
+@pytest.mark.usefixtures("others")
+def test_a_plugin_adds_a_command(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.close()
+    assert run(["busy", "--url", f"chdb://{tmp_path / 'store'}"]) == 0
+    assert capsys.readouterr().out == "shop 1\n"
+
+
+@pytest.mark.usefixtures("others")
+def test_a_command_of_ours_stays_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "--help"]) == 0
+    assert "decisive error" in capsys.readouterr().out
+    assert run(["unknown"]) == 2
+
+
+@pytest.mark.usefixtures("others")
+def test_each_plugin_that_fails_is_named_and_the_absent_one_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "mast_trace_collector.plugins"):
+        names = [each.name for each in installed()]
+        added = {plugin.name for plugin, _ in answers(Plugin, lambda each: each.commands())}
+    ours = ["confirm", "feedback", "fit", "inject", "replay", "selftest", "teams", "train"]
+    assert names == ["raises", "takes", *ours[:1], "runs-by-service", *ours[1:]]
+    assert added == set(names) - {"raises"}
+    told = "\n".join(record.getMessage() for record in caplog.records)
+    assert len(caplog.records) == 4
+    for each in ("c-missing", "d-other", "broken_plugins:Second", "plugin raises"):
+        assert each in told
+    assert "left_out.plugin" not in told
+
+
+@pytest.mark.usefixtures("others")
+def test_a_query_whose_name_is_taken_is_left_out() -> None:
+    assert named_queries()["runs"].template != "SELECT 1"
+    assert "selftests" in named_queries()
+
+
+def test_the_table_of_commands_has_those_of_our_plugins() -> None:
+    """It is written by hand, so that `--help` imports nothing."""
+    added = {
+        name: register.__module__
+        for _, commands in answers(Plugin, lambda each: each.commands())
+        for name, register in commands.items()
+    }
+    lab = {name: each.module for name, each in COMMANDS.items() if "mast_trace_lab" in each.module}
+    assert lab == added
+
+
+def test_the_table_of_commands_has_the_words_of_each() -> None:
+    group = get_group(app)
+    for name, each in COMMANDS.items():
+        command: Any = group
+        for word in name.split():
+            command = command.get_command(None, word)
+        assert command.help.split("\n\n")[0].replace("\n", " ") == each.help, name
