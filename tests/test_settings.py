@@ -45,6 +45,11 @@ def test_every_setting_is_read(config: type[ProcessSettings]) -> None:
     assert set(config.model_fields) - read_with(config) == set()
 
 
+def test_every_setting_is_documented() -> None:
+    fields = [field for each in CLASSES for field in each.model_fields.items()]
+    assert [name for name, field in fields if not field.description] == []
+
+
 def test_no_class_of_settings_is_left_out() -> None:
     assert {each.__name__ for each in ProcessSettings.__subclasses__()} == {
         each.__name__ for each in CLASSES

@@ -1,6 +1,7 @@
 """Healthy runs of others: nobody is accused, in whichever shape they are recorded."""
 
 import pytest
+from judge.builders import RunBuilder
 from judge.data import labelled_runs
 from test_figures import BENCHMARKS, program
 
@@ -15,6 +16,19 @@ KNOWN_TO_BE_FINE = (
 
 
 LOOPS = "agent-loops, undisturbed"
+
+
+def test_shapes_leave_out_what_such_tools_do_not_record():
+    run = RunBuilder().says("ann", "Look.", to="bob").calls("bob", "look", {}, "1").build()
+    found = {
+        name: " ".join(f"{step.agent}-{','.join(step.recipients)}" for step in shape(run).steps)
+        for name, shape in SHAPES.items()
+    }
+    unsaid = dict.fromkeys(("no recipients", "model calls"), "ann- bob-")
+    assert (
+        found
+        == {"labelled": "ann-bob bob-", "messages": "ann-bob bob-", "no names": "- -"} | unsaid
+    )
 
 
 @pytest.fixture(scope="module")

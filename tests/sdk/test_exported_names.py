@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mast_trace
+from mast_trace import replay
+from mast_trace.replay.recording import NotReplayable
+from mast_trace.replayed_run import ReplayedRun, replayed
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def test_are_few_sorted_and_documented() -> None:
@@ -27,10 +34,17 @@ def test_are_all_there_is() -> None:
     }
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+@pytest.mark.parametrize("module", [mast_trace, replay])
+def test_a_name_that_is_not_there_is_an_attribute_error(module: ModuleType) -> None:
     """An unknown name raises AttributeError, as in any module."""
     with pytest.raises(AttributeError, match="no_such_name"):
-        _ = mast_trace.no_such_name
+        _ = module.no_such_name
+
+
+def test_names_of_replay_are_those_of_its_modules() -> None:
+    named = (replay.NotReplayable, replay.ReplayedRun, replay.replayed)
+    assert named == (NotReplayable, ReplayedRun, replayed)
+    assert replay.__all__ == ["NotReplayable", "ReplayedRun", "replayed"]
 
 
 def test_the_version_is_the_installed_one() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 from mast_trace import semconv
 from mast_trace.delivery.provider import make_provider
@@ -398,6 +399,18 @@ def record(
         attributes={**more, **attributes},
         scope="mast_trace.test",
     )
+
+
+def test_an_ended_span_has_the_record_that_a_store_would_return() -> None:
+    exporter = InMemorySpanExporter()
+    tracer = make_provider("desk", SimpleSpanProcessor(exporter)).get_tracer("tool")
+    with tracer.start_as_current_span("out") as open_one:
+        tracer.start_span("in", attributes={"a": 1}, start_time=2).end(3)
+        open_one.set_status(StatusCode.ERROR, "broken")
+    inner, outer = map(span_record, exporter.get_finished_spans())
+    of = (outer.trace_id, inner.span_id, outer.span_id)
+    assert inner == SpanRecord(*of, "in", 2, 3, {"a": 1}, service="desk", scope="tool")
+    assert (outer.parent_span_id, outer.status, outer.status_message) == ("", "Error", "broken")
 
 
 class TestAnySpans:

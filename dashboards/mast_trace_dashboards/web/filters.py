@@ -186,6 +186,6 @@ class Filters:
 def _moment(text: str) -> datetime | None:
     """Return the time that a text names; None if it names none."""
     try:
-        return parse_time(text) if text else None
+        return parse_time(text)
     except ConfigurationError:
         return None

@@ -116,9 +116,5 @@ def test_the_folder_of_data_is_where_the_user_keeps_them(
     assert CollectorConfig().data_dir.as_posix() == f"{parent}/mast-trace"
 
 
-def test_every_setting_is_documented() -> None:
-    assert [entry.name for entry in CollectorConfig().effective() if not entry.meaning] == []
-
-
 def test_the_embedded_database_is_the_default(tmp_path: Path) -> None:
     assert CollectorConfig(data_dir=tmp_path).store_url == f"chdb://{tmp_path}/clickhouse"

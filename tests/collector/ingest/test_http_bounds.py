@@ -411,17 +411,21 @@ class TestSlow:
 class TestConnections:
     """A number of connections that cannot be exceeded, of which idle ones make room."""
 
-    async def test_the_longest_idle_makes_room(self, serve: Serve) -> None:
+    @pytest.mark.parametrize("more", [0, 3])
+    async def test_the_longest_idle_makes_room(self, serve: Serve, more: int) -> None:
+        """Those above the limit were let in while the others were young, and go too."""
         served = await serve(connections=3)
-        idle = [await served.connect() for _ in range(3)]
-        await until(lambda: len(served.server._server.server_state.connections) == 3)
+        idle = [await served.connect() for _ in range(3 + more)]
+        await until(lambda: len(served.server._server.server_state.connections) == 3 + more)
         await asyncio.sleep(0.25)
         answer = await served.answer(b"GET /new HTTP/1.1\r\nconnection: close\r\n\r\n")
         assert b"/new 0;" in answer
-        assert await asyncio.wait_for(idle[0][0].read(), 30) == b""
-        idle[1][1].write(b"GET /old HTTP/1.1\r\n\r\n")
-        assert b"/old 0;" in await asyncio.wait_for(idle[1][0].readuntil(b";"), 30)
-        assert served.refused == {"evicted": 1}
+        for reader, _ in idle[: 1 + more]:
+            assert await asyncio.wait_for(reader.read(), 30) == b""
+        reader, writer = idle[1 + more]
+        writer.write(b"GET /old HTTP/1.1\r\n\r\n")
+        assert b"/old 0;" in await asyncio.wait_for(reader.readuntil(b";"), 30)
+        assert served.refused == {"evicted": 1 + more}
         for _, writer in idle:
             writer.close()
 

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from decimal import Decimal
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,8 +23,9 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_dashboards.web.finding import text_search
+from mast_trace_dashboards.web.finding import groups, text_search
 from mast_trace_dashboards.web.finding.run_costs import run_costs
+from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.finding.span_tree import tree_rows
 from mast_trace_dashboards.web.finding.text_search import pieces_with
 from mast_trace_judge.pricing import OwnPrice, store_prices
@@ -32,6 +34,8 @@ from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from fixture_types import Patch
 
 CLOSE, SURE, FINE = ("a" * 32, "b" * 32, "c" * 32)
 
@@ -168,6 +172,29 @@ class TestList:
             for row in client.get("/export.jsonl?sort=steps").text.splitlines()
         ]
         assert steps == sorted(steps, reverse=True)
+
+    @pytest.mark.parametrize(
+        ("address", "words", "sizes"),
+        [
+            ("/", "Older runs", [3, 1]),
+            *((f"/?sort={sort}", "More runs", [3, 1]) for sort in ("took", "cost")),
+            ("/groups/version", "Older versions", [1, 1]),
+        ],
+    )
+    def test_the_link_to_further_rows(
+        self, client: TestClient, address: str, words: str, sizes: list[int], monkeypatch: Patch
+    ) -> None:
+        """Every page but the last has it, and no row is on two of them."""
+        monkeypatch.setattr(RunList.page, "__defaults__", (3,))
+        monkeypatch.setattr(groups, "PER_PAGE", 1)
+        first = client.get(address).text
+        [link] = re.findall(rf'<a class="more" href="([^"]+)">{words}</a>', first)
+        last = client.get(unescape(link)).text
+        assert 'class="more"' not in last
+        row = r'(?:name="run" value|scope="row"><a href)="([^"]+)"'
+        before, after = re.findall(row, first), re.findall(row, last)
+        assert [len(before), len(after)] == sizes
+        assert not set(before) & set(after)
 
     def test_a_time_that_cannot_be_read_is_told(self, client: TestClient) -> None:
         page = client.get("/?since=yesterdayish").text

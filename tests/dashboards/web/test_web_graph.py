@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.web.conversation.arcs import BOX_HEIGHT, WIDTH
+from mast_trace_dashboards.web.conversation.arcs import BOX_HEIGHT, WIDTH, Arc, Span, arcs_of
 from mast_trace_dashboards.web.conversation.choice import BOXES, MOST_BOXES, Choice
 from mast_trace_dashboards.web.conversation.graph import Graph, drawn
 from mast_trace_dashboards.web.conversation.labels import label_of
@@ -77,6 +77,16 @@ def test_everything_is_in_the_frame(count: int, boxes: int) -> None:
         )
         assert all(0 <= y <= graph.height for y in numbers[1::2])
         assert arrow.arc.x is None or 0 < arrow.arc.x < WIDTH
+
+
+def test_arrows_of_a_small_picture() -> None:
+    """Longer ones bend farther, busier ones are thicker, and a number without room is left out."""
+    assert arcs_of([Span(0, 1, 3), Span(0, 1, 12), Span(0, 3, 2), Span(2, 0, 20)]) == [
+        Arc("M282.0 25.5 C303.3 25.5 303.3 49.2 289.0 49.2", 2.0, None, None),
+        Arc("M282.0 22.5 C303.3 22.5 303.3 53.8 289.0 53.8", 3.0, 298.9, 42.1),
+        Arc("M282.0 19.5 C340.7 19.5 340.7 127.5 289.0 127.5", 1.7, 326.9, 77.5),
+        Arc("M118.0 89.5 C78.0 89.5 78.0 22.5 111.0 22.5", 3.4, 87.1, 60.0),
+    ]
 
 
 @pytest.mark.parametrize("messages", [{}, {("a", "a"): 9}], ids=["none", "to itself"])

@@ -339,9 +339,10 @@ class TestResponse:
     def test_why_it_ended(self, reason: str, finish: str) -> None:
         cut = self.response(CALL, incomplete_details={"reason": reason})
         assert response_answer(cut).about["finish_reason"] == finish
-        asked = response_answer(self.response(CALL))
-        assert asked.about["finish_reason"] == "tool_calls"
-        assert asked.message == Message("", tool_calls=(ToolCall("look_up", "{}", "c1"),))
+        for more in ({}, {"status": "completed"}):
+            asked = response_answer(self.response({**CALL, **more}))
+            assert (asked.about["finish_reason"], "extra" in asked.about) == ("tool_calls", False)
+            assert asked.message == Message("", tool_calls=(ToolCall("look_up", "{}", "c1"),))
 
     @pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
     def test_the_whole_counts_more_than_its_pieces(self, kind: str) -> None:

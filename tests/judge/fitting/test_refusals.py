@@ -8,6 +8,7 @@ from planted_runs import CHECKED, OPERATORS, planted, planted_set
 
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
+from mast_trace_lab.fit import abstention
 from mast_trace_lab.fit.abstention import NEVER, cross_fitted, fit_threshold
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, detect
 from mast_trace_lab.fit.fingerprints import fingerprints
@@ -121,6 +122,13 @@ def test_the_interval_says_more_than_0_rarely_where_there_is_nothing():
     assert false <= 12
 
 
+def likeliest(label, first, probability=0.9):
+    """A distribution in which a step has a probability, and the others share the rest."""
+    steps = label.example.steps
+    rest = (1 - probability) / (len(steps) - 1)
+    return {step: probability if step == first else rest for step in steps}
+
+
 def masses(labels, right):
     """Distributions whose likeliest step has 0.9, and is the labelled one in a share of the runs."""
     dice = random.Random(3)
@@ -130,7 +138,7 @@ def masses(labels, right):
         first = label.run.step
         if dice.random() >= right:
             first = next(step for step in reversed(steps) if step != label.run.step)
-        found[place] = {step: 0.9 if step == first else 0.1 / (len(steps) - 1) for step in steps}
+        found[place] = likeliest(label, first)
     return found
 
 
@@ -142,6 +150,25 @@ def test_a_profile_abstains_where_it_was_mostly_wrong(right, abstains):
     label = labels[-1]
     told = concluded(label, masses(labels, right)[len(labels) - 1], found.calibration, found.least)
     assert (told.decisive is None) == abstains
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "least"),
+    [
+        *[(0.4, 0.97, 0.5), (0.51, 0.97, 0.55), (0.76, 0.97, 0.8), (0.91, 0.97, 0.95)],
+        (0.96, 0.99, NEVER),
+    ],
+)
+def test_a_threshold_is_the_lowest_that_leaves_out_wrong_names(wrong, right, least, monkeypatch):
+    """In steps of a twentieth from a half on."""
+    labels = [replace(each, findings=()) for each in labels_from(planted_set())]
+    found = {}
+    for place, label in enumerate(labels):
+        other = next(step for step in label.example.steps if step != label.run.step)
+        told = (label.run.step, right) if place % 2 else (other, wrong)
+        found[place] = likeliest(label, *told)
+    monkeypatch.setattr(abstention, "fit_calibration", lambda _: Calibration())
+    assert fit_threshold(labels, found).least == least
 
 
 def test_thresholds_of_a_scenario_come_from_the_others():

@@ -74,6 +74,22 @@ def test_a_row_has_place_text_version_outcome_and_actions(store: Store) -> None:
     assert healthy["Codes"] == []
 
 
+@pytest.mark.parametrize(
+    ("given", "quote", "text"),
+    [
+        ({"text": "I skip it. I rest."}, "I skip it.", "I skip it."),
+        ({"text": "I skip it."}, "", "I skip it."),
+        ({"tool": "search"}, "I skip it.", ""),
+        ({"tool": "search", "text": "timed out"}, "I skip it.", "timed out"),
+    ],
+)
+def test_the_text_of_a_place(store: Store, given: dict[str, Any], quote: str, text: str) -> None:
+    """A tool's error; of a message the passage that is quoted, else all of it."""
+    judge(store, add_run(store, 1, judged=False, **given), code="2.6", quote=quote)
+    assert index(store) == 1
+    assert rows(store)[0]["Texts"] == [text]
+
+
 def test_a_second_pass_finds_nothing(store: Store) -> None:
     for number in range(1, 8):
         add_run(store, number, code="2.6", tool="search")

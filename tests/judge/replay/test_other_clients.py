@@ -109,15 +109,18 @@ def test_aiohttp_is_refused(player: Player) -> None:
     assert "aiohttp" in divergence(player)
 
 
-def test_grpc_is_refused(player: Player) -> None:
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("way", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
+def test_grpc_is_refused(player: Player, way: str, *, named: bool) -> None:
     """A model's service is refused by its name, whatever the channel; other services are not."""
     grpc = pytest.importorskip("grpc")
     service = "/google.ai.generativelanguage.v1.GenerativeService/GenerateContent"
     with grpc.insecure_channel("127.0.0.1:9") as channel:
-        channel.unary_unary("/shop.Orders/List")
+        call = getattr(channel, way)
+        call("/shop.Orders/List")
         assert player.report().divergence is None
         with pytest.raises(Unanswerable, match="gRPC"):
-            channel.unary_unary(service)
+            call(method=service) if named else call(service)
     assert service in divergence(player)
 
 

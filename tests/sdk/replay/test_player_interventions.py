@@ -253,9 +253,9 @@ def test_an_intervention_survives_its_file() -> None:
 
 def test_a_changed_answer_ends_as_such_answers_do() -> None:
     """The reason for the end of an answer with tool calls does not outlive the calls."""
-    recorded = Exchange("a", (), Message("", tool_calls=(PAY,)), finish_reason="tool_calls")
-    without = with_answer(recorded, Message("no"))
-    assert without.finish_reason == ""
+    asking = Message("", tool_calls=(PAY,))
+    recorded = Exchange("a", (), asking, finish_reason="tool_calls", extra='{"thought": 1}')
+    assert with_answer(recorded, Message("no")) == Exchange("a", (), Message("no"))
     other = Message("", tool_calls=(ToolCall("pay", "{}", "c1"),))
     assert with_answer(recorded, other).finish_reason == "tool_calls"
 

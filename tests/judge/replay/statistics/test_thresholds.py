@@ -84,11 +84,12 @@ def pairs(found: Evidence, fix: int, keep: int, count: int, **more: Any) -> Comp
 )
 def test_an_origin_is_likely_and_nothing_before_is(here: float, before: float, is_so: bool) -> None:
     """The conclusion names a proved step then, and otherwise says that it is not clear."""
-    found = posterior(evidence("s"), {PLACE: here, 2: before, PLACE + 1: 0.01})
+    found = posterior(evidence("s"), {PLACE: here, 2: before, PLACE + 1: 0.01}, {PLACE: 0.9})
     assert proving.earlier_chance(found, PLACE) == before
     assert proving.is_origin(found, PLACE) == is_so
     pairs(found, 20, 0, 20)
     assert (find(found, "").status == "confirmed") == is_so
+    assert find(found, "").point == PLACE
     assert (proving._next(found, []) is None) == is_so
     assert ("earlier" in find(found, "").text) == (before > 0.05)
 
