@@ -69,6 +69,14 @@ def test_a_record_without_a_time_has_that_of_its_observation(store):
     assert [row["ns"] for row in rows] == [0, START, 2**63 - 1]
 
 
+def test_a_severity_that_its_column_cannot_hold_is_none(store):
+    given = (-1, 0xFF, 0x100)
+    records = [{"time_unix_nano": START + n, "severity_number": s} for n, s in enumerate(given)]
+    assert LogWriter(store).write([log_request(*records)], token="t") == 3
+    rows = store.query("SELECT SeverityNumber AS s FROM otel_logs ORDER BY Timestamp")
+    assert [row["s"] for row in rows] == [0, 0xFF, 0]
+
+
 def test_a_batch_is_stored_once_for_its_token(store):
     requests = [log_request({"time_unix_nano": START}), log_request({"time_unix_nano": START})]
     for _ in range(2):
