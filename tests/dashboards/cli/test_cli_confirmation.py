@@ -145,7 +145,10 @@ FORGED: list[tuple[dict[str, Any], str]] = [
             ("refuted", [-7]),
             ("curve", [PROOF.curve[0].model_copy(update=AWAY).model_dump()]),
             ("contrasts", [CONTRAST.model_copy(update=AWAY).model_dump()]),
-            ("contrasts", [{**CONTRAST.model_dump(), "also": [{**AWAY, "agent": "a", "source": "b"}]}]),
+            (
+                "contrasts",
+                [{**CONTRAST.model_dump(), "also": [{**AWAY, "agent": "a", "source": "b"}]}],
+            ),
             ("likely", [[99, 0.5]]),
         )
     ),

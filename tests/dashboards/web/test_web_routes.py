@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -202,20 +203,16 @@ class TestMCP:
 @pytest.mark.parametrize(
     ("body", "refused"),
     [
-        (b"a=" + b"x" * (64 * 1024 - 2), 0),
-        (b"a=" + b"x" * (64 * 1024 - 1), 413),
-        (b"&".join([b"a=1"] * 100), 0),
-        (b"&".join([b"a=1"] * 101), 400),
+        (b"a=" + b"x" * (64 * 1024 - 2), ""),
+        (b"a=" + b"x" * (64 * 1024 - 1), "^413"),
+        (b"&".join([b"a=1"] * 100), ""),
+        (b"&".join([b"a=1"] * 101), "^400"),
     ],
 )
-async def test_a_form_is_read_up_to_its_limits(body: bytes, refused: int) -> None:
+async def test_a_form_is_read_up_to_its_limits(body: bytes, refused: str) -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body}
 
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)
-    if not refused:
+    with pytest.raises(HTTPException, match=refused) if refused else nullcontext():
         assert (await read_form(request))["a"]
-        return
-    with pytest.raises(HTTPException) as caught:
-        await read_form(request)
-    assert caught.value.status_code == refused
