@@ -138,6 +138,11 @@ def test_a_version_that_a_gateway_at_the_root_does_not_name(store: Store) -> Non
     [found] = QUERIES["team_runs"].run(store, services=["behind it"], versions=["2.0"])
     assert (found["TraceId"], found["Version"]) == (run, "2.0")
     assert QUERIES["team_runs"].run(store, services=["behind it"], versions=["1.0"]) == []
+    named = {**span(run, 2, "invoke_workflow", 1, 5), "ParentSpanId": f"{1:016x}"}
+    other = {"TraceId": "e" * 32, "Timestamp": begin, "ServiceName": "with workflows"}
+    store.insert("otel_traces", [{**row, **other} for row in (gateway, named)])
+    [found] = QUERIES["team_runs"].run(store, services=["with workflows"])
+    assert found["Version"] == "2.0"
 
 
 def test_runs_that_retention_left_out_are_counted_by_version(store: Store) -> None:

@@ -43,7 +43,7 @@ def request_of(*names: str, attributes: int = 1, project: str = "") -> ExportTra
     return request
 
 
-def body_of(*names: str, **options: int) -> bytes:
+def body_of(*names: str, **options: Any) -> bytes:
     """The request, serialised."""
     return request_of(*names, **options).SerializeToString()
 

@@ -16,6 +16,7 @@ from ingest_support import body_of
 
 from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
 from mast_trace_collector.backup.folder import (
+    DATABASE,
     FORMAT,
     MANIFEST,
     Manifest,
@@ -93,7 +94,8 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
 
 def test_stored_and_waiting_spans_come_back(backup: tuple[Path, Manifest], tmp_path: Path) -> None:
     folder, made = backup
-    assert folder.stat().st_mode & 0o077 == 0, "nobody else reads it"
+    for each in (folder, folder / DATABASE):
+        assert each.stat().st_mode & 0o077 == 0, "nobody else reads it"
     assert (made.spans, made.schema) == (len(SPANS), migrations()[-1].version)
     other = config_of(tmp_path / "other")
     assert restore(folder, other) == made

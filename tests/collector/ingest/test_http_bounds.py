@@ -441,3 +441,16 @@ class TestConnections:
         assert served.refused["too_many_connections"] + sum(map(bool, answers)) == 40
         served.go.set()
         assert all(b"/busy 0;" in answer for answer in await asyncio.gather(*busy))
+
+
+async def test_a_request_that_never_ends_does_not_keep_the_server(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mast_trace_collector.http_server.server._STOP_SECONDS", 0.2)
+    served = await serve()
+    served.go.clear()
+    _, writer = await served.connect()
+    writer.write(POST + b"content-length: 0\r\n\r\n")
+    await until(lambda: served.server._server.server_state.tasks)
+    await asyncio.wait_for(served.server.stop(), 20)
+    writer.close()

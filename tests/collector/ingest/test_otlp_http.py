@@ -199,7 +199,7 @@ class TestKeys:
         (tmp_path / "keys").write_text("\n".join(line for _, line in keys.values()))
         collector = await launch(keys_file=tmp_path / "keys")
         for right, (key, _) in keys.items():
-            answer = await post(collector, body_of(right.value), key=key)
+            answer = await post(collector, body_of(right.value, project="theirs"), key=key)
             assert answer.status_code == (200 if right is Right.WRITE else 403)
             if right is not Right.WRITE:
                 assert b"lacks the right to write" in answer.content
@@ -208,7 +208,11 @@ class TestKeys:
             if right is not Right.METRICS:
                 assert "lacks the right to metrics" in shown.text
         assert refusals(collector, "http", "forbidden") == 3
-        assert await until(lambda: stored_names(store)) == ["write"]
+        key, _ = keys[Right.WRITE]
+        long = body_of(*["long"] * 3000, attributes=5, project="theirs")
+        assert (await post(collector, long, key=key)).status_code == 200
+        await until(lambda: set(stored_names(store)) == {"long", "write"})
+        assert store.query("SELECT DISTINCT Project FROM otel_traces") == [{"Project": "team-a"}]
 
     @pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Basic eDp5"])
     async def test_nobody_else_may(

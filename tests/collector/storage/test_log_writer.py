@@ -62,11 +62,17 @@ def test_every_field_of_a_record_is_kept(store):
     assert (row["ServiceName"], row["ScopeName"], row["Project"]) == ("shop", "tests", "ours")
 
 
-def test_a_record_without_a_time_has_that_of_its_observation(store):
-    records = [{"observed_time_unix_nano": START}, {}, {"time_unix_nano": 2**64 - 1}]
+def test_a_record_without_a_time_or_with_a_severity_beyond_its_column_is_kept(store):
+    records = [
+        {"observed_time_unix_nano": START, "severity_number": 0xFF},
+        {"severity_number": -1},
+        {"time_unix_nano": 2**64 - 1, "severity_number": 0x100},
+    ]
     assert LogWriter(store).write([log_request(*records)], token="t") == 3
-    rows = store.query("SELECT toUnixTimestamp64Nano(Timestamp) AS ns FROM otel_logs ORDER BY ns")
-    assert [row["ns"] for row in rows] == [0, START, 2**63 - 1]
+    rows = store.query(
+        "SELECT toUnixTimestamp64Nano(Timestamp) AS ns, SeverityNumber AS s FROM otel_logs ORDER BY ns"
+    )
+    assert [(row["ns"], row["s"]) for row in rows] == [(0, 0), (START, 0xFF), (2**63 - 1, 0)]
 
 
 def test_a_batch_is_stored_once_for_its_token(store):

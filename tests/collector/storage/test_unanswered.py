@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from clickhouse_connect.driver.exceptions import OperationalError
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.unanswered import unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,3 +77,10 @@ def test_one_that_is_away(host: str, cause: str, user: str) -> None:
 def test_one_that_fails_otherwise(answer: bytes | None, words: str) -> None:
     with answering(answer) as place:
         assert re.match(f"http://{place}/db:? .*{words}", told(f"http://{place}/db"))
+
+
+@pytest.mark.parametrize(("code", "told"), [(None, True), (241, False)])
+def test_an_error_with_a_code_is_an_answer(code: int | None, told: bool) -> None:
+    error = OperationalError("too much memory")
+    error.code = code
+    assert bool(unanswered(error, "db")) is told

@@ -135,9 +135,23 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
     assert other.json("import", str(out))["confirmations"] == 0
 
 
+AWAY = {"step": 99}
 FORGED: list[tuple[dict[str, Any], str]] = [
-    ({"origin": 99}, "a step that the run does not have"),
-    ({"refuted": [-7]}, "a step that the run does not have"),
+    *(
+        ({name: value}, "a step that the run does not have")
+        for name, value in (
+            ("origin", 99),
+            ("point_of_no_return", 99),
+            ("refuted", [-7]),
+            ("curve", [PROOF.curve[0].model_copy(update=AWAY).model_dump()]),
+            ("contrasts", [CONTRAST.model_copy(update=AWAY).model_dump()]),
+            (
+                "contrasts",
+                [{**CONTRAST.model_dump(), "also": [{**AWAY, "agent": "a", "source": "b"}]}],
+            ),
+            ("likely", [[99, 0.5]]),
+        )
+    ),
     ({"status": "proved"}, "cannot be read at status"),
     ({"live_calls": 2**40}, "a number that is none or too large"),
     ({"cost_usd": float("nan")}, "a number that is none or too large"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conftest import CLI
+    from fixture_types import Patch
 
 
 def failing(task: str, *, given: Feedback | Arm | None = None, reason: str = "") -> None:
@@ -73,7 +74,7 @@ def run_of(arm: str, task: Any, ended: bool | None = True, **more: Any) -> None:
             mast_trace.record_outcome(ended)
 
 
-def test_lessons_are_printed_and_served_alike(desk: CLI) -> None:
+def test_lessons_are_printed_and_served_alike(desk: CLI, monkeypatch: Patch) -> None:
     out = desk.out("lessons", "--workflow", "desk")
     assert "«clerk» erred in step" in out
     assert "Step repetition" in out
@@ -96,6 +97,9 @@ def test_lessons_are_printed_and_served_alike(desk: CLI) -> None:
         for run in runs:
             of_one = view.get(f"/lessons?run={run}").json()["items"]
             assert {each["run"] for each in of_one} == {run}
+        # Programs do not wait for lessons that take long to find.
+        monkeypatch.setattr("mast_trace_lab.feedback.lessons_page._PATIENCE_SECONDS", -1)
+        assert view.get("/lessons?workflow=desk").json()["items"] == []
 
 
 def test_nothing_is_said_where_nothing_is_known(empty: CLI) -> None:

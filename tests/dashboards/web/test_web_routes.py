@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from guarded_view import PROXY, TOKEN, USER, View
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Mount, Route
 
 from mast_trace_collector.rights import Right
 from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint, _annotator
+from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.guard import _HEADERS
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor, admit
 
@@ -195,3 +198,21 @@ class TestMCP:
         admit(scope, visitor)
         context: Any = SimpleNamespace(request_context=SimpleNamespace(request=Request(scope)))
         assert _annotator(context) == name
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        (b"a=" + b"x" * (64 * 1024 - 2), ""),
+        (b"a=" + b"x" * (64 * 1024 - 1), "^413"),
+        (b"&".join([b"a=1"] * 100), ""),
+        (b"&".join([b"a=1"] * 101), "^400"),
+    ],
+)
+async def test_a_form_is_read_up_to_its_limits(body: bytes, refused: str) -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+    with pytest.raises(HTTPException, match=refused) if refused else nullcontext():
+        assert (await read_form(request))["a"]

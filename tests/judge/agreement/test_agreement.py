@@ -1,9 +1,14 @@
 """Agreement between annotators, against values computed by hand."""
 
+import sys
+
+import pytest
 from judge.data import labelled_runs
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.agreement import ALL_MODES, agreement, compare
 from mast_trace_judge.study.datasets.mast import read_mast_v0
+from mast_trace_judge.study.numeric import numpy_module, optimize_module, special_module
 
 
 def _table(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:
@@ -52,3 +57,17 @@ def test_models_agree_little_with_the_people_of_masts_first_round():
     (total,) = [agreed for agreed in agreement(ratings) if agreed.subject == ALL_MODES]
     assert total.items > 600
     assert total.kappa < 0.3
+
+
+@pytest.mark.parametrize(
+    ("load", "package", "extra"),
+    [
+        (numpy_module, "numpy", "judge"),
+        (special_module, "scipy", "fit"),
+        (optimize_module, "scipy", "fit"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(load, package, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigurationError, match=rf"needs? {package}: pip .*\[{extra}\]"):
+        load()

@@ -194,7 +194,11 @@ def test_an_old_profile_is_not_scored_on_runs_that_it_was_fitted_to():
     assert not any(hit.step for hit in last.hits.values()), "the last step is never the planted one"
     stand_in = present_judge(labels, old, found, RECIPE)
     assert any(hit.step for hit in stand_in.hits.values())
-    assert present_judge(labels, None, found, RECIPE).name == AS_SHIPPED
+    shipped = present_judge(labels, None, found, RECIPE)
+    assert shipped.name == AS_SHIPPED
+    # Without a feature of the recipe it has no stand-in.
+    bare = replace(old, weights={"of another recipe": 1.0})
+    assert present_judge(labels, bare, found, RECIPE).hits == shipped.hits
 
 
 def injected(run, number, **more):

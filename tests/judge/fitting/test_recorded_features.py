@@ -86,7 +86,7 @@ def test_less_is_shown_to_the_model_than_before():
 
 
 def test_transcripts_have_none_of_them_but_words_and_figures():
-    run = RunBuilder("Find out.", spans=False).asks().says("one", "It is fine.").build()
+    run = RunBuilder("Find out.", spans=False).asks().says("one", "None").build()
     assert set(seen(run, 1)) <= {"turn_without_tool"}
 
 

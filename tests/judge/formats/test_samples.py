@@ -243,6 +243,11 @@ def test_failures_outcomes_and_places_are_read_on_both_sides(line: str) -> None:
     found: dict[str, Any] = {"outcome": run.outcome}
     if "error" in told:
         (found["error"],) = [step.error for step in run.steps if step.tool == "t"]
+    if "arguments" in told:
+        (found["arguments"],) = [step.arguments for step in run.steps if step.tool == "t"]
+    if "span" in told:
+        ((span, *_),) = [list(records_of([piece.read])) for piece in pieces]
+        found["span"] = span.name
     if isinstance(read := pieces[0].read, Transcript) and read.labels:
         (found["step"],) = [label.decisive_step for label in read.labels]
     assert found | told == found

@@ -13,7 +13,7 @@ from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.planted import UNCERTAIN, certain, is_uncertain, left_out_words
-from mast_trace_lab.inject.changes import Change
+from mast_trace_lab.inject.changes import Change, OtherRequest
 from mast_trace_lab.inject.faults import Fault, chosen, faults_of, most_faults_of
 from mast_trace_lab.inject.injecting import _is_replayable, _missed_by
 from mast_trace_lab.inject.operators import OPERATORS
@@ -283,3 +283,13 @@ def test_a_run_whose_tool_is_executed_live_gets_faults(live_tools: tuple[str, ..
     assert not changed & opaque
     assert not _is_replayable(run, ())
     assert _is_replayable(run, live_tools)
+
+
+@pytest.mark.parametrize("sent", ["", "twelve"])
+def test_a_change_is_written_whole(sent: str) -> None:
+    """Its id, by which an experiment goes on, is made of it."""
+    request = {"system": "", "oldest": 2, "latest": 0, "restart": False}
+    request |= {"sent": sent, "received": "ten"} if sent else {}
+    fields = {"text": "", "calls": None, "error": "", "phrasing": 1, "phrased_by": "m"}
+    change = Change(1, "request", request=OtherRequest(**request), phrasing=1, phrased_by="m")
+    assert change.to_plain() == {"step": 1, "level": "request", "request": request, **fields}

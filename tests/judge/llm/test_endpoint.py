@@ -141,7 +141,9 @@ async def test_falls_back_to_the_format_that_the_server_takes(formats, status, e
     used = {request.get("response_format", {"type": "text"})["type"] for request in answered}
     assert used == {expected}
     if expected != "json_schema":
-        assert "JSON schema" in answered[0]["messages"][-1]["content"]
+        asked = answered[0]["messages"][-1]["content"]
+        fence = " in a ```json fence" if expected == "text" else ""
+        assert f"Answer with one JSON object{fence} of this JSON schema" in asked
 
 
 async def test_leaves_out_parameters_that_the_model_does_not_take():

@@ -13,9 +13,12 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.runs import record_outcome, run_summary
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.keeping import PatternKeeper
+from mast_trace_judge.patterns.steps import pattern_steps
 from mast_trace_judge.store.verdicts import load_latest, save
 
 if TYPE_CHECKING:
@@ -326,3 +329,12 @@ def test_a_worker_looks_at_once_after_judging_and_else_every_ten_seconds(store: 
     add_run(store, 3, code="2.6", tool="search")
     now[0] += 11
     assert keeper.keep(judged=False) == 1
+
+
+async def test_a_worker_looks_for_patterns_of_what_it_has_judged(store: Store) -> None:
+    stored = [0]
+    step = pattern_steps(store, Judge(JudgeConfig()), WorkerConfig(), lambda: stored[0])["patterns"]
+    assert not await step()
+    for stored[0] in (1, 2):
+        add_run(store, stored[0], code="2.6", tool="search")
+        assert await step()

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from judge.builders import RunBuilder
 from judge.llm.scripted_judge import config_for
 from pattern_runs import NOW, add_run, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
@@ -22,7 +23,7 @@ from mast_trace_judge.patterns.name_record import name_record, readable
 from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
 from mast_trace_judge.patterns.places import PLACES
-from mast_trace_judge.patterns.unnamed import STAGE, Due, due
+from mast_trace_judge.patterns.unnamed import STAGE, Due, ShowingRun, due
 from mast_trace_judge.side_jobs import SideJobs
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
@@ -390,3 +391,15 @@ def test_passes_wait_for_an_absent_model(found: Store, monkeypatch: pytest.Monke
 
     asyncio.run(scenario())
     assert begun == [0, 120, 360, 840]
+
+
+@pytest.mark.parametrize(
+    ("step", "shown"), [(0, (0, 1)), (3, (1, 2, 3, 4)), (5, (3, 4, 5)), (9, (3, 4, 5))]
+)
+def test_steps_around_the_one_that_shows_it_are_read(step: int, shown: tuple[int, ...]) -> None:
+    run = RunBuilder("Count.").asks()
+    for number in range(5):
+        run.says("clerk", f"That makes {number}.")
+    read = readable(ShowingRun("a" * 32, NOW, step), run.build())
+    assert read is not None
+    assert read.steps == shown

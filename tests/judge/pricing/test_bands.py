@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import pytest
@@ -12,7 +12,7 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import ValidationError
 
 from mast_trace_judge.pricing import OwnPrice, PriceConfig, bands_of, cost_of
-from mast_trace_judge.pricing.bands import _of_public
+from mast_trace_judge.pricing.bands import _of_public, _second
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LENGTHS = (0, 1, 1000, 128_000, 200_000, 200_001, 300_000, 1_000_000)
@@ -106,3 +106,10 @@ def test_a_price_that_cannot_be_is_refused(price: dict[str, object]) -> None:
 def test_own_prices_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAST_TRACE_OWN_PRICES", '{"m": {"input": 0.5, "output": 2}}')
     assert PriceConfig.load().own_prices["m"].output == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "second"), [("16:30:05Z", 59_405), ("00:30:00+01:00", 84_600), ("01:00:00", 3600)]
+)
+def test_a_time_of_day_is_a_second_of_the_day_in_utc(text: str, second: int) -> None:
+    assert _second(time.fromisoformat(text.replace("Z", "+00:00"))) == second

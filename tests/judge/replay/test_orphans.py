@@ -10,8 +10,11 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
+
+from mast_trace.replay import orphans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,3 +72,13 @@ def test_nothing_outlives_a_killed_starter(tmp_path: Path) -> None:
         starter.wait()
     until(lambda: not is_there(int(own)) and not is_there(int(child)), 30)
     until(lambda: not Path(folder).exists(), 10)
+
+
+@pytest.mark.parametrize(
+    ("error", "there"), [(None, True), (PermissionError, True), (ProcessLookupError, False)]
+)
+def test_a_starter_of_another_user_is_there(
+    monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, there: bool
+) -> None:
+    monkeypatch.setattr(os, "kill", Mock(side_effect=error))
+    assert orphans._is_there(1) is there
