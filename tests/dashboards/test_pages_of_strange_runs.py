@@ -19,7 +19,7 @@ from judge.worker.stored_runs import invoice_run, write
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.alerts.evaluator import Evaluator
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.plugins import named_queries
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.study.rejudge import Selection, rejudge
@@ -104,9 +104,9 @@ def test_each_list_is_shown(served: str, page: str) -> None:
         assert HEALTHY[:8] in text
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", named_queries())
 def test_each_query_answers_at_each_time(store: Store, name: str) -> None:
-    query = QUERIES[name]
+    query = named_queries()[name]
     far = [
         {},
         {"since": FIRST, "until": LAST},

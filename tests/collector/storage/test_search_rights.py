@@ -20,6 +20,7 @@ from mast_trace_collector.storage.search_index import (
 )
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.mcp_server.reading import Reading
+from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.finding.run_list import RunList
@@ -75,7 +76,7 @@ def test_a_reader_of_our_own_address_finds_it(embedded: Store, endpoint: str) ->
         assert found(reader) == [1] * 6
         assert not has_search_index(reader)
         # All other queries are checked by the names in them alone.
-        for query in QUERIES.values():
+        for query in named_queries().values():
             reader.query(f"EXPLAIN AST {query.sql}", query.values())
 
 

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from version_runs import store_runs
 
 from mast_trace_collector.storage import Store
+from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.patterns.indexing import PatternIndexer
@@ -39,7 +40,7 @@ def answers(url: str) -> dict[str, Any]:
     """Return the answers of all queries that show counts or shares."""
     found = {}
     with Store.open(url) as store:
-        for name, query in QUERIES.items():
+        for name, query in named_queries().items():
             if name not in {"left_out", "storage"} and "run" not in query.params:
                 found[name] = query.run(store)
     return found

@@ -35,6 +35,7 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
 from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint
 from mast_trace_dashboards.mcp_server.server import server_on
+from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
@@ -312,7 +313,7 @@ class TestReading:
 
     def test_runs_every_named_query(self, server: MCPServer[Any]) -> None:
         named = asked(server, "list_queries")
-        assert len(named) == len(QUERIES)
+        assert len(named) == len(named_queries())
         for query in named:
             answer = asked(server, "run_query", name=query["name"])
             assert isinstance(answer["rows"], list)
