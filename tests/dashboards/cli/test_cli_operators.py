@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Marks other operators as uncertain than the table does."""
-    name = "mast_trace_lab.inject.operators.UNCERTAIN"
+    name = "mast_trace_judge.planted.UNCERTAIN"
     return lambda *names: monkeypatch.setattr(name, frozenset(names))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 
-MARKS = "mast_trace_lab.inject.operators.UNCERTAIN"
+MARKS = "mast_trace_judge.planted.UNCERTAIN"
 
 
 @pytest.fixture(autouse=True)

@@ -134,7 +134,7 @@ def test_there_is_an_operator_for_each_failure_mode_and_for_the_environment() ->
 def test_labels_of_uncertain_operators_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name for name, each in OPERATORS.items() if each.uncertain} == UNCERTAIN
     unsure, sure = "tool-error", "2.6-number"
-    monkeypatch.setattr("mast_trace_lab.inject.operators.UNCERTAIN", {unsure})
+    monkeypatch.setattr("mast_trace_judge.planted.UNCERTAIN", {unsure})
     assert not is_uncertain("an operator of another version")
     given = [(1, unsure), (2, sure), (3, ""), (4, unsure)]
     left, counts = certain(given, lambda each: each[1])

@@ -103,7 +103,7 @@ def test_uncertain_labels_are_exported_only_if_asked(
     assert marks == {name: OPERATORS[name].uncertain for name in names}
     card = (tmp_path / "card.md").read_text()
     assert (f"those of {', '.join(sorted(UNCERTAIN))}:" in card) == bool(UNCERTAIN)
-    monkeypatch.setattr("mast_trace_lab.inject.operators.UNCERTAIN", {"tool-wrong"})
+    monkeypatch.setattr("mast_trace_judge.planted.UNCERTAIN", {"tool-wrong"})
     found = list(stored_failures(store, ["injection"]))
     export, ids = exported(found)
     assert ids == [each.id for each in found if each.operator != "tool-wrong"]
