@@ -173,9 +173,9 @@ def test_every_dashboard_is_shipped() -> None:
         import_module(each.name) for each in iter_modules(folder.__path__, f"{folder.__name__}.")
     ]
     defined = {
-        id(value)
+        value.uid
         for module in modules
         for value in vars(module).values()
         if isinstance(value, Dashboard)
     }
-    assert defined == {id(dashboard) for dashboard in DASHBOARDS}
+    assert defined == {dashboard.uid for dashboard in DASHBOARDS}

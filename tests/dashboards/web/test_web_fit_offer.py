@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 from web_runs import message, root
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_dashboards.web import pages
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_lab.fit import fit_gain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,13 +67,13 @@ def _offer(page: str) -> str:
 def test_the_page_counts_and_then_measures(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine labels are one too few; twelve are measured, once as long as they stay the same."""
     measured = []
-    of = pages.fit_offer
+    of = fit_gain.fit_offer
 
     def counted(*given: object) -> object:
         measured.append(given)
         return of(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pages, "fit_offer", counted)
+    monkeypatch.setattr(fit_gain, "fit_offer", counted)
     client = TestClient(web_app(store), base_url="http://127.0.0.1")
     page = _text(client)
     assert "9 runs have a label with a decisive step; with 1 more" in page
