@@ -21,11 +21,9 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.local import long_runs
 from mast_trace_judge.store import verdicts as verdict_store
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.transfer import exporting
 from mast_trace_judge.transfer.run_json import LongRun
 from mast_trace_judge.verdict import Evidence
-from mast_trace_lab.replay.continued import continued
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,21 +241,3 @@ def test_an_export_streams_what_is_long(store: Store, tmp_path: Path, monkeypatc
     steps = [step for row in rows for step in json.loads(row["trajectory"])["steps"]]
     assert [step["index"] for step in steps] == list(range(len(steps)))
     assert len(steps) == len(read_trajectory(spans_of(store, TEAM)).steps)
-
-
-def test_a_run_is_read_and_continued_in_its_own_project(tmp_path: Path) -> None:
-    with new_store(tmp_path) as store:
-        for project, spans in (("one", 6), ("two", 12)):
-            rows = stored(team(spans), TEAM, BEGIN)
-            of_it = {"ResourceAttributes": {"mast.project": project}}
-            store.insert("otel_traces", [{**row, **of_it} for row in rows])
-        lengths = set()
-        for project in ("one", "two"):
-            run = run_summary(store, TEAM, project=project)
-            assert run is not None
-            alone = read_alone(store, run)
-            lengths.add(len(alone.steps))
-            assert len(alone.steps) < run.spans
-            later = dataclasses.replace(alone, trace_id=LOOP, resumes=TEAM)
-            assert continued(store, run, later) == (alone,)
-        assert len(lengths) == 2
