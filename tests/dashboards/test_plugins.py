@@ -35,8 +35,15 @@ class Raises(Plugin):
     def commands(self):
         raise RuntimeError("no commands today")
 
+    templates = "package_that_is_not_there"
+
     def pages(self, web):
-        raise RuntimeError("no pages today")
+        yield from ()
+        raise RuntimeError("no pages today, and only when they are read")
+
+    def sections(self, page, store):
+        yield from ()
+        raise RuntimeError("no sections today")
 
 
 class Takes(Plugin):

@@ -88,7 +88,7 @@ def agree(
         panel = [each for version in newest for each in panel_agreement(store, version)]
         selves = [each for version in newest for each in self_consistency(store, version)]
         records = model_calibrations(store, labels)
-        asked = answers(Plugin, lambda each: each.reports("judge agree", store, config))
+        asked = answers(Plugin, lambda each: tuple(each.reports("judge agree", store, config)))
         more = [(plugin.name, report) for plugin, reports in asked for report in reports]
     runs = len({_run(label) for label in labels})
     found = agreement(_ratings(labels, verdicts))

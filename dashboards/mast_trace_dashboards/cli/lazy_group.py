@@ -61,7 +61,7 @@ def _register(name: str) -> Register | None:
     """Return the function that adds a command."""
     if name in COMMANDS:
         return _of_table(name) if has_command(name) else None
-    added = answers(Plugin, lambda each: each.commands())
+    added = answers(Plugin, lambda each: dict(each.commands()))
     return next((commands[name] for _, commands in added if name in commands), None)
 
 

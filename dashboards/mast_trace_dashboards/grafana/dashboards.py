@@ -27,7 +27,7 @@ _SHIPPED: Final = (OVERVIEW, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
 
 def _with_plugins() -> Iterator[Dashboard]:
     """Yield each dashboard, the rows of plugins at its end."""
-    added = [panels for _, panels in answers(Plugin, lambda each: each.panels())]
+    added = [panels for _, panels in answers(Plugin, lambda each: dict(each.panels()))]
     for shipped in _SHIPPED:
         more = [row for panels in added for row in panels.get(shipped.uid, ())]
         yield replace(shipped, rows=(*shipped.rows, *more))

@@ -242,7 +242,7 @@ def add_tools(
     functions = [getattr(tools, name) for name in vars(type(tools)) if not name.startswith("_")]
     names = {function.__name__ for function in functions}
     if isinstance(tools, ReadingTools):
-        added = answers(Plugin, lambda each: each.tools(store_of))
+        added = answers(Plugin, lambda each: tuple(each.tools(store_of)))
         further = (function for _, its in added for function in its)
         functions += [each for each in further if each.__name__ not in names]
     for function in functions:

@@ -100,7 +100,7 @@ def web_app(
             Mount("/static", StaticFiles(directory=_STATIC)),
             *(
                 route
-                for _, routes in answers(Plugin, lambda each: each.pages(web))
+                for _, routes in answers(Plugin, lambda each: tuple(each.pages(web)))
                 for route in routes
             ),
             # The path itself, too: a redirect to the one with a slash would name http behind a proxy for TLS.
@@ -177,11 +177,23 @@ def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> R
     )
 
 
+def _shown_by(
+    plugin: Plugin,
+) -> tuple[list[PackageLoader], dict[str, Any], list[tuple[str, str]]]:
+    """Return the templates, filters and links of a plugin, made here so that an error is its own."""
+    folders = [PackageLoader(plugin.templates)] if plugin.templates else []
+    return folders, dict(plugin.words()), [(title, path) for title, path in plugin.links()]
+
+
 def _environment() -> Environment:
-    added = list(answers(Plugin, lambda each: (each.words(), each.links())))
-    folders = [plugin.templates for plugin, _ in added if plugin.templates]
+    added = [found for _, found in answers(Plugin, _shown_by)]
     made = Environment(
-        loader=ChoiceLoader(list(map(PackageLoader, ("mast_trace_dashboards.web", *folders)))),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("mast_trace_dashboards.web"),
+                *(folder for folders, _, _ in added for folder in folders),
+            ]
+        ),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -195,8 +207,8 @@ def _environment() -> Environment:
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
     made.globals.update(why_none=WHY_NONE)
-    made.globals.update(links=[link for _, (_, links) in added for link in links])
-    for _, (words, _) in added:
+    made.globals.update(links=[link for _, _, links in added for link in links])
+    for _, words, _ in added:
         made.filters.update(
             {name: each for name, each in words.items() if name not in made.filters}
         )

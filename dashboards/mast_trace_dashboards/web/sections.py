@@ -19,5 +19,5 @@ def sections_of(page: str, store: Store) -> list[Section]:
         page: ``judge`` or ``queue``.
         store: the database; one project's, if only that may be seen.
     """
-    asked = answers(Plugin, lambda each: each.sections(page, store))
+    asked = answers(Plugin, lambda each: tuple(each.sections(page, store)))
     return [section for _, sections in asked for section in sections]
