@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from scripted_llm import Request
 
-    from mast_trace.experiment.given import Feedback
+    from mast_trace.experiment.marks import Feedback
 
 mast_trace.instrument()
 

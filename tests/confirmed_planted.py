@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import stock
 
-from mast_trace_lab.confirm.allowance import Allowance
-from mast_trace_lab.confirm.checks import check, verify
+from mast_trace_lab.confirm.bounds import Allowance
 from mast_trace_lab.confirm.execution import executing
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
+from mast_trace_lab.confirm.preparation import check, verify
 from mast_trace_lab.confirm.statistics import Experiment, Limits
 from mast_trace_lab.program.isolation import not_isolated
 from mast_trace_lab.program.setup import Setup

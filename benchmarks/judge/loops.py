@@ -24,7 +24,7 @@ import tomllib
 
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
-from mast_trace_judge.study.shapes import SHAPES
+from mast_trace_judge.study.healthy import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

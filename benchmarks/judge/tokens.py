@@ -33,7 +33,7 @@ from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
 from mast_trace_judge.config import JudgeConfig  # noqa: E402
 from mast_trace_judge.judge import Judge  # noqa: E402
 from mast_trace_judge.llm.transcript import estimate_tokens  # noqa: E402
-from mast_trace_judge.local.addressing.cleaning import clean  # noqa: E402
+from mast_trace_judge.local.addressing.recognition import clean  # noqa: E402
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def turn_on(framework: str, name: str, sink: str) -> Callable[[], Any]:
 def _patient(sink: str, delay: float) -> Any:
     """Return mast-trace's own provider with another delay, in seconds: users cannot set it."""
     from mast_trace._settings import SDKSettings
-    from mast_trace.delivery.limits import DeliveryLimits
+    from mast_trace.delivery.encoding import DeliveryLimits
     from mast_trace.delivery.provider import make_provider
     from mast_trace.delivery.span_queue import SpanQueue
     from mast_trace.delivery.transport import open_transport

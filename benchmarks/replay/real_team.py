@@ -39,10 +39,9 @@ from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
-from mast_trace_lab.confirm.checks import check  # noqa: E402
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
 from mast_trace_lab.confirm.execution import executing  # noqa: E402
-from mast_trace_lab.confirm.preparation import new_experiment  # noqa: E402
+from mast_trace_lab.confirm.preparation import check, new_experiment  # noqa: E402
 from mast_trace_lab.program.forking import Forking, PreparedParent  # noqa: E402
 from mast_trace_lab.program.setup import Budget, Setup  # noqa: E402
 
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.allowance import Allowance
+    from mast_trace_lab.confirm.bounds import Allowance
     from mast_trace_lab.confirm.conducting import Execute
     from mast_trace_lab.confirm.statistics import Trial
 

@@ -11,7 +11,8 @@ from mast_trace_collector.exporter import Exporter
 from mast_trace_collector.hold import Hold
 from mast_trace_collector.otlp.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
-from mast_trace_collector.storage.span_writer import COLUMNS_BYTES
+from mast_trace_collector.storage.log_writer import LogWriter
+from mast_trace_collector.storage.span_writer import COLUMNS_BYTES, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
     from mast_trace_collector.otlp.signals import Signal
+    from mast_trace_collector.storage import Store
 
 logger = logging.getLogger(__name__)
 
@@ -126,3 +128,24 @@ def _limits(config: CollectorConfig, most: int, segment: int) -> SpoolLimits:
         segment_age=config.batch_max_age_seconds,
         duplicate_window=config.duplicate_window,
     )
+
+
+def drain(store: Store, config: CollectorConfig) -> int:
+    """Store what waits; return the number of spans and log records that could not be stored.
+
+    Raises:
+        CollectorError: another process uses the spool.
+    """
+    metrics = CollectorMetrics()
+    pipelines = []
+    if config.spool_dir.is_dir():
+        pipelines.append(Pipeline.of_spans(config, SpanWriter(store), metrics))
+    if config.log_spool_dir.is_dir():
+        pipelines.append(Pipeline.of_logs(config, LogWriter(store), metrics))
+    left = 0
+    for pipeline in pipelines:
+        pipeline.open()
+        pipeline.exporter.start()
+        pipeline.close(config.drain_timeout_seconds, drain=True)
+        left += pipeline.spool.waiting_items
+    return left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
@@ -10,10 +11,122 @@ from mast_trace_judge.study.model_calibration import FEWEST_RUNS
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from mast_trace_judge.confirmation import (
+        Confirmation,
+        ConfirmationStatus,
+        Contrast,
+        SuccessRate,
+    )
     from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.verdict import ModeFinding, Rank, Verdict
+
+SOURCES: Final[Mapping[str, str]] = {
+    "person": "a person's text",
+    "resample": "the same model, asked again",
+    "stronger model": "a stronger model",
+    "judge": "the judge's smallest fix",
+    "reference": "a reference result",
+}
+"""The origins of fixes in words."""
+_MANY = 1_000_000.0
+
+
+def count_words(successes: int, runs: int) -> str:
+    """Return the result of an arm, such as "3 of 8"."""
+    return f"{successes:,} of {runs:,}"
+
+
+def interval_words(low: float, high: float) -> str:
+    """Return the 95 % interval of a success rate, such as "95%: 14% to 69%"."""
+    return f"95%: {low:.0%} to {high:.0%}"
+
+
+def evidence_words(contrast: Contrast, *, alike: bool = False) -> str:
+    """Return a contrast's e-value as a sentence.
+
+    If a fix does not help, its e-value ever reaches x with a probability of at most 1/x (Ville's
+    inequality), so the value is told as "once in x".
+
+    Args:
+        contrast: the contrast.
+        alike: whether it is a proof because all repeated replays were alike.
+    """
+    if alike:
+        return "Repeated replays were all alike, so these pairs prove it for these answers of the model."
+    value, needed = contrast.e_value, f"once in {contrast.threshold:,.0f}"
+    if math.isnan(value) or value < 1.0:
+        return f"The pairs do not speak for the fix; a confirmation needs {needed}."
+    rarity = f"{value:,.1f}" if value < 10 else f"{value:,.0f}"
+    if value > _MANY:
+        rarity = "a million or more"
+    chance = f"If the fix did not help, pairs like these would come up at most once in {rarity}"
+    if value < contrast.threshold:
+        return f"{chance}; a confirmation needs {needed}, so this is not enough."
+    return f"{chance}; a confirmation needs {needed}."
+
+
+HEADINGS: Final[Mapping[ConfirmationStatus, str]] = {
+    "confirmed": "Confirmed by replay",
+    "repairable": "Confirmed by replay: repairable",
+    "systematic": "Replays fail from the start: systematic",
+    "overdetermined": "Replays: no single correction helps",
+    "diffuse": "Replays: no single step is decisive",
+    "unstable": "Replays: the check of the answer is unstable",
+    "not isolated": "Replays cannot be compared",
+    "refuted": "Refuted by replay",
+    "inconclusive": "Replays are inconclusive",
+    "untested": "Not tested by replay",
+}
+"""A heading for each conclusion."""
+
+
+def heading(confirmation: Confirmation) -> str:
+    """Return the heading of a conclusion."""
+    if confirmation.status == "systematic" and proved_step(confirmation) is not None:
+        return f"{HEADINGS['confirmed']}: systematic"
+    return HEADINGS[confirmation.status]
+
+
+def share_of(rate: SuccessRate) -> str:
+    """Return a success rate with its counts and its interval."""
+    if not rate.runs:
+        return "no outcome"
+    share = rate.successes / rate.runs
+    return f"{rate.successes} of {rate.runs} ({share:.0%}, 95%: {rate.low:.0%} to {rate.high:.0%})"
+
+
+def falls(confirmation: Confirmation) -> Iterator[tuple[SuccessRate, float | None]]:
+    """Yield each success rate with its fall from the one before, V(s) - V(t); None if unknown.
+
+    Falls are signed, so that they add up to the success rate of the start.
+    """
+    before: float | None = None
+    for rate in confirmation.curve:
+        share = rate.successes / rate.runs if rate.runs else None
+        yield rate, None if before is None or share is None else before - share
+        before = share if share is not None else before
+
+
+def place(confirmation: Confirmation, step: int) -> str:
+    """Return the part that a step has in the conclusion; empty if it has none."""
+    parts = []
+    if step == proved_step(confirmation):
+        parts.append("decisive")
+    if step == confirmation.point_of_no_return:
+        parts.append("point of no return")
+    if step in confirmation.refuted:
+        parts.append("refuted")
+    return ", ".join(parts)
+
+
+def price(confirmation: Confirmation) -> str:
+    """Return the number of replays and their cost, and whether they were made elsewhere."""
+    cost = "cost unknown" if confirmation.cost_usd is None else f"${confirmation.cost_usd:.4f}"
+    made = "" if confirmation.plan_id or not confirmation.replays else ", taken over from a file"
+    return f"{confirmation.replays:,} replays, {confirmation.live_calls:,} live model calls, {cost}{made}"
+
 
 NOBODY: Final = "unknown agent"
 """Stands for the unknown agent of a step."""

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_collector.storage import Store
 
 _LEAST: Final = 0.000001
 
@@ -30,3 +39,45 @@ def dollars(cost: float) -> str:
     if cost < _LEAST:
         return "less than $0.000001"
     return f"${cost:,.2f}" if cost >= 1 else f"${cost:.6f}".rstrip("0")
+
+
+_AROUND: Final = timedelta(seconds=1)
+"""Times in questions are in milliseconds."""
+
+
+@dataclass(frozen=True)
+class ListedCost:
+    """The cost of a run's model calls.
+
+    Attributes:
+        usd: US dollars of the calls with a known price; None if none has one.
+        unpriced: number of calls whose price is unknown.
+    """
+
+    usd: float | None = None
+    unpriced: int = 0
+
+    @property
+    def words(self) -> str:
+        """The cost in words; an unknown price is said."""
+        return cost_words(self.usd, self.unpriced)
+
+
+def listed_costs(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, ListedCost]:
+    """Return the cost of each run with model calls, by its id.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        rows: of the query `runs`.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    if not rows:
+        return {}
+    found = QUERIES["cost_of_runs"].run(
+        store,
+        since=min(row["Start"] for row in rows) - _AROUND,
+        only=[row["TraceId"] for row in rows],
+    )
+    return {row["TraceId"]: ListedCost(row["Cost"], row["UnpricedCalls"]) for row in found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace.replay.asked_calls import is_call_of
+from mast_trace.replay.executions import is_call_of
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:

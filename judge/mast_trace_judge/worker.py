@@ -19,10 +19,9 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
-from mast_trace_judge.held_off import Key, key_of
 from mast_trace_judge.patterns.steps import pattern_steps
 from mast_trace_judge.side_jobs import SideJobs
-from mast_trace_judge.verdict_writer import VerdictWriter
+from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mast_trace._report import InstrumentReport
+    from mast_trace._frameworks import InstrumentReport
     from mast_trace._session import flush, instrument, uninstrument
     from mast_trace.experiment.assignment import assign
     from mast_trace.experiment.lessons import feedback
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "InstrumentReport": "mast_trace._report",
+    "InstrumentReport": "mast_trace._frameworks",
     "agent": "mast_trace.manual.api",
     "assign": "mast_trace.experiment.assignment",
     "feedback": "mast_trace.experiment.lessons",

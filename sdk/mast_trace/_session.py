@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace._report import InstrumentReport
+from mast_trace._frameworks import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.content import redact_structures
 from mast_trace.exceptions import ConfigurationError
@@ -230,7 +230,7 @@ def _leave() -> None:
 def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
     from mast_trace._frameworks import Frameworks
-    from mast_trace.spans.ended_runs import forget
+    from mast_trace.spans.run_state import forget
     from mast_trace.spans.telemetry import Telemetry
 
     forget()

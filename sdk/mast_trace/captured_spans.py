@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from mast_trace._report import InstrumentReport
+    from mast_trace._frameworks import InstrumentReport
     from mast_trace.trajectory import SpanRecord, Trajectory
 
 

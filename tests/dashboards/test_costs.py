@@ -13,7 +13,7 @@ from stores import new_store
 
 from mast_trace.trajectory import SpanRecord
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.listed_costs import listed_costs
+from mast_trace_dashboards.cost_words import listed_costs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.gate.budgets import priced_calls

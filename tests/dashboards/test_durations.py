@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mast_trace_dashboards.durations import in_words
+from mast_trace_dashboards.run_outcome import in_words
 
 HOUR = 3_600_000
 

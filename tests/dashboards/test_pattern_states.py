@@ -10,7 +10,7 @@ from pattern_runs import NOW, add_run, index, patterns
 from scipy.stats import binom
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards import pattern_words as words
+from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.alerts.evaluator import Evaluator
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.found_pattern import set_state
@@ -39,7 +39,7 @@ def test_a_resolved_pattern_opens_again_only_by_a_run_that_may_have_the_fix(stor
     set_state(store, name[:6], "acknowledged", "ada", note="ticket 17")
     assert patterns(store)[0]["State"] == "acknowledged"
     set_state(store, name, "resolved", "ada", version="1.1")
-    assert words.state(patterns(store)[0]) == "resolved (in version 1.1), by ada"
+    assert found_pattern.state(patterns(store)[0]) == "resolved (in version 1.1), by ada"
     later = datetime.now(timezone.utc) + timedelta(minutes=30)
     assert seen("1.0", later) == "resolved"
     assert seen("1.1", NOW - timedelta(hours=1)) == "resolved"

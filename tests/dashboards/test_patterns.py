@@ -12,7 +12,7 @@ from scipy.stats import binom, hypergeom
 from stores import new_store
 
 from mast_trace_collector.storage.project_store import store_of_project
-from mast_trace_dashboards import pattern_words as words
+from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, wilson, with_holm
@@ -85,8 +85,10 @@ def test_shares_tests_and_places_are_exact(store: Store) -> None:
     assert skip["Corrected"] == pytest.approx(min(1.0, 2 * raw[1]))
     assert (search["TypicalStep"], search["Decided"], search["DecidedHere"]) == (0, 7, 7)
     assert search["Versions"] == ["1.1"]
-    assert "7 of 8 failed, 6 of 32 others: more often than by chance" in words.contrast(search)
-    assert "no difference shown" in words.contrast(skip)
+    assert "7 of 8 failed, 6 of 32 others: more often than by chance" in found_pattern.contrast(
+        search
+    )
+    assert "no difference shown" in found_pattern.contrast(skip)
 
 
 def test_a_project_has_its_own_patterns(store: Store) -> None:
@@ -101,7 +103,7 @@ def test_a_project_has_its_own_patterns(store: Store) -> None:
     with pytest.raises(NotFound):
         set_state(confined, theirs, "acknowledged", "eve")
     assert row["PValue"] is None
-    assert words.contrast(row).startswith("unknown")
+    assert found_pattern.contrast(row).startswith("unknown")
 
 
 def test_the_range_and_the_filters_leave_the_ids_as_they_are(store: Store) -> None:
@@ -217,12 +219,12 @@ def test_each_family_of_tests_is_corrected_by_itself(store: Store) -> None:
 def test_words_say_nothing_empty(store: Store) -> None:
     for row in patterns(store):
         for told in (
-            words.title,
-            words.share,
-            words.trend,
-            words.state,
-            words.decisive,
-            words.confirmed,
+            found_pattern.title,
+            found_pattern.share,
+            found_pattern.trend,
+            found_pattern.state,
+            found_pattern.decisive,
+            found_pattern.confirmed,
         ):
             assert told(row)
             assert "None" not in told(row)

@@ -13,7 +13,7 @@ from stores import SERVER
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.totals import tokens_of
+from mast_trace_dashboards.run_outcome import tokens_of
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:

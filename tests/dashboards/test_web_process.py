@@ -19,8 +19,7 @@ import pytest
 from certificates import self_signed
 from end_to_end.up_process import wait_for
 
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import new_key
+from mast_trace_collector.security import Right, new_key
 from mast_trace_dashboards.cli.app import run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.tape import Exchange
 from mast_trace_instrumentations.replay.chat_completions import encode
-from mast_trace_instrumentations.replay.other_requests import with_other_messages
+from mast_trace_instrumentations.replay.live_requests import with_other_messages
 
 SENT, RECEIVED = "There are 12 pieces.", "There are 21 pieces."
 CHANGE = {

@@ -17,10 +17,18 @@ from judge.data import labelled_runs
 
 from mast_trace_judge import fingerprint as fingerprints
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.fingerprint import BOUNDARY, MODEL, REVIEWED, fingerprint, is_beyond, reached
+from mast_trace_judge.fingerprint import (
+    BOUNDARY,
+    MODEL,
+    REVIEWED,
+    ImportedName,
+    fingerprint,
+    is_beyond,
+    reached,
+    read_module,
+)
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.local.attribution.profile import shipped_profiles
-from mast_trace_judge.module_digest import ImportedName, read_module
 from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
 from mast_trace_judge.version import judge_version
 
@@ -172,7 +180,7 @@ def test_other_words_leave_the_version(copied, rewrite):
     [
         ("mast_trace_judge.local.phrases", "mast_trace_judge.local.wordings"),
         ("mast_trace_judge.local.rules.reset", "mast_trace_judge.local.restarts"),
-        ("mast_trace_judge.llm.panel", "mast_trace_judge.llm.voting"),
+        ("mast_trace_judge.llm.layer", "mast_trace_judge.llm.voting"),
         ("mast_trace_judge.verdict", "mast_trace_judge.local.verdicts"),
         ("mast_trace.untrusted_json", "mast_trace.trajectory.careful_json"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
 
-from mast_trace_judge.study.bench.opinions import (
+from mast_trace_judge.study.bench.methods import (
     FusionWeights,
     Opinion,
     contradicts_itself,

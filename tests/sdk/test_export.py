@@ -16,7 +16,7 @@ from receiver import receiving, serving_grpc
 import mast_trace
 from mast_trace._session import current_session
 from mast_trace._settings import SDKSettings
-from mast_trace.delivery.limits import Delivered, DeliveryLimits
+from mast_trace.delivery.encoding import Delivered, DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
 from mast_trace.delivery.transport import Fate, open_transport

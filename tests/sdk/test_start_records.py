@@ -22,7 +22,7 @@ import mast_trace
 from mast_trace import semconv
 from mast_trace._settings import SDKSettings
 from mast_trace.delivery import start_records
-from mast_trace.delivery.limits import DeliveryLimits
+from mast_trace.delivery.encoding import DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
 from mast_trace.delivery.start_records import StartRecords, snapshot

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.backup.database import restore_database
 from mast_trace_collector.backup.folder import (
     DATABASE,
     FILES,
@@ -16,6 +15,7 @@ from mast_trace_collector.backup.folder import (
     copy_files,
     engine_folder,
     read_manifest,
+    restore_database,
 )
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.address import parse_address

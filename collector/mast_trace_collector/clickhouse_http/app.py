@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http import blocks
+from mast_trace_collector.clickhouse_http import compression
 from mast_trace_collector.clickhouse_http.compression import compress, decompress
 from mast_trace_collector.clickhouse_http.errors import (
     ACCESS_DENIED,
@@ -25,8 +25,7 @@ from mast_trace_collector.clickhouse_http.errors import (
 )
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import asks_for, read_statement
-from mast_trace_collector.rights import MissingRight, Right
-from mast_trace_collector.security import hash_of
+from mast_trace_collector.security import MissingRight, Right, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -102,7 +101,7 @@ class ClickHouseHTTP:
         except QueryError as error:
             body = error.text.encode()
             if error.code != AUTHENTICATION_FAILED and asks_for(request.query_params, "compress"):
-                body = blocks.pack(body)
+                body = compression.pack(body)
             response = PlainTextResponse(body, status_code=error.status)
             response.headers["X-ClickHouse-Exception-Code"] = str(error.code)
         response.headers["X-ClickHouse-Query-Id"] = query_id
@@ -133,7 +132,7 @@ class ClickHouseHTTP:
         """Read the statement from a body and run it, in a thread: either may take a while."""
         body = decompress(body, request.headers.get("content-encoding", ""), limit)
         if asks_for(fields, "decompress"):
-            body = blocks.unpack(body, limit)
+            body = compression.unpack(body, limit)
         statement = read_statement(fields, request.headers.get("content-type", ""), body)
         return _response(request, fields, statement, self._runner.run(statement, rights))
 
@@ -190,7 +189,7 @@ def _response(
     }
     if statement.has_result:
         headers["X-ClickHouse-Format"] = statement.format
-    body = blocks.pack(result.body) if asks_for(fields, "compress") else result.body
+    body = compression.pack(result.body) if asks_for(fields, "compress") else result.body
     if fields.get("enable_http_compression") in {"1", "true"}:
         body, encoding = compress(body, request.headers.get("accept-encoding", ""))
         if encoding:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.clickhouse_http.allowlist import lists
-from mast_trace_collector.clickhouse_http.gate import catalogue_name
+from mast_trace_collector.clickhouse_http.gate import catalogue_name, lists
 from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.storage.declarations import READABLE
 from mast_trace_collector.storage.readers import CATALOGUE

@@ -12,8 +12,8 @@ from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Conf
 from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
 from mast_trace_collector.clickhouse_http.errors import EngineError, denied
 from mast_trace_collector.clickhouse_http.planning import Planner
+from mast_trace_collector.storage.clients import EMBEDDED
 from mast_trace_collector.storage.readers import CATALOGUE
-from mast_trace_collector.storage.statement_settings import EMBEDDED
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.statement import Statement

@@ -13,9 +13,8 @@ from mast_trace_collector.otlp.decoding import Decoded, RequestLimits, TakesLong
 from mast_trace_collector.otlp.decompression import decompress
 from mast_trace_collector.otlp.density import takes_long
 from mast_trace_collector.otlp.errors import Forbidden, TooLarge, Unauthenticated
-from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares
-from mast_trace_collector.receivers.slots import Slots
-from mast_trace_collector.rights import MissingRight, Right
+from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, Slots
+from mast_trace_collector.security import MissingRight, Right
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:

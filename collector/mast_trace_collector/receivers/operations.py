@@ -10,7 +10,7 @@ import orjson
 from mast_trace_collector import telemetry
 from mast_trace_collector.otlp.errors import Forbidden, Unauthenticated
 from mast_trace_collector.receivers.otlp_http import JSON, respond
-from mast_trace_collector.rights import Right
+from mast_trace_collector.security import Right
 
 if TYPE_CHECKING:
     from collections.abc import Callable

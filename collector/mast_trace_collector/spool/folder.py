@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.deduplication import StoredMarks
 from mast_trace_collector.spool.reading import beyond_reading
-from mast_trace_collector.spool.receipt import receipt_path
 from mast_trace_collector.spool.recovery import Recovered, put_back, take_up
+from mast_trace_collector.spool.segment import receipt_path
 
 if TYPE_CHECKING:
     from pathlib import Path

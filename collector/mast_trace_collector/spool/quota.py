@@ -7,14 +7,51 @@ import logging
 import os
 import shutil
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
-from mast_trace_collector.spool.refused import Refused
 from mast_trace_collector.spool.segment import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class Refused(CollectorError):
+    """The request was not accepted; the sender keeps it and sends it again later.
+
+    Attributes:
+        reason: one word for the counter, such as "spool_full" or "disk_full".
+        retry_after: seconds that the sender should wait.
+    """
+
+    def __init__(self, reason: str, message: str, *, retry_after: float = 5.0) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class SpoolLimits:
+    """Limits of a spool.
+
+    Attributes:
+        max_bytes: bytes on disk and in writing.
+        min_free_bytes: disk space that must stay free.
+        segment_bytes: size at which a segment is closed.
+        segment_items: number of spans at which it is closed: small spans need more of the
+            database's memory per byte.
+        segment_age: seconds after which an open segment may be closed for a consumer.
+        duplicate_window: number of recently accepted requests that are remembered.
+    """
+
+    max_bytes: int
+    min_free_bytes: int
+    segment_bytes: int
+    segment_items: int
+    segment_age: float
+    duplicate_window: int
+
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.deduplication import MARK
 from mast_trace_collector.spool.reading import Damage, beginning, beyond_reading, content, scan
-from mast_trace_collector.spool.receipt import RECEIPT, Receipt, read_receipt, receipt_path
 from mast_trace_collector.spool.record import Record, claimed_items, marker_of, owner
-from mast_trace_collector.spool.segment import LOG, Segment
+from mast_trace_collector.spool.segment import (
+    LOG,
+    RECEIPT,
+    Receipt,
+    Segment,
+    read_receipt,
+    receipt_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.deduplication import RecentRequests
 from mast_trace_collector.spool.folder import SegmentFolder
-from mast_trace_collector.spool.quota import DiskQuota, FolderLock
+from mast_trace_collector.spool.quota import DiskQuota, FolderLock, Refused
 from mast_trace_collector.spool.record import Record
-from mast_trace_collector.spool.refused import Refused
 from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.spool.damaged import Loss
     from mast_trace_collector.spool.folder import Reading
-    from mast_trace_collector.spool.limits import SpoolLimits
+    from mast_trace_collector.spool.quota import SpoolLimits
 
 logger = logging.getLogger(__name__)
 

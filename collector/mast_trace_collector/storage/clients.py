@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from urllib3 import HTTPConnectionPool, PoolManager
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import NewConnectionError
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
 from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
-from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
 from mast_trace_collector.storage.unanswered import unanswered
-from mast_trace_collector.storage.unix_socket import SocketPoolManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +24,79 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
     from mast_trace_collector.storage.address import Address
+
+
+class SocketPoolManager(PoolManager):
+    """Connections that lead to one socket, for any host name.
+
+    Args:
+        path: of the socket.
+        **options: of urllib3's pool.
+    """
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(**options)
+        self._path = path
+        self._pool = _Pool(path)
+
+    def connection_from_host(self, *_: Any, **__: Any) -> HTTPConnectionPool:
+        """Return the pool of the socket."""
+        return self._pool
+
+    def clear(self) -> None:
+        """Close the idle connections; others are opened on demand."""
+        super().clear()
+        closed, self._pool = self._pool, _Pool(self._path)
+        closed.close()
+
+
+class _Pool(HTTPConnectionPool):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def _new_conn(self) -> HTTPConnection:
+        return _Connection(self._path, timeout=self.timeout.connect_timeout)
+
+
+class _Connection(HTTPConnection):
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__("localhost", **options)
+        self._path = path
+
+    def _new_conn(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # A number, None, or urllib3's value for the system default.
+            made.settimeout(self.timeout if isinstance(self.timeout, int | float) else None)
+            made.connect(str(self._path))
+        except OSError as error:
+            made.close()
+            raise NewConnectionError(self, f"cannot connect to {self._path}: {error}") from error
+        return made
+
+
+SERVER: Final = {
+    # The cache confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a
+    # filter without matches, other filters had no matches either (seen with ClickHouse 26.9).
+    "use_query_condition_cache": "0",
+    # Blocks of 1 MB, the default, are so small that sorting merges many of them row by row.
+    "preferred_block_size_bytes": str(4 * 1024 * 1024),
+}
+"""Settings for any ClickHouse."""
+
+EMBEDDED: Final = {
+    **SERVER,
+    # One more thread for each so many bytes that are free under the engine's limit. The default of
+    # 1 GiB leaves one thread to an engine that may use no more than that.
+    "max_threads_min_free_memory_per_thread": str(64 * 1024 * 1024),
+    # Code that is compiled at its third use has then cost 100 ms, and gains nothing on so little
+    # data.
+    "compile_expressions": "0",
+    "compile_aggregate_expressions": "0",
+    "compile_sort_description": "0",
+}
+"""Settings for the engine in this process."""
 
 _ADVICE = {
     60: "the table is missing: run `mast-trace migrate`",

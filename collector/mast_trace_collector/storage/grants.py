@@ -1,15 +1,131 @@
-"""Grants, roles and row policies of a ClickHouse server, as they work on one database."""
+"""Grants, roles and row policies of a ClickHouse server, as they work on one database.
+
+Users of a ClickHouse server that are meant for some rows, and can read others.
+
+A row policy shows that somebody meant to confine a user. Such a user reads everything through an
+object that it may read and that no policy filters: a materialised view, a table that a later version
+has brought, in a cluster all tables. Users without a policy are nobody's concern here.
+
+The statements that make a user of one project on a ClickHouse server.
+
+They are written from the declarations of the tables (`declarations`). Everything is closed twice:
+nothing is granted but what is declared, and row policies on whole databases leave no row of what has
+no policy of its own.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
+from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
+from mast_trace_collector.storage.readers import SEATS, condition_of, seat
+from mast_trace_collector.storage.span_sql import literal
+from mast_trace_collector.storage.store import error_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mast_trace_collector.storage.store import Store
+
+OPEN_SYSTEM_TABLES: Final = (
+    "aggregate_function_combinators",
+    "collations",
+    "columns",
+    "current_roles",
+    "data_type_families",
+    "database_engines",
+    "databases",
+    "enabled_roles",
+    "formats",
+    "functions",
+    "one",
+    "settings",
+    "table_engines",
+    "table_functions",
+    "tables",
+    "time_zones",
+)
+"""Tables of the server that clients ask: they list what the user may see, and no statement or error."""
+
+_HEAD: Final = """\
+-- A user that sees one project, on one ClickHouse server. Run by an administrator with access management, with the
+-- project's name and a password put in; run `mast-trace migrate` before. It may be run again: a user that an earlier
+-- version made loses what was granted too widely. Written from what the tables declare.
+--
+-- The first two statements fail, and no user is made, where row policies do not hold. In a cluster they cannot filter a
+-- Distributed table, and those on the tables under it do not hold on other shards, which are asked as another user.
+-- Earlier versions of ClickHouse have table functions (loop, mergeTreeIndex, mergeTreeTextIndex) that read past
+-- them. There, give readers a key: the web view, its MCP endpoint and its downloads show a project alone.
+--
+-- Users without a policy, such as the collector's, go on to see everything, unless the server was told otherwise
+-- (users_without_row_policies_can_read_rows). ClickHouse tells the user the sizes of the tables that it may read, and
+-- whether a key that it guesses is there (EXPLAIN ESTIMATE). It runs functions of LowCardinality columns on the dictionary
+-- of a whole part, whatever a policy says: a function that fails for some values tells a determined reader of other
+-- projects' names of services, agents and attributes. Give such a user to colleagues; to strangers, the
+-- web view with a key.
+"""
+_CLUSTER: Final = """\
+SELECT throwIf(count() > 0, 'the tables are spread over a cluster: give readers keys of the web view')
+FROM system.tables WHERE database = {database} AND engine = 'Distributed';
+"""
+_VERSION: Final = """\
+SELECT throwIf(NOT ({hold}), 'row policies do not hold in this version: upgrade to {safe}');
+"""
+SAFE_VERSIONS: Final = "ClickHouse 26.9 or newer, or 26.3.33.101 or a later 26.3"
+"""The versions in which no table function is known that reads past row policies."""
+
+
+def policies_hold(version: str = "version()") -> str:
+    """Return SQL that tells whether row policies hold in a version of ClickHouse.
+
+    Source: pull requests 97682, 115304 and 119032 of ClickHouse, and the versions that have them.
+
+    Args:
+        version: SQL of the version's text.
+    """
+    numbers = f"arrayMap(x -> toUInt32OrZero(x), splitByChar('.', {version}))"
+    return f"{numbers} >= [26, 9] OR ({numbers} >= [26, 3, 33, 101] AND {numbers} < [26, 4])"
+
+
+def project_reader(
+    user: str = "team_a", project: str = "team-a", database: str = DEFAULT_DATABASE
+) -> str:
+    """Return the SQL, with comments, for a user that reads the rows of ``project`` alone.
+
+    Raises:
+        ConfigurationError: ``user`` or ``database`` is no plain name.
+    """
+    user, database = identifier(user), identifier(database)
+    tables: dict[str, list[str]] = {}
+    for table, rows in READABLE.items():
+        # A view has the column, too: its policy holds even where it runs with its definer's rights.
+        own = Rows.OF_PROJECT if rows is Rows.OF_VIEW else rows
+        condition = condition_of(own, database, literal(project)) or "1"
+        tables.setdefault(condition, []).append(f"{database}.{table}")
+    open_tables = [f"system.{table}" for table in OPEN_SYSTEM_TABLES]
+    statements = [
+        f"CREATE USER IF NOT EXISTS {user} IDENTIFIED BY 'change me' SETTINGS PROFILE 'reader';\n",
+        "-- Nothing of what has no policy of its own, whatever is granted.",
+        _policy(user, [f"{database}.*", "system.*"], "0"),
+        *(_policy(user, names, condition) for condition, names in tables.items()),
+        _policy(user, open_tables, "1"),
+        f"\nREVOKE SELECT, SHOW ON {database}.* FROM {user};",
+        *(f"GRANT SELECT ON {database}.{table} TO {user};" for table in READABLE),
+    ]
+    guard = _CLUSTER.format(database=literal(database))
+    guard += _VERSION.format(hold=policies_hold(), safe=SAFE_VERSIONS)
+    return f"{_HEAD}{guard}\n" + "\n".join(statements) + "\n"
+
+
+def _policy(user: str, names: list[str], condition: str) -> str:
+    on = ",\n    ".join(names)
+    return f"CREATE ROW POLICY OR REPLACE of_{user} ON\n    {on}\n    USING {condition} TO {user};"
+
 
 _USERS = "SELECT name, storage FROM system.users ORDER BY name"
 # All columns: `is_wildcard` is new.
@@ -131,3 +247,132 @@ def _applies(policy: dict[str, Any], names: set[str]) -> bool:
     if policy["apply_to_all"]:
         return not names & set(policy["apply_to_except"])
     return bool(names & set(policy["apply_to_list"]))
+
+
+_ACCESS_DENIED = 497
+_OBJECTS = """
+    SELECT name, engine, match(create_table_query, 'SQL SECURITY (DEFINER|NONE)') AS by_definer
+    FROM system.tables WHERE database = {database:String} AND NOT is_temporary ORDER BY name"""
+_SEATS = {seat(number) for number in range(SEATS)}
+"""Users of the embedded engine, whose statements the endpoint reads before."""
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class WideUser:
+    """A user that a row policy confines, and that reads beyond it.
+
+    Attributes:
+        name: of the user.
+        storage: place of its definition on the server; `users_xml` is a file.
+        objects: tables and views of which it can read every row.
+        statements: SQL that takes the rights away, and grants what is filtered.
+        reason: what lets it read them.
+    """
+
+    name: str
+    storage: str
+    objects: tuple[str, ...]
+    statements: tuple[str, ...] = field(repr=False)
+    reason: str = "no policy filters them"
+
+    def __str__(self) -> str:
+        where = f" (change it where it is defined, in {self.storage})" if self._in_a_file else ""
+        return (
+            f"user {self.name} is confined by a row policy, but reads every project through "
+            f"{', '.join(self.objects)}: {self.reason}. Run as an administrator{where}:\n"
+            + "\n".join(f"    {statement};" for statement in self.statements)
+        )
+
+    @property
+    def _in_a_file(self) -> bool:
+        return self.storage.startswith(("users_xml", "users.xml"))
+
+
+def wide_users(store: Store) -> list[WideUser]:
+    """Return the users of the server that a row policy confines and that read beyond it.
+
+    Args:
+        store: on a database with our tables, opened with the right to see users (SHOW ACCESS).
+
+    Raises:
+        StorageError: the account may not see users, or the database does not answer.
+    """
+    objects = store.query(_OBJECTS, {"database": store.database})
+    access = Access.of(store)
+    void = _void(store, objects)
+    found = (_examine(user, access, objects, void) for user in access.users if user not in _SEATS)
+    return [user for user in found if user]
+
+
+def warnings_of(store: Store) -> Iterator[str]:
+    """Yield each such user as text for people, or the reason why users could not be seen.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    try:
+        yield from map(str, wide_users(store))
+    except StorageError as error:
+        if error_code(error) != _ACCESS_DENIED:
+            raise
+        yield (
+            "users of the database were not checked: this account may not see them. If a user was "
+            "made for one project (project-reader.sql), GRANT SHOW ACCESS ON *.* to this account and "
+            "run `mast-trace migrate` again"
+        )
+
+
+def _void(store: Store, objects: list[dict[str, Any]]) -> str:
+    """Return the reason for which no row policy holds here; empty if they do."""
+    if any(each["engine"] == "Distributed" for each in objects):
+        return "in a cluster row policies do not hold"
+    (row,) = store.query(f"SELECT version() AS version, {policies_hold()} AS hold")
+    if row["hold"]:
+        return ""
+    return f"table functions of ClickHouse {row['version']} read past row policies (upgrade to {SAFE_VERSIONS})"
+
+
+def _examine(
+    user: str, access: Access, objects: list[dict[str, Any]], void: str
+) -> WideUser | None:
+    known = [each["name"] for each in objects]
+    if not access.is_confined(user):
+        return None
+    open_ones = [each["name"] for each in objects if _is_open(each, user, access, void)]
+    read = [name for name in open_ones if access.holders(user, [name])]
+    if not read:
+        return None
+    kept = [] if void else [name for name in known if name in READABLE and name not in open_ones]
+    remedy = _remedy(user, access.holders(user, read), kept, access.database)
+    reason = void or WideUser.reason
+    return WideUser(user, access.users[user], tuple(read), tuple(remedy), reason)
+
+
+def _is_open(each: dict[str, Any], user: str, access: Access, void: str) -> bool:
+    """Return whether everybody who may read an object reads rows of every project."""
+    rows = DECLARED.get(each["name"].removesuffix(LOCAL), Rows.NONE)
+    if rows is Rows.ALL:
+        return False
+    if void:
+        return True
+    if rows is Rows.OF_VIEW and not each["by_definer"]:
+        return False
+    return not access.is_filtered(user, each["name"])
+
+
+def _remedy(user: str, holders: list[str], kept: list[str], database: str) -> Iterator[str]:
+    database = _quoted(database)
+    for holder in holders:
+        if holder == user:
+            yield f"REVOKE SELECT, SHOW ON {database}.* FROM {_quoted(user)}"
+        else:
+            yield f"REVOKE {_quoted(holder)} FROM {_quoted(user)}"
+    for table in kept:
+        yield f"GRANT SELECT ON {database}.{_quoted(table)} TO {_quoted(user)}"
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name):
+        return name
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"

@@ -9,8 +9,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 from mast_trace.exceptions import StorageError
 from mast_trace.semconv import SERVICE_NAME
-from mast_trace_collector.storage.attribute_text import attributes_text, value_text
-from mast_trace_collector.storage.span_columns import LATEST_TIME, identity
+from mast_trace_collector.storage.span_columns import (
+    LATEST_TIME,
+    attributes_text,
+    identity,
+    value_text,
+)
 from mast_trace_collector.storage.span_writer import PoisonError
 from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_code
 

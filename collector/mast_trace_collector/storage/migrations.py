@@ -16,11 +16,10 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
-from mast_trace_collector.storage.old_totals import remember_totals
 from mast_trace_collector.storage.schema_templates import SchemaOptions, fill
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import error_code
-from mast_trace_collector.storage.totals_repair import repair_totals
+from mast_trace_collector.storage.totals_repair import remember_totals, repair_totals
 
 if TYPE_CHECKING:
     import threading

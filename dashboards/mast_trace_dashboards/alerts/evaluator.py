@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
 from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, Change, advance
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
 from mast_trace_dashboards.queries import QUERIES
@@ -18,8 +24,101 @@ if TYPE_CHECKING:
     from threading import Event
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.alerts.collectors import Collectors
     from mast_trace_dashboards.alerts.outbox import Outbox
+
+WINDOW: Final = 600.0
+"""Seconds over which refusals are counted."""
+_REFUSED = "mast_trace_collector_refused_requests_total"
+_DAMAGED = "mast_trace_collector_damaged_files"
+_TIMEOUT = 10.0
+
+
+class Collectors:
+    """Collectors whose /metrics are read at each evaluation.
+
+    Args:
+        urls: their OTLP/HTTP addresses.
+        key: bearer key, where they ask for one.
+
+    Raises:
+        ConfigurationError: an address cannot be read, or the key cannot be one.
+    """
+
+    def __init__(self, urls: Sequence[str], key: str = "") -> None:
+        check_proxies()
+        self._urls = [parse_url(url).base for url in urls]
+        self._headers = (
+            {"Authorization": f"Bearer {check_key(key, 'alert_collector_key')}"} if key else {}
+        )
+        self._seen: dict[tuple[str, str], deque[tuple[float, float]]] = {}
+        self._looked_at: set[str] = set()
+
+    def refused(self, now: float) -> list[dict[str, Any]]:
+        """Return a row for each reason: requests refused in the last ten minutes, of all collectors.
+
+        Refusals before the first evaluation do not count.
+
+        Raises:
+            MastTraceError: a collector does not answer.
+        """
+        for url in self._urls:
+            for reason, total in self._totals(url, _REFUSED).items():
+                seen = self._seen.setdefault((url, reason), deque())
+                if not seen and url in self._looked_at:
+                    seen.append((now, 0.0))  # a reason that is new began at 0
+                seen.append((now, total))
+            self._looked_at.add(url)
+        sums: dict[str, float] = {}
+        for (_, reason), seen in self._seen.items():
+            while len(seen) > 1 and seen[1][0] <= now - WINDOW:
+                seen.popleft()
+            sums[reason] = sums.get(reason, 0.0) + _growth([total for _, total in seen])
+        return [{"reason": reason, "Refused": count} for reason, count in sorted(sums.items())]
+
+    def damaged(self) -> list[dict[str, Any]]:
+        """Return one row: damaged files that are set aside now, of all collectors.
+
+        Raises:
+            MastTraceError: a collector does not answer.
+        """
+        return [{"Files": sum(sum(self._totals(url, _DAMAGED).values()) for url in self._urls)}]
+
+    def _totals(self, url: str, metric: str) -> Mapping[str, float]:
+        try:
+            answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
+            answer.raise_for_status()
+            families = list(text_string_to_metric_families(answer.text))
+        except httpx.HTTPStatusError as error:
+            raise MastTraceError(_refusal(url, error.response.status_code)) from error
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            problem = conceal(str(error) or type(error).__name__, url)
+            raise MastTraceError(
+                f"the collector at {masked(url)} does not answer: {problem}"
+            ) from error
+        totals: dict[str, float] = {}
+        for family in families:
+            for sample in family.samples:
+                if sample.name == metric:
+                    reason = sample.labels.get("reason", "")
+                    totals[reason] = totals.get(reason, 0.0) + sample.value
+        return totals
+
+
+def _refusal(url: str, status: int) -> str:
+    """Return the problem of a collector that answers with an error, with its remedy."""
+    said = f"the collector at {masked(url)} does not show its metrics (HTTP {status})"
+    remedies = {
+        401: "it asks for a key: set MAST_TRACE_ALERT_COLLECTOR_KEY to one that may read /metrics",
+        403: "this key may not read /metrics: set MAST_TRACE_ALERT_COLLECTOR_KEY to one with that right",
+        404: "is this the collector's OTLP/HTTP address, without a path?",
+    }
+    return f"{said}; {remedies[status]}" if status in remedies else said
+
+
+def _growth(totals: Sequence[float]) -> float:
+    """Return the growth of a counter; where it fell, its process restarted from 0."""
+    return sum(new - old if new >= old else new for old, new in pairwise(totals))
+
 
 logger = logging.getLogger(__name__)
 

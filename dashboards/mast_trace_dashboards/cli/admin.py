@@ -15,12 +15,12 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
 from mast_trace_collector.storage.address import DEFAULT_DATABASE
+from mast_trace_collector.storage.grants import warnings_of
 from mast_trace_collector.storage.search_index import (
     add_search_index,
     drop_search_index,
     has_search_index,
 )
-from mast_trace_collector.storage.wide_grants import warnings_of
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url

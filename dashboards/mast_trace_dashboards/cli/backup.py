@@ -58,7 +58,7 @@ def backup(
 
 def _store_what_waits(store: Store, settings: CollectorConfig) -> None:
     """Store the content of the spool of a folder without a running process, as the next start would."""
-    from mast_trace_collector.draining import drain
+    from mast_trace_collector.pipeline import drain
 
     if left := drain(store, settings):
         raise StorageError(

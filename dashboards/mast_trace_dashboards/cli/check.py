@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from pathlib import Path
@@ -11,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.table import Table
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.check_reports import UNDECIDED, never_worse, write_report
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
 from mast_trace_dashboards.gate.counting import Wanted, count_sides
-from mast_trace_dashboards.gate.reports import junit, markdown
+from mast_trace_dashboards.gate.reports import junit, junit_without, markdown, markdown_without
 from mast_trace_dashboards.gate.words import (
     FINDINGS,
     facts,
@@ -33,8 +33,52 @@ from mast_trace_dashboards.run_names import parse_time
 from mast_trace_judge.gate.comparison import compare
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from mast_trace_dashboards.gate.counting import Sides
     from mast_trace_judge.gate.comparison import Comparison
+
+MISUSED: Final = 2
+"""Exit status of arguments and settings that cannot be used."""
+UNDECIDED: Final = 3
+"""Exit status if nothing could have been found worse: nothing judged, no baseline, too few runs, no database."""
+
+
+@contextmanager
+def never_worse(junit_file: Path | None, markdown_file: Path | None) -> Iterator[None]:
+    """End a check that compared nothing as undecided or misused, with reports that say why.
+
+    Status 1, with which other commands fail, would mean that a rate is higher.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (MastTraceError, OSError) as error:
+        reason = str(error)
+        for path, write in ((junit_file, junit_without), (markdown_file, markdown_without)):
+            if path is not None:
+                # The reason may be that this file cannot be written.
+                with suppress(ConfigurationError):
+                    write_report(path, write(reason))
+        fail(reason)
+        misused = isinstance(error, ConfigurationError)
+        raise typer.Exit(MISUSED if misused else UNDECIDED) from error
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a report.
+
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
+    try:
+        with draft_of(path) as draft:
+            draft.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
+
 
 WORSE: Final = 1
 """Exit status if a rate is higher than the baseline's."""

@@ -13,8 +13,7 @@ from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageErr
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.open_files import raise_limit
-from mast_trace_collector.rights import Right, read_rights
-from mast_trace_collector.security import add_line, new_key
+from mast_trace_collector.security import Right, add_line, new_key, read_rights
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_collector.storage.sweep import Sweeper

@@ -11,7 +11,7 @@ import typer
 import mast_trace_dashboards.alerts
 import mast_trace_dashboards.grafana
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
-from mast_trace_dashboards.alerts.grafana import write as write_alerts
+from mast_trace_dashboards.alerts.files import write as write_alerts
 from mast_trace_dashboards.alerts.prometheus_rules import write as write_prometheus
 from mast_trace_dashboards.alerts.rules import tuned
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage import erasure
-from mast_trace_collector.storage.runs_by_attribute import SESSION, USER, runs_with
+from mast_trace_collector.storage.runs import SESSION, USER, runs_with
 from mast_trace_collector.storage.tombstone_file import (
     beside,
     keep_in_step,

@@ -26,10 +26,8 @@ from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.study.agreement import agreement, step_agreement
 from mast_trace_judge.study.model_calibration import model_calibrations
-from mast_trace_judge.study.panel_votes import panel_agreement
-from mast_trace_judge.study.rejudge import Selection, rejudge
-from mast_trace_judge.study.self_consistency import self_consistency
-from mast_trace_judge.study.version_diff import diff_versions
+from mast_trace_judge.study.panel_votes import panel_agreement, self_consistency
+from mast_trace_judge.study.rejudge import Selection, diff_versions, rejudge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.study.agreement import Agreement, StepAgreement
     from mast_trace_judge.study.model_calibration import ModelCalibration
-    from mast_trace_judge.study.self_consistency import SelfConsistency
-    from mast_trace_judge.study.version_diff import RunDiff, VersionDiff
+    from mast_trace_judge.study.panel_votes import SelfConsistency
+    from mast_trace_judge.study.rejudge import RunDiff, VersionDiff
     from mast_trace_judge.verdict import Verdict
 
 JUDGE = "mast-trace judge"

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from mast_trace_dashboards.printable import json_text, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """Open a file for writing that replaces ``path`` once it is complete.
+
+    A device or a pipe, such as ``/dev/stdout``, is written directly: it cannot be replaced. For a
+    symbolic link its target is replaced.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        yield path
+        return
+    whole = path.resolve()
+    draft = whole.with_name(f"{whole.name}.part")
+    try:
+        yield draft
+        draft.replace(whole)
+    finally:
+        draft.unlink(missing_ok=True)
+
 
 _WIDTH_OF_FILES = 160
 

@@ -9,10 +9,9 @@ from rich.text import Text
 
 from mast_trace_dashboards.certainty import NOBODY
 from mast_trace_dashboards.cli.output import plain
-from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
-from mast_trace_dashboards.run_outcome import outcome_words
+from mast_trace_dashboards.run_outcome import in_words, outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace_dashboards.certainty import NOBODY
+from mast_trace_dashboards.certainty import NOBODY, falls, heading, place, price, share_of
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.printable import clip
-from mast_trace_dashboards.replay_words import falls, heading, place, price, share_of
 from mast_trace_judge.proof import proved_step
 
 if TYPE_CHECKING:

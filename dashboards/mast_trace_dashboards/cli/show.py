@@ -6,9 +6,11 @@ import dataclasses
 import re
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step
@@ -23,18 +25,84 @@ from mast_trace_dashboards.cli.options import (
     RunName,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, print_json, print_json_line
-from mast_trace_dashboards.cli.render_input import input_view
-from mast_trace_dashboards.cli.render_run import run_view, steps_view
-from mast_trace_dashboards.cli.render_verdict import verdict_view
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.render_run import run_view, steps_view, verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
-from mast_trace_dashboards.printable import json_text
+from mast_trace_dashboards.printable import clip, json_text
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from mast_trace_dashboards.step_input import SeenInput, SeenMessage
+
+_CLIP: Final = 400
+"""Characters of a message that are shown; `--full` shows all."""
+_SIGNS: Final = {"kept": " ", "new": "+", "gone": "-"}
+_STYLES: Final = {"kept": "", "new": "green", "gone": "red"}
+
+
+def input_view(seen: SeenInput | None, reason: str, *, full: bool = False) -> Iterator[Text]:
+    """Yield the input of a step.
+
+    Args:
+        seen: the input; None if the run records none.
+        reason: a sentence on why there is none.
+        full: show every message, and its text in full.
+    """
+    yield Text("")
+    if seen is None:
+        yield plain(reason, "dim")
+        return
+    yield _head(seen)
+    yield Text("")
+    for kept, group in groupby(seen.messages, key=lambda each: each.state == "kept"):
+        messages = list(group)
+        if kept and not full and len(messages) > 1:
+            yield plain(f"  ({len(messages):,} messages as before; --full shows them)", "dim")
+        else:
+            for each in messages:
+                yield _message(each, seen, full=full)
+
+
+def _head(seen: SeenInput) -> Text:
+    count = len(seen.shown)
+    words = (
+        f"{count:,} {'message' if count == 1 else 'messages'} to {seen.agent or 'an unknown agent'}"
+    )
+    if seen.model:
+        words += f", model {seen.model}"
+    if seen.parameters:
+        words += f" ({', '.join(seen.parameters)})"
+    if seen.missing:
+        words += f"; the text of {seen.missing:,} was not recorded"
+    head = plain(f"{words}. ", "bold")
+    if seen.first:
+        return head.append_text(plain("It is the first input of this agent in the run."))
+    of = "" if seen.previous_step is None else f" (of step {seen.previous_step})"
+    new, gone, kept = (seen.count(state) for state in ("new", "gone", "kept"))
+    return head.append_text(
+        plain(
+            f"Against its previous input{of}: {new:,} new, {gone:,} no longer shown, {kept:,} as before."
+        )
+    )
+
+
+def _message(each: SeenMessage, seen: SeenInput, *, full: bool) -> Text:
+    sign = " " if seen.first else _SIGNS[each.state]
+    style = "" if seen.first else _STYLES[each.state]
+    said = each.message
+    name = f" {said.name}" if said and said.name else ""
+    place = f" (step {each.step})" if each.step is not None else ""
+    text = plain(f"{sign} {each.role or 'message'}{name}{place}: ", f"bold {style}".strip())
+    if said is None:
+        return text.append_text(plain("its text was not recorded", "dim"))
+    calls = [f"{call.name}({call.text})" for call in said.tool_calls]
+    content = "\n".join([said.content, *calls] if said.content else calls)
+    return text.append_text(plain(content if full else clip(content, _CLIP), style))
+
 
 _DONE = frozenset({"judged", "unscored", NO_END})
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")

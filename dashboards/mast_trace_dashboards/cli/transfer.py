@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import track
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.cli.drafts import draft_of
-from mast_trace_dashboards.cli.import_report import ImportReport, inputs_of, show_formats
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
@@ -24,9 +23,217 @@ from mast_trace_judge.transfer.exporting import (
     write_jsonl,
     write_parquet,
 )
-from mast_trace_judge.transfer.formats import format_named
-from mast_trace_judge.transfer.importing import Importer
+from mast_trace_judge.transfer.formats import FORMATS, format_named
+from mast_trace_judge.transfer.importing import Importer, Taken
 from mast_trace_judge.transfer.labelled_sets import take_set
+from mast_trace_judge.transfer.reading import (
+    Piece,
+    Refused,
+    files_in,
+    is_published_set,
+    read_published_set,
+    read_source,
+)
+from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mast_trace_judge.transfer.formats.kinds import Format
+
+_LISTED = 20
+"""Refused lines of a file that are listed one by one."""
+_KEPT = 1000
+"""Refused lines in the output for programs."""
+
+Input = Source | Path
+"""A file, or the folder of a published set."""
+
+
+def inputs_of(path: Path, held: ExitStack) -> list[Input | Refused]:
+    """Return the files under a path; a pipe's copy is kept until ``held`` is closed."""
+    try:
+        if path == STDIN or not path.is_dir():
+            return [held.enter_context(source_of(path))]
+        if is_published_set(path):
+            return [path]
+        found = files_in(path)
+        if not found:
+            return [Refused(str(path), None, "it holds no files of runs")]
+        return [held.enter_context(source_of(each)) for each in found]
+    except UnreadableFile as error:
+        return [Refused(str(path), None, str(error).removeprefix(f"{path}: "))]
+
+
+def show_formats(*, as_json: bool) -> None:
+    """Print the table of formats."""
+    if as_json:
+        rows = [{"name": f.name, "title": f.title, "recognised": f.recognised} for f in FORMATS]
+        print_json(rows)
+        return
+    width = max(len(row.name) for row in FORMATS)
+    for row in FORMATS:
+        console().print(plain(f"{row.name:{width}}  {row.title}: {row.recognised}"), soft_wrap=True)
+
+
+@dataclass
+class ImportReport:
+    """The results of the files, in their order.
+
+    Attributes:
+        taken: the content of each file, by format.
+        refused: the first unreadable lines.
+        refusals: number of all unreadable lines.
+    """
+
+    taken: list[tuple[str, list[Taken]]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    refusals: int = 0
+    _importer: Importer | None = None
+    _erased: set[tuple[str, str]] = field(default_factory=set)
+    _of_file: int = 0
+
+    def check(self, given: Input | Refused, row: Format | None) -> None:
+        """Read all files without storing them."""
+        with _progress(given) as moved:
+            for each in _read(given, row):
+                moved()
+                if isinstance(each, Refused):
+                    self._refuse(each)
+        self._end_of_file()
+
+    def store(self, importer: Importer, inputs: list[Input | Refused], row: Format | None) -> None:
+        """Read and store all files.
+
+        Raises:
+            StorageError: the database does not accept the spans.
+        """
+        self._importer = importer
+        for given in inputs:
+            by_title: dict[str, Taken] = {}
+            with _progress(given) as moved:
+                for each in _read(given, row):
+                    moved()
+                    if isinstance(each, Refused):
+                        self._refuse(each)
+                        continue
+                    taken = by_title.setdefault(each.row.title, Taken(each.row.title))
+                    self._take(importer, each, taken, given)
+                importer.flush()
+            self._refuse_erased(importer, given)
+            self._end_of_file()
+            self.taken.append((_name_of(given), list(by_title.values())))
+
+    def _take(self, importer: Importer, piece: Piece, taken: Taken, given: Input | Refused) -> None:
+        try:
+            importer.take(piece, taken)
+        except ValueError as error:
+            self._refuse(Refused(_name_of(given), None, str(error)))
+
+    def _refuse_erased(self, importer: Importer, given: Input | Refused) -> None:
+        for key in importer.erased.keys() - self._erased:
+            told = f"{importer.erased[key]}, and stays erased: it is not imported"
+            self._refuse(Refused(_name_of(given), None, told))
+        self._erased |= importer.erased.keys()
+
+    def _refuse(self, refused: Refused) -> None:
+        self.refusals += 1
+        self._of_file += 1
+        if len(self.refused) < _KEPT:
+            self.refused.append(refused)
+        if self._of_file <= _LISTED:
+            fail(str(refused))
+
+    def _end_of_file(self) -> None:
+        if self._of_file > _LISTED:
+            fail(f"... and {self._of_file - _LISTED} more that cannot be read")
+        self._of_file = 0
+
+    def show(self) -> None:
+        """Print a summary of the files and of the stored runs, for people."""
+        for name, formats in self.taken:
+            for taken in formats:
+                line = f"read {name} as {taken.title}: {_counted(taken)}"
+                if taken.equal:
+                    line += f" ({taken.equal} equal to another run of the file)"
+                if taken.verdicts:
+                    line += f" ({taken.verdicts} verdicts left out: the runs are judged here)"
+                console().print(plain(line), soft_wrap=True)
+        done = self._importer
+        if done is None:
+            console().print(plain("Nothing is stored."))
+            return
+        line = (
+            f"{_number(len(done.runs), 'run')} read, {_number(done.spans, 'new span')} "
+            f"and {_number(done.labels, 'label')} stored."
+        )
+        if done.known_labels:
+            were = "was" if done.known_labels == 1 else "were"
+            line += f" {_number(done.known_labels, 'label')} {were} there already."
+        if done.confirmations:
+            line += f" {_number(done.confirmations, 'confirmation')} of replays taken over."
+        console().print(plain(line))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the same summary for programs."""
+        done = self._importer
+        return {
+            "runs": list(done.runs) if done else [],
+            "spans": done.spans if done else 0,
+            "labels": done.labels if done else 0,
+            "known_labels": done.known_labels if done else 0,
+            "confirmations": done.confirmations if done else 0,
+            "files": [
+                {
+                    "file": name,
+                    "format": taken.title,
+                    "runs": len(taken.runs),
+                    "spans" if taken.of_spans else "steps": taken.steps,
+                }
+                for name, formats in self.taken
+                for taken in formats
+            ],
+            "refused": [
+                {"file": each.file, "line": each.line, "problem": each.problem}
+                for each in self.refused
+            ],
+        }
+
+
+def _read(given: Input | Refused, row: Format | None) -> Iterator[Piece | Refused]:
+    if isinstance(given, Refused):
+        yield given
+    elif isinstance(given, Path):
+        yield from read_published_set(given)
+    else:
+        yield from read_source(given, row)
+
+
+def _name_of(given: Input | Refused) -> str:
+    if isinstance(given, Refused):
+        return given.file
+    return str(given) if isinstance(given, Path) else given.name
+
+
+def _counted(taken: Taken) -> str:
+    return f"{_number(len(taken.runs), 'run')}, {_number(taken.steps, 'span' if taken.of_spans else 'step')}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+@contextmanager
+def _progress(given: Input | Refused) -> Iterator[Callable[[], None]]:
+    """Show progress in a file, on terminals, and return the function that moves the bar."""
+    shown = console(stderr=True)
+    if not isinstance(given, Source) or not shown.is_terminal:
+        yield lambda: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=shown, transient=True) as bar:
+        task = bar.add_task(plain(f"Reading {given.name}").plain, total=max(given.size, 1))
+        yield lambda: bar.update(task, completed=given.position())
 
 
 class ExportFormat(str, Enum):

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from mast_trace_collector.shutdown import end_within
-from mast_trace_dashboards.cli.drafts import draft_of
-from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.cli.output import draft_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

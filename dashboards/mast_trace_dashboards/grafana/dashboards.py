@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.grafana.board import text_variable
-from mast_trace_dashboards.grafana.decisive import DECISIVE
 from mast_trace_dashboards.grafana.health import INGESTION, JUDGE
-from mast_trace_dashboards.grafana.modes import MODES
+from mast_trace_dashboards.grafana.modes import DECISIVE, MODES
 from mast_trace_dashboards.grafana.overview import OVERVIEW
 from mast_trace_dashboards.grafana.runs import EXPLORER, RUN, WEB_VARIABLE
 from mast_trace_dashboards.plugins import Plugin

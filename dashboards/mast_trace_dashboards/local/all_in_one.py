@@ -3,42 +3,118 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
+import secrets
+import socket
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.request import getproxies
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace.urls import without_secrets
+from mast_trace.urls import parse_url, without_secrets
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.owner_socket import socket_path
 from mast_trace_collector.http_server.server import HTTPServer
-from mast_trace_collector.security import ProjectKeys
+from mast_trace_collector.security import ProjectKeys, hash_of
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.damage import warn_of_damaged_parts
+from mast_trace_collector.storage.embedded import warn_of_damaged_parts
 from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
-from mast_trace_dashboards.local.model_endpoint import unreachable
-from mast_trace_dashboards.local.reader_password import ReaderPassword
 from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
+from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.pricing.renewal import renew_prices
+from mast_trace_judge.pricing.stored_prices import renew_prices
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_dashboards.local.config import UpConfig
     from mast_trace_judge.config import JudgeConfig, WorkerConfig
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "clickhouse-password"
+_KEPT = re.compile(r"sha256:([0-9a-f]{64})\s*")
+
+
+class ReaderPassword:
+    """The password of a data folder.
+
+    It is long and random, so that a plain hash of it reveals nothing. A file of an earlier version,
+    which holds the password itself, is replaced by its hash: the password stays valid.
+
+    Args:
+        data_dir: the folder.
+        renew: generate a new password; the old one becomes invalid.
+
+    Attributes:
+        hash: of the password; see `security.hash_of`.
+        made: the password, if it was generated now; it is not stored anywhere. Empty otherwise.
+    """
+
+    def __init__(self, data_dir: Path, *, renew: bool = False) -> None:
+        self._path = Path(data_dir, NAME)
+        self.made = ""
+        kept = "" if renew else self._kept()
+        if not kept:
+            self.made = secrets.token_urlsafe(18)
+            kept = hash_of(self.made)
+            self._keep(kept)
+        self.hash = kept
+
+    def _kept(self) -> str:
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        if match := _KEPT.fullmatch(text):
+            return match[1]
+        if not text.strip():
+            return ""
+        kept = hash_of(text.strip())
+        self._keep(kept)
+        logger.info(
+            "%s held the password itself; it holds its hash now, and the password stays in force",
+            self._path,
+        )
+        return kept
+
+    def _keep(self, kept: str) -> None:
+        write_whole(self._path, f"sha256:{kept}\n", private=True)
+
+
+_OPENAI: Final = "https://api.openai.com/v1"
+_SECONDS: Final = 2.0
+
+
+def unreachable(config: JudgeConfig) -> str:
+    """Return why no connection to the endpoint can be made; empty if one can, or if none is needed.
+
+    Nothing is sent. Behind a proxy nothing is tried, because only the proxy could test it.
+    """
+    url = parse_url(config.judge_base_url or _OPENAI)
+    if not config.uses_model or {url.scheme, "all"} & getproxies().keys():
+        return ""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    try:
+        socket.create_connection((url.host.strip("[]"), port), timeout=_SECONDS).close()
+    except OSError as error:
+        return f"its endpoint {url.host}:{port} cannot be connected to: {error.strerror or error}"
+    return ""
+
 
 _LOOPBACK = "127.0.0.1"
 

@@ -17,7 +17,7 @@ from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
-from mast_trace_judge.llm.concurrency import together
+from mast_trace_judge.llm.retry import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

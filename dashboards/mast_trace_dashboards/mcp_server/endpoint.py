@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
-from mast_trace_dashboards.web.per_project import PerProject
+from mast_trace_dashboards.web.views import PerProject
 from mast_trace_dashboards.web.visitor import Visitor, visitor_of
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from mast_trace.replay.comparison import first_difference
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.search_index import narrowed
-from mast_trace_dashboards.found_run import FoundRun, find_run
-from mast_trace_dashboards.listed_costs import ListedCost, listed_costs
+from mast_trace_dashboards import found_pattern
+from mast_trace_dashboards.cost_words import ListedCost, listed_costs
+from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.found_run import FoundRun, find_run, newest_runs
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
-from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
@@ -26,6 +27,77 @@ if TYPE_CHECKING:
     from mast_trace.messages import Message
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_collector.storage import Store
+
+_PAGE: Final = 50
+_LISTER: Final = "list_patterns"
+
+
+def patterns_of(store: Store, since: str, state: str, service: str, first: int) -> Any:
+    """Return a page of patterns, most frequent first."""
+    given: dict[str, Any] = {"since": parse_time(since)} if since else {}
+    if state:
+        given["states"] = [state]
+    if service:
+        given["services"] = [service]
+    rows = QUERIES["patterns"].run(store, limit=first + _PAGE + 1, **given)[max(0, first) :]
+    taken, more = page([_told(row) for row in rows], _PAGE, max(0, first))
+    problems = found_pattern.naming_problems(QUERIES["pattern_naming"].run(store), rows)
+    return {"patterns": taken, "next": more, **({"not_named": problems} if problems else {})}
+
+
+def pattern_of(store: Store, name: str) -> Any:
+    """Return one pattern with its newest runs and the commands that go on from it.
+
+    Raises:
+        NotFound: there is none.
+        ConfigurationError: several ids begin so.
+    """
+    found = find_pattern(store, name, lister=_LISTER)
+    runs = [
+        {
+            "run": run["TraceId"],
+            "step": run["Step"],
+            "outcome": run["Outcome"],
+            "version": run["Version"],
+        }
+        for run in found.runs
+    ]
+    commands = [{"effect": effect, "command": line} for effect, line in found.commands]
+    return {**_told(found.row), "quotes": found.row["Quotes"], "runs": runs, "commands": commands}
+
+
+def acknowledge(store: Store, name: str, author: str, note: str) -> Any:
+    """Record that a pattern is known.
+
+    Raises:
+        NotFound: there is no such pattern.
+        ConfigurationError: several ids begin so, or the note is too long.
+    """
+    made = set_state(store, name, "acknowledged", author, note=note, lister=_LISTER)
+    return {"recorded": made.state, "pattern": made.pattern, "by": made.author}
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "pattern": row["PatternId"],
+        "project": row["Project"],
+        "title": found_pattern.title(row),
+        "sentence": row["Sentence"],
+        "named_by": row["NamedBy"] if row["Sentence"] else "",
+        "text": row["Text"],
+        "state": found_pattern.state(row),
+        "note": row["Note"],
+        "share": found_pattern.share(row),
+        "trend": found_pattern.trend(row),
+        "contrast": found_pattern.contrast(row),
+        "place": found_pattern.decisive(row),
+        "confirmed": found_pattern.confirmed(row),
+        "services": row["Services"],
+        "versions": row["Versions"],
+        "first_seen": row["FirstSeen"],
+        "last_seen": row["LastSeen"],
+    }
+
 
 MOST_RUNS = 100
 MOST_STEPS = 200

@@ -14,18 +14,63 @@ from pydantic import Field
 from mast_trace.exceptions import MastTraceError, StorageError
 from mast_trace_collector.plugins import answers
 from mast_trace_collector.storage.project_store import ProjectStore
+from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.mcp_server import reading
 from mast_trace_dashboards.mcp_server.answers import fenced
-from mast_trace_dashboards.mcp_server.patterns import acknowledge, pattern_of, patterns_of
-from mast_trace_dashboards.mcp_server.reading import Reading
-from mast_trace_dashboards.mcp_server.writing import label_run as save_label
-from mast_trace_dashboards.mcp_server.writing import set_outcome
+from mast_trace_dashboards.mcp_server.reading import Reading, acknowledge, pattern_of, patterns_of
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.run_names import NotFound
+from mast_trace_judge.store.labels import HumanLabel, save_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Literal
 
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.found_run import FoundRun
     from mast_trace_dashboards.plugins import StoreOf
+
+
+def label_run(
+    store: Store,
+    found: FoundRun,
+    annotator: str,
+    *,
+    outcome: str,
+    modes: Sequence[str],
+    step: int | None,
+    note: str,
+) -> Any:
+    """Record an opinion of a run; a later one of the same annotator replaces it.
+
+    Raises:
+        ConfigurationError: the opinion is empty, or names an unknown failure mode or outcome.
+        NotFound: the run has no such step.
+    """
+    count = found.stored.count
+    if step is not None and not 0 <= step < count:
+        raise NotFound(f"the run has no step {step}: its steps are 0 to {count - 1}")
+    agent = "" if step is None else found.stored.outline.actor(step)
+    run, project = found.stored.trace_id, found.stored.project
+    chosen = tuple(sorted(set(modes)))
+    label = HumanLabel(run, annotator, outcome, chosen, step, agent, note, project=project)
+    save_labels(store, [label])
+    return {"recorded": "label", "run": run, "annotator": annotator}
+
+
+def set_outcome(
+    store: Store, found: FoundRun, outcome: Literal["success", "failure"], reason: str
+) -> Any:
+    """Record a run's outcome; the run is judged again.
+
+    Raises:
+        StorageError: the database does not accept it.
+    """
+    # A project's store refuses all statements but inserts of rows; the run was found in it.
+    whole = store.whole if isinstance(store, ProjectStore) else store
+    record_outcome(whole, found.stored.trace_id, outcome, reason, project=found.stored.project)
+    return {"recorded": "outcome", "run": found.stored.trace_id, "outcome": outcome}
+
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +238,7 @@ class WritingTools:
         """Record an opinion of a run: outcome, failure modes, decisive step. It replaces your earlier one."""
         store = self._store_of(ctx)
         found = Reading(store, idle=self._idle).find(run)
-        return save_label(
+        return label_run(
             store,
             found,
             self._annotator_of(ctx),

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.queries.counted_calls import ONLY, counted
-from mast_trace_dashboards.queries.priced_calls import CALLS, PRICED, WITH_PRICES, usd
+from mast_trace_dashboards.queries.priced_calls import (
+    CALLS,
+    ONLY,
+    PRICED,
+    WITH_PRICES,
+    counted,
+    usd,
+)
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BEGINNING, OWNERS, RANGE
 

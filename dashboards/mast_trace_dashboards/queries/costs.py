@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.queries.counted_calls import ONLY, RUNS_OF_COST, SPANS_OF_COST
-from mast_trace_dashboards.queries.priced_calls import CALLS, usd
+from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY, RUNS_OF_COST, SPANS_OF_COST, usd
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, IS_SHOWN, OWNERS, RANGE, SHOWN
 

@@ -6,11 +6,18 @@ from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_holm
-from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import BUCKET, CODES, OWNED, OWNERS, RANGE
-from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES, RECURS
-from mast_trace_judge.patterns.unnamed import STAGE
+from mast_trace_dashboards.queries.sql import BUCKET, CODES, MODES_EXAMINED, OWNED, OWNERS, RANGE
+from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES, RECURS, STAGE
+
+EXAMINED: Final = f"arrayConcat([toUInt64(1)], {MODES_EXAMINED})"
+"""1 for a decisive error without a mode, which is always looked for; then as `MODES_EXAMINED`."""
+
+
+def code_index(code: str) -> str:
+    """Return the SQL of a failure mode's place in `EXAMINED`."""
+    return f"(1 + indexOf({CODES}, {code}))"
+
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _LATE: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_holm
-from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
+from mast_trace_dashboards.queries.patterns import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED, OWNERS, RANGE
 from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES

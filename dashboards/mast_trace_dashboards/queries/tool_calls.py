@@ -1,6 +1,6 @@
 """Spans of tool calls that are part of another span's call: they are not counted again.
 
-The same decision as `mast_trace.trajectory.nested_calls`, in SQL. Only traces in which this can
+The same decision as `mast_trace.trajectory.copies`, in SQL. Only traces in which this can
 happen are examined: those in which a tool's span is the parent of another, or in which several
 instrumentations or several sides, such as a protocol's client and its server, recorded tools.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
-from mast_trace.trajectory.nested_calls import TURNS
+from mast_trace.trajectory.copies import TURNS
 from mast_trace.trajectory.span_tree import LEVELS
 from mast_trace_collector.storage.span_sql import field, literal
 

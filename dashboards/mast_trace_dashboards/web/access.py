@@ -2,24 +2,236 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from dataclasses import replace
+import ipaddress
+import math
+import re
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
 from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, is_loopback
+from mast_trace_collector.security import ProjectKeys, Right, is_loopback
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_dashboards.web.proxies import TrustedProxies
-from mast_trace_dashboards.web.sessions import FailedSignIns, Sessions
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.requests import HTTPConnection
+    from starlette.types import Scope
+
+    from mast_trace_dashboards.web.config import Network
+
+_MOST_SESSIONS = 10_000
+_MOST_OF_ONE = 64
+_MOST_ADDRESSES = 4096
+_BURST = 20
+_SECONDS_PER_ATTEMPT = 3.0
+_IPV6_NETWORK = 64
+
+
+@dataclass(frozen=True)
+class _Session:
+    identity: str
+    ends: float
+
+
+class Sessions:
+    """Opaque session ids in memory; a restart signs everybody out.
+
+    Args:
+        seconds: duration of a session.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        # By the id's hash, oldest first. All have the same duration, so they also end in this
+        # order.
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    def begin(self, identity: str) -> str:
+        """Return the id of a new session; where there are too many, the oldest ends."""
+        self._drop_ended()
+        theirs = [key for key, each in self._sessions.items() if each.identity == identity]
+        for key in theirs[: max(0, len(theirs) - _MOST_OF_ONE + 1)]:
+            del self._sessions[key]
+        while len(self._sessions) >= _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        made = secrets.token_urlsafe(32)
+        self._sessions[_hash(made)] = _Session(identity, time.monotonic() + self._seconds)
+        return made
+
+    def find(self, shown: str) -> str | None:
+        """Return the identity of a session; None if there is none, or it has ended."""
+        session = self._sessions.get(_hash(shown)) if shown else None
+        return session.identity if session and session.ends > time.monotonic() else None
+
+    def end(self, shown: str) -> None:
+        """End a session, if it exists."""
+        self._sessions.pop(_hash(shown), None)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def _drop_ended(self) -> None:
+        now = time.monotonic()
+        while self._sessions and next(iter(self._sessions.values())).ends <= now:
+            self._sessions.popitem(last=False)
+
+
+class FailedSignIns:
+    """Limits failed attempts of each address: twenty at once, then one every three seconds.
+
+    An IPv6 address counts as its network, which belongs to one owner; an IPv4 address in IPv6's form, as a server
+    on ``::`` sees it, counts as itself. Addresses that are dropped because there are too many start again.
+    """
+
+    def __init__(self) -> None:
+        self._full_again: OrderedDict[str, float] = OrderedDict()
+
+    def wait(self, address: str) -> int:
+        """Return the seconds until another attempt is permitted; 0 if it is now."""
+        due = self._full_again.get(_network(address), 0.0) - time.monotonic()
+        over = due - (_BURST - 1) * _SECONDS_PER_ATTEMPT
+        return max(0, math.ceil(over))
+
+    def failed(self, address: str) -> None:
+        """Count a failed attempt."""
+        network, now = _network(address), time.monotonic()
+        begin = max(self._full_again.pop(network, now), now)
+        self._full_again[network] = begin + _SECONDS_PER_ATTEMPT
+        while len(self._full_again) > _MOST_ADDRESSES:
+            self._full_again.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._full_again)
+
+
+def _hash(shown: str) -> str:
+    # Looked up by its hash, so that the time taken reveals nothing about other ids.
+    return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _network(address: str) -> str:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK), strict=False))
+
+
+_PROJECT = re.compile(r"[\w.-]{1,64}")
+_LONGEST_NAME = 256
+
+
+@dataclass(frozen=True)
+class TrustedProxies:
+    """Names the user of a request that comes from one of the proxies' addresses.
+
+    Only the address of the connection's peer counts, never a header, and only requests to a public
+    name: another program on the proxy's machine reaches the view under a local one.
+
+    Attributes:
+        networks: their addresses.
+        names: the public names of the view, in lower case.
+        user_header: header with the user's name, in lower case.
+        project_header: header with the user's project; empty: their users see all.
+        rights: of their users.
+    """
+
+    networks: tuple[Network, ...] = ()
+    names: frozenset[str] = frozenset()
+    user_header: str = ""
+    project_header: str = ""
+    rights: frozenset[Right] = frozenset()
+
+    @classmethod
+    def of(cls, config: WebConfig) -> TrustedProxies:
+        """Return the configured proxies."""
+        return cls(
+            config.trusted_proxies,
+            config.public_names,
+            config.web_user_header.lower(),
+            config.web_project_header.lower(),
+            config.proxied_rights,
+        )
+
+    def visitor(self, connection: HTTPConnection) -> Visitor | None:
+        """Return the user that a trusted proxy names; None if none does.
+
+        Raises:
+            HTTPException: the proxy names two users, or no project where it should name one, or it
+                asks under a name that is not public.
+        """
+        if not self._trusts(connection):
+            return None
+        user = _only(connection, self.user_header)
+        if not user:
+            return None
+        asked = host_name(connection.headers["host"])
+        if asked not in self.names:
+            raise HTTPException(
+                403,
+                f"The proxy names its user under {asked}, which is none of web_public_names: let it "
+                "hand on the Host header.",
+            )
+        if not self.project_header:
+            return Visitor(None, self.rights, user)
+        project = _only(connection, self.project_header)
+        if not _PROJECT.fullmatch(project):
+            raise HTTPException(403, f"The proxy names no single project of {user}.")
+        return Visitor(project, self.rights, user)
+
+    def without_headers(self, scope: Scope) -> Scope:
+        """Return a request without the headers, so that no later code can trust them."""
+        ours = {name.encode("latin-1") for name in (self.user_header, self.project_header) if name}
+        if not ours:
+            return scope
+        kept = [(name, value) for name, value in scope["headers"] if name.lower() not in ours]
+        return {**scope, "headers": kept}
+
+    def _trusts(self, connection: HTTPConnection) -> bool:
+        if not self.networks or connection.client is None:
+            return False
+        try:
+            peer = ip_address(connection.client.host)
+        except ValueError:
+            return False
+        if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
+            peer = peer.ipv4_mapped
+        return any(peer in network for network in self.networks)
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, without port, in lower case."""
+    name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+    return name.lower().rstrip(".")
+
+
+def _only(connection: HTTPConnection, header: str) -> str:
+    """Return the header's value; empty if it is absent."""
+    values = connection.headers.getlist(header)
+    if len(values) > 1:
+        raise HTTPException(400, f"The header {header} stands there {len(values)} times.")
+    try:
+        text = "".join(values).encode("latin-1").decode("utf-8").strip()
+    except ValueError:
+        raise HTTPException(400, f"The header {header} is no UTF-8.") from None
+    if len(text) > _LONGEST_NAME or not text.isprintable():
+        raise HTTPException(400, f"The header {header} holds no name.")
+    return text
+
 
 COOKIE: Final = "mast-trace-session"
 _OPERATOR: Final = "operator"

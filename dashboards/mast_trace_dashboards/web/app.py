@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -17,7 +18,7 @@ from starlette.templating import Jinja2Templates
 from mast_trace.exceptions import RunErased, StorageError
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.plugins import answers
-from mast_trace_collector.rights import Right
+from mast_trace_collector.security import Right
 from mast_trace_dashboards.certainty import (
     WHY_NONE,
     candidate_sureness,
@@ -26,14 +27,11 @@ from mast_trace_dashboards.certainty import (
     not_measured,
     sureness,
 )
-from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.plugins import Plugin
-from mast_trace_dashboards.run_outcome import outcome_words
-from mast_trace_dashboards.totals import tokens_of
-from mast_trace_dashboards.web import replay_commands
+from mast_trace_dashboards.run_outcome import in_words, outcome_words, tokens_of
 from mast_trace_dashboards.web.access import Access
-from mast_trace_dashboards.web.conversation.labels import label_of
-from mast_trace_dashboards.web.finding.blind import QUEUE
+from mast_trace_dashboards.web.conversation.graph import label_of
+from mast_trace_dashboards.web.finding.queue_view import QUEUE
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.pages import Pages
@@ -54,6 +52,46 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from mast_trace_collector.storage import Store
+
+PROGRAM: Final = "YOUR COMMAND"
+"""Stands for the program that made the run."""
+
+
+class Command(NamedTuple):
+    """A command, and its effect."""
+
+    effect: str
+    text: str
+
+
+def whole_run(trace_id: str, project: str) -> list[Command]:
+    """Return the commands that replay a run from its beginning."""
+    verify = "Runs the program again from the record, and shows the first difference"
+    confirm = "Proves by replays which step decided the failure"
+    return [
+        Command(verify, _line("replay", trace_id, project)),
+        Command(confirm, _line("confirm", trace_id, project)),
+    ]
+
+
+def from_step(trace_id: str, project: str, step: int) -> list[Command]:
+    """Return the commands that keep the run up to a step, and run the rest live."""
+    effects = {
+        "Keeps this answer, and runs the rest live": f"--keep {step}",
+        "Replaces this answer by the text of a file": f"--fix {step}=@answer.txt",
+        "Asks the model again here": f"--resample {step}",
+    }
+    return [
+        Command(effect, _line("replay", trace_id, project, change))
+        for effect, change in effects.items()
+    ]
+
+
+def _line(command: str, trace_id: str, project: str, change: str = "") -> str:
+    of_project = f"--project {shlex.quote(project)}" if project else ""
+    parts = ("mast-trace", command, shlex.quote(trace_id), change, of_project, "--", PROGRAM)
+    return " ".join(filter(None, parts))
+
 
 logger = logging.getLogger(__name__)
 
@@ -213,9 +251,7 @@ def _environment() -> Environment:
             {name: each for name, each in words.items() if name not in made.filters}
         )
     made.filters.update(tokens=tokens_of, spaced=_spaced)
-    made.globals.update(
-        replay_from=replay_commands.from_step, replay_whole=replay_commands.whole_run
-    )
+    made.globals.update(replay_from=from_step, replay_whole=whole_run)
     return made
 
 

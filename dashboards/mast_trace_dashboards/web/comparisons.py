@@ -3,17 +3,154 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_dashboards.web.comparison import LONGEST, SHOWN, compared
+from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace_dashboards.web.run_view import PAGE, parting
+from mast_trace_dashboards.web.text_changes import changes, common
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_dashboards.web.loaded_run import LoadedRun
     from mast_trace_dashboards.web.rows import Row
+    from mast_trace_dashboards.web.text_changes import Change
+
+LONGEST: Final = 20_000
+"""Characters of a text that are compared in canonical form; a longer one is compared by its hash."""
+SHOWN: Final = 300
+"""Characters of a step that are shown where both runs have it."""
+_CHANGED = 1500
+"""Characters of a step that are shown where the runs differ."""
+_FOLDED_FROM = 6
+_CONTEXT = 2
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A step of each run, or of one of them.
+
+    Attributes:
+        left: of the first run; None where it has no such step.
+        right: of the second run, likewise.
+        equal: whether they are the same, apart from generated ids and times.
+        changes: the texts' difference where both are there and differ.
+        difference: names of the fields that differ, such as "text" or "agent"; empty where they are
+            equal, or where one is missing.
+    """
+
+    left: Step | None
+    right: Step | None
+    equal: bool = False
+    changes: Sequence[Change] = ()
+    difference: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive pairs, shown one by one or folded into one line."""
+
+    pairs: Sequence[Pair]
+    folded: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, step by step.
+
+    Attributes:
+        blocks: the pairs in order.
+        parting: the first pair that differs; None if all that were compared are equal.
+        only_left: steps that only the first run has.
+        only_right: steps that only the second run has.
+        changed: pairs that differ.
+    """
+
+    blocks: Sequence[Block]
+    parting: Pair | None
+    only_left: int
+    only_right: int
+    changed: int
+
+
+def compared(left: Sequence[Step], right: Sequence[Step]) -> Comparison:
+    """Compare two runs.
+
+    Steps are equal if their kind, agent, tool, arguments, text, recipients and hand-off are, with
+    generated ids renamed and times masked, as in a replay. Ids of messages are not compared.
+    """
+    pairs = list(_pairs(left, right))
+    parting = next((pair for pair in pairs if not pair.equal), None)
+    return Comparison(
+        blocks=list(_blocks(pairs)),
+        parting=parting,
+        only_left=sum(pair.right is None for pair in pairs),
+        only_right=sum(pair.left is None for pair in pairs),
+        changed=sum(bool(pair.difference) for pair in pairs),
+    )
+
+
+def _fields(step: Step) -> dict[str, str]:
+    text = step.text
+    said = canonical_text(text) if 0 < len(text) <= LONGEST else step.content_hash
+    return {
+        "kind": step.kind.value,
+        "agent": step.agent,
+        "tool": step.tool,
+        "arguments": canonical_arguments(step.arguments or None),
+        "text": said,
+        "recipients": ", ".join(step.recipients),
+        "hand-off": step.handoff_to,
+    }
+
+
+def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
+    fields = [_fields(step) for step in left], [_fields(step) for step in right]
+    ours, theirs = ([tuple(each.values()) for each in side] for side in fields)
+    same = common(ours, theirs)
+    for before, after in zip(left[:same], right[:same], strict=True):
+        yield Pair(before, after, equal=True)
+    matcher = SequenceMatcher(None, ours[same:], theirs[same:])
+    for kind, *ends in matcher.get_opcodes():
+        one, two, three, four = (same + end for end in ends)
+        for number in range(max(two - one, four - three)):
+            here = one + number if one + number < two else None
+            there = three + number if three + number < four else None
+            if here is None or there is None:
+                yield Pair(
+                    None if here is None else left[here], None if there is None else right[there]
+                )
+            elif kind == "equal":
+                yield Pair(left[here], right[there], equal=True)
+            else:
+                yield _changed(left[here], right[there], fields[0][here], fields[1][there])
+
+
+def _changed(left: Step, right: Step, before: dict[str, str], after: dict[str, str]) -> Pair:
+    differing = [name for name, value in before.items() if value != after[name]]
+    texts = changes(left.text[:_CHANGED], right.text[:_CHANGED]) if "text" in differing else ()
+    return Pair(left, right, changes=texts, difference=", ".join(differing))
+
+
+def _blocks(pairs: Sequence[Pair]) -> Iterator[Block]:
+    """Yield the pairs in order; long stretches of equal ones are folded but for both ends."""
+    for equal, group in groupby(pairs, key=lambda pair: pair.equal):
+        together = list(group)
+        if not equal or len(together) < _FOLDED_FROM:
+            yield Block(together, folded=False)
+            continue
+        begin = 0 if together[0] is pairs[0] else _CONTEXT
+        end = len(together) if together[-1] is pairs[-1] else len(together) - _CONTEXT
+        for part, folded in (
+            (together[:begin], False),
+            (together[begin:end], True),
+            (together[end:], False),
+        ):
+            if part:
+                yield Block(part, folded)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PositiveFloat, SecretStr, model_validator
 
-from mast_trace_collector.rights import Right, read_rights
+from mast_trace_collector.security import Right, read_rights
 from mast_trace_collector.settings import ProcessSettings
 
 if TYPE_CHECKING:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_dashboards.confirmation_words import (
+from mast_trace_dashboards.certainty import (
     SOURCES,
     count_words,
     evidence_words,
+    heading,
     interval_words,
+    place,
+    price,
 )
-from mast_trace_dashboards.replay_words import heading, place, price
 from mast_trace_dashboards.web.text_changes import changes
 from mast_trace_judge.arms import START
 from mast_trace_judge.proof import proved_step

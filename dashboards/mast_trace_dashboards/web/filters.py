@@ -10,7 +10,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.runs import SORTS
 from mast_trace_dashboards.run_names import parse_time
-from mast_trace_dashboards.web.numbers import whole
+from mast_trace_dashboards.web.forms import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -10,6 +11,15 @@ from starlette.exceptions import HTTPException
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+# Python accepts other digits than these, and refuses to parse thousands of them.
+_WHOLE = re.compile(r"[0-9]{1,19}")
+
+
+def whole(text: str) -> int | None:
+    """Return a text as a whole number; None if it is none, or longer than any of ours."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
 
 _LONGEST = 64 * 1024
 _MOST_FIELDS = 100

@@ -10,9 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from mast_trace_collector.rights import Right
+from mast_trace_collector.security import Right
+from mast_trace_dashboards.web.access import host_name
 from mast_trace_dashboards.web.health import PATHS as HEALTH
-from mast_trace_dashboards.web.proxies import host_name
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.visitor import admit

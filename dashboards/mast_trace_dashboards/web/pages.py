@@ -19,39 +19,83 @@ from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
 from mast_trace_dashboards.web.conversation.choice import BOXES, Choice
 from mast_trace_dashboards.web.conversation.graph import drawn
-from mast_trace_dashboards.web.conversation.table import table_of
+from mast_trace_dashboards.web.conversation.table import agent_matrix, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
-from mast_trace_dashboards.web.finding.agent_matrix import agent_matrix
-from mast_trace_dashboards.web.finding.blind import (
+from mast_trace_dashboards.web.finding.pages import FindingPages
+from mast_trace_dashboards.web.finding.queue_view import (
     LABELLED,
     QUEUE,
     blinded,
     is_blind,
     just_labelled,
 )
-from mast_trace_dashboards.web.finding.pages import FindingPages
 from mast_trace_dashboards.web.finding.run_list import RunList
-from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.forms import read_form, whole
 from mast_trace_dashboards.web.loaded_run import LoadedRun
-from mast_trace_dashboards.web.numbers import whole
-from mast_trace_dashboards.web.otlp import as_otlp_json
 from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE
-from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.uploaded_run import read_upload
+from mast_trace_dashboards.web.views import sections_of
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 
+    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.conversation.graph import Graph
-    from mast_trace_dashboards.web.finding.agent_matrix import AgentMatrix
+    from mast_trace_dashboards.web.conversation.table import AgentMatrix
     from mast_trace_dashboards.web.run_view import Page
+
+_STATUS = {"Ok": 1, "Error": 2}
+
+
+def as_otlp_json(pages: Iterable[Sequence[SpanRecord]]) -> Iterator[str]:
+    """Yield the text of a run's spans; attributes are texts, as the store keeps them.
+
+    Args:
+        pages: the spans, some at a time; those of one service and scope are grouped in each page.
+    """
+    yield '{"resourceSpans": ['
+    begun = False
+    for spans in pages:
+        by_source: dict[tuple[str, str], list[SpanRecord]] = {}
+        for span in spans:
+            if span.is_open:  # the text is not sent yet
+                continue
+            by_source.setdefault((span.service, span.scope), []).append(span)
+        for (service, scope), group in by_source.items():
+            resource = {
+                "resource": {"attributes": [_attribute("service.name", service)]},
+                "scopeSpans": [{"scope": {"name": scope}, "spans": [_span(s) for s in group]}],
+            }
+            yield (", " if begun else "") + json.dumps(resource, ensure_ascii=False)
+            begun = True
+    yield "]}"
+
+
+def _span(span: SpanRecord) -> dict[str, Any]:
+    return {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "parentSpanId": span.parent_span_id,
+        "name": span.name,
+        "kind": 1,
+        "startTimeUnixNano": str(span.start),
+        "endTimeUnixNano": str(span.end),
+        "attributes": [_attribute(name, value) for name, value in span.attributes.items()],
+        "status": {"code": _STATUS.get(span.status, 0), "message": span.status_message},
+    }
+
+
+def _attribute(name: str, value: Any) -> dict[str, Any]:
+    return {"key": name, "value": {"stringValue": str(value)}}
 
 
 class Pages(PatternPages):

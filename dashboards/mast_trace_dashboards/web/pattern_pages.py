@@ -11,13 +11,13 @@ from starlette.responses import RedirectResponse, Response
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards import pattern_words
+from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.web.counted import Counted, Counts
 from mast_trace_dashboards.web.forms import read_form
-from mast_trace_dashboards.web.stored_pages import StoredPages
+from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ class PatternPages(StoredPages):
             more=len(rows) > _MOST,
             separating=separating,
             versions=versions,
-            problems=pattern_words.naming_problems(problems, rows[:_MOST]),
+            problems=found_pattern.naming_problems(problems, rows[:_MOST]),
             counted=counted,
             chosen={"since": since, "state": state, "service": service, "mode": mode},
             times=SINCE,
             states=_STATES,
             modes=FAILURE_MODES,
-            words=pattern_words,
+            words=found_pattern,
         )
 
     def _counted(
@@ -116,9 +116,9 @@ class PatternPages(StoredPages):
             "pattern.html",
             found=found,
             row=found.row,
-            cost=pattern_words.cost(found.row, cost, len(found.runs)),
+            cost=found_pattern.cost(found.row, cost, len(found.runs)),
             modes=FAILURE_MODES,
-            words=pattern_words,
+            words=found_pattern,
         )
 
     async def pattern_state(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from mast_trace_collector.rights import Right
+from mast_trace_collector.security import Right
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_instrumentations.base import Instrumentor, Patch
-from mast_trace_instrumentations.litellm import chat, streams
+from mast_trace_instrumentations.litellm import chat
 from mast_trace_instrumentations.litellm.interfaces import CHAT, RESPONSES, TEXT
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ class LiteLLMInstrumentor(Instrumentor):
     ) -> Any:
         """Carry the context over to the thread in which a router's synchronous call runs."""
         function, *rest = args
-        return wrapped(streams.carried(function), *rest, **kwargs)
+        return wrapped(chat.carried(function), *rest, **kwargs)
 
     def begin_step(self, stream: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Observe one step of a stream."""
-        return streams.step(stream)
+        return chat.step(stream)
 
     def begin_close(self, stream: Any, _args: _Args, _kwargs: _Kwargs) -> None:
         """End the call of a stream that the program closes."""
-        streams.close(stream)
+        chat.close(stream)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import Inside
 from mast_trace_instrumentations.base import Instrumentor, Patch
-from mast_trace_instrumentations.mcp import state, tool
+from mast_trace_instrumentations.mcp import tool
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call
@@ -37,7 +37,7 @@ class MCPInstrumentor(Instrumentor):
 
     def begin_session(self, session: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Note the server's description of itself."""
-        return Inside(end=lambda answer, _: state.note_server(session, answer))
+        return Inside(end=lambda answer, _: tool.note_server(session, answer))
 
 
 def _called(name: Any, arguments: Any = None, *_: Any, **__: Any) -> tuple[str, Any]:

@@ -9,11 +9,44 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import as_text, joined
 from mast_trace.spans import current_run, in_span, open_tool
-from mast_trace_instrumentations.mcp.state import server_of
 from mast_trace_instrumentations.model_calls import is_theirs, media_mark
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call, Telemetry, ToolSpan
+
+_NOTE = "_mast_trace_server"
+
+
+def note_server(session: Any, initialized: Any) -> None:
+    """Keep the server's answer to the initialisation of the session."""
+    setattr(session, _NOTE, initialized)
+
+
+def server_of(session: Any) -> dict[str, Any]:
+    """Return the attributes that name the server behind a session, and the protocol."""
+    initialized = getattr(session, _NOTE, None)
+    # A program may also hand a session the answer that the server gave to another one.
+    server = getattr(session, "server_info", None) or _either(
+        initialized, "server_info", "serverInfo"
+    )
+    version = getattr(session, "protocol_version", None)
+    return {
+        semconv.MCP_SERVER_NAME: getattr(server, "name", None),
+        semconv.MCP_PROTOCOL_VERSION: _text(
+            version or _either(initialized, "protocol_version", "protocolVersion")
+        ),
+    }
+
+
+def _either(item: Any, new: str, old: str) -> Any:
+    """Read a field by its name since 2.0, or by its older name."""
+    found = getattr(item, new, None)
+    return getattr(item, old, None) if found is None else found
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
 
 _METHOD = "tools/call"
 _FAILED = "tool_error"

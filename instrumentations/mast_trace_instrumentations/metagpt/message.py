@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import context as otel_context
+
 from mast_trace.messages import Message
 from mast_trace.spans import Inside, current_agent, current_run
 from mast_trace_instrumentations.metagpt import reading
-from mast_trace_instrumentations.metagpt.state import answered
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.spans import Call, Telemetry
+
+_KEY = "mast-trace-metagpt-answering"
+
+
+def answered(context: Context) -> str | None:
+    """Return the id of the message that the turn of ``context`` answers."""
+    value = otel_context.get_value(_KEY, context)
+    return value if isinstance(value, str) else None
+
+
+def answering(message_id: str, context: Context) -> Context:
+    """Return ``context`` for a turn that answers the message."""
+    return otel_context.set_value(_KEY, message_id, context)
+
 
 HUMAN = "Human"
 

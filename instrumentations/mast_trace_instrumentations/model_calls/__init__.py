@@ -25,12 +25,21 @@ of runs nothing is recorded: such a call belongs to no agent's work. It would be
 of a program that may have nothing to do with agents.
 """
 
-from mast_trace_instrumentations.model_calls.answer import Answer, Assembly
-from mast_trace_instrumentations.model_calls.call import ModelCall
-from mast_trace_instrumentations.model_calls.noted import NotedSpan, noted_span
-from mast_trace_instrumentations.model_calls.parameters import note_parameters, parameters_of
-from mast_trace_instrumentations.model_calls.parts import field, media_mark
-from mast_trace_instrumentations.model_calls.whose import is_theirs, is_to_be_recorded
+from mast_trace_instrumentations.model_calls.call import (
+    Answer,
+    Assembly,
+    ModelCall,
+    NotedSpan,
+    is_theirs,
+    is_to_be_recorded,
+    noted_span,
+)
+from mast_trace_instrumentations.model_calls.parameters import (
+    field,
+    media_mark,
+    note_parameters,
+    parameters_of,
+)
 
 __all__ = [
     "Answer",

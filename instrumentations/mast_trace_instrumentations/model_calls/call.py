@@ -3,16 +3,103 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mast_trace.spans import attached, guarded
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+
+from mast_trace import semconv
+from mast_trace.spans import attached, chat_is_open, current_run, exported_with, guarded, open_chat
+from mast_trace.spans.message_attributes import with_earlier_marks
+from mast_trace.trajectory import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
-    from mast_trace.spans import ChatSpan
-    from mast_trace_instrumentations.model_calls.answer import Answer, Assembly
-    from mast_trace_instrumentations.model_calls.noted import NotedSpan
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+    from mast_trace.messages import Message
+    from mast_trace.spans import ChatSpan, Run, Telemetry
+
+
+def is_to_be_recorded(context: Context | None = None) -> bool:
+    """Return whether a model call made in ``context`` is in a run, and has no span yet."""
+    context = otel_context.get_current() if context is None else context
+    run = current_run(context)
+    return (
+        run is not None and not chat_is_open(context) and not is_theirs(context, run, semconv.CHAT)
+    )
+
+
+def is_theirs(context: Context, run: Run, operation: str) -> bool:
+    """Return whether another tool has made the span of this call, on the provider that the run uses."""
+    around = trace.get_current_span(context)
+    attributes = getattr(around, "attributes", None)
+    return (
+        attributes is not None
+        and vocabulary.operation(attributes) == operation
+        and exported_with(around, run.root)
+    )
+
+
+class NotedSpan:
+    """Stands for a `mast_trace.spans.ChatSpan` that its framework writes and ends.
+
+    Frameworks pass a part of an answer on: reasoning, citations and refusals are seen by the client alone.
+
+    Args:
+        telemetry: has the policy of contents.
+        span: of the framework.
+    """
+
+    context = None
+    """The framework's context stays."""
+
+    def __init__(self, telemetry: Telemetry, span: Span) -> None:
+        self._telemetry = telemetry
+        self.span = span
+
+    def response(self, _message: Message | None, **about: Any) -> None:
+        """Note the extra of an answer; the outermost client counts."""
+        with guarded("noting a model's answer"):
+            known = getattr(self.span, "attributes", None) or {}
+            if self.span.is_recording() and semconv.RESPONSE_EXTRA not in known:
+                extra = self._telemetry.writer.beside(about.get("extra"))
+                self.span.set_attributes(with_earlier_marks(extra, self.span))
+
+    def set(self, _attributes: Mapping[str, Any]) -> None:
+        """Leave other attributes to the framework."""
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Leave the end to the framework."""
+
+
+def noted_span(telemetry: Telemetry) -> NotedSpan | None:
+    """Return the open model call of a framework; None where it has none at hand, or no content is captured."""
+    span = open_chat()
+    if span is None or not span.is_recording() or not telemetry.writer.captures:
+        return None
+    return NotedSpan(telemetry, span)
+
+
+@dataclass
+class Answer:
+    """An answer, with the fields of `mast_trace.spans.ChatSpan.response`."""
+
+    message: Message | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class Assembly(Protocol):
+    """Assembles a streamed answer from its pieces."""
+
+    def add(self, event: Any) -> None:
+        """Take the next piece."""
+
+    def answer(self) -> Answer:
+        """Return the answer received so far."""
 
 
 class ModelCall(ABC):

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from mast_trace_instrumentations.replay.hand_made import HandMadeTools
 from mast_trace_instrumentations.replay.http_clients import HTTPClients
 from mast_trace_instrumentations.replay.human import HumanInput
 from mast_trace_instrumentations.replay.other_clients import OtherClients
-from mast_trace_instrumentations.replay.tools import ROWS, put_back
+from mast_trace_instrumentations.replay.tools import ROWS, HandMadeTools, put_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable

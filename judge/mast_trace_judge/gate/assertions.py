@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.gate.passages import evidence_of, listed, one_line, step_line
-from mast_trace_judge.gate.subjects import subject_of
+from mast_trace_judge.gate.subjects import evidence_of, listed, one_line, step_line, subject_of
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.copies import without_copies
-from mast_trace_judge.gate.passages import listed, one_line
-from mast_trace_judge.gate.subjects import subject_of
+from mast_trace_judge.gate.subjects import listed, one_line, subject_of
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.pricing.bands import bands_of, cost_of
 

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
+from mast_trace_judge.llm.answers import parse_answer
 from mast_trace_judge.llm.budget import Tokens
-from mast_trace_judge.llm.parsing import parse_answer
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip, estimate_tokens
 from mast_trace_judge.store.ledger import JudgeCall

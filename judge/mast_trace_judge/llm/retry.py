@@ -8,12 +8,28 @@ import logging
 import random
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mast_trace.exceptions import EndpointUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+
+
+async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results in order; the first exception cancels the others and is raised.
+
+    `asyncio.gather` would let the others continue, here with paid calls whose results nobody
+    awaits; `asyncio.TaskGroup` needs Python 3.11.
+    """
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.llm.answers import Counterfactual, Mapping, Reading, SegmentNotes
-from mast_trace_judge.llm.concurrency import together
-from mast_trace_judge.llm.digest import digest_of
 from mast_trace_judge.llm.endpoint import PromptTooLong
 from mast_trace_judge.llm.interview import Interview, RunContext
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.quotes import QuoteCheck
-from mast_trace_judge.llm.sanitise import nonce
-from mast_trace_judge.llm.segments import ReadingPlan, plan_reading
-from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
+from mast_trace_judge.llm.retry import together
+from mast_trace_judge.llm.segments import ReadingPlan, digest_of, plan_reading
+from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens, nonce
 from mast_trace_judge.llm.verification import Flip, ModelReading, Point, Verifier, plain
 from mast_trace_judge.verdict import Evidence
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip
-from mast_trace_judge.local.addressing.cleaning import clean
-from mast_trace_judge.verdict import Evidence, ModeFinding
+from mast_trace_judge.local.addressing.recognition import clean
+from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, Evidence, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

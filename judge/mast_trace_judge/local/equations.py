@@ -8,8 +8,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.arithmetic import in_other_unit, near
-from mast_trace_judge.local.figures import Figure, figures
-from mast_trace_judge.local.units import MONEY, unit_behind
+from mast_trace_judge.local.figures import MONEY, Figure, figures, unit_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

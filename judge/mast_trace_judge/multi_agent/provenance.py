@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure
-from mast_trace_judge.multi_agent.words import specific_words, words_of
+from mast_trace_judge.multi_agent.uptake import specific_words, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

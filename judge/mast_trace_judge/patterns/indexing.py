@@ -8,6 +8,7 @@ one, which is in no pattern, and the log has the reason.
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
@@ -16,13 +17,12 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.moments import in_time, within
 from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
-from mast_trace_judge.patterns.hits import hits_of
-from mast_trace_judge.patterns.texts import TextMiner
+from mast_trace_judge.patterns.hits import TextMiner, hits_of
 from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
 
@@ -272,3 +272,43 @@ _COPIED: Final = (
     "DecisiveAgent",
     "Tokens",
 )
+
+_OF_OTHERS: Final = 10.0
+"""Seconds after which verdicts of other workers are looked for."""
+_AT_ALL: Final = 300.0
+"""Seconds after which verdicts of any time are: imported and late ones."""
+
+
+class PatternKeeper:
+    """Keeps patterns up to date beside the judging of runs.
+
+    Args:
+        store: of all projects.
+        clock: returns monotonic seconds.
+    """
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._indexer = PatternIndexer(store)
+        self._clock = clock
+        self._next = 0.0
+        self._next_at_all = 0.0
+
+    def keep(self, *, judged: bool) -> int:
+        """Write the rows of some runs if it is time; return how many.
+
+        Args:
+            judged: whether verdicts were stored since the last call.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        now = self._clock()
+        if now < self._next and not (judged and now >= self._next - _OF_OTHERS):
+            return 0
+        at_all = now >= self._next_at_all
+        written = self._indexer.index(at_all=at_all)
+        if written < AT_ONCE:
+            self._next = now + _OF_OTHERS
+            if at_all:
+                self._next_at_all = now + _AT_ALL
+        return written

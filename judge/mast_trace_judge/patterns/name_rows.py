@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.storage.erasure import erase_names
 from mast_trace_collector.storage.tombstones import tombstones_of
-from mast_trace_judge.patterns.unnamed import TABLE
+from mast_trace_judge.patterns.places import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.patterns.name_check import Name
-    from mast_trace_judge.patterns.name_record import NameRecord
-    from mast_trace_judge.patterns.unnamed import Lapsed, Unnamed
+    from mast_trace_judge.patterns.name_record import Name, NameRecord
+    from mast_trace_judge.patterns.places import Lapsed, Unnamed
 
 _STILL_THERE: Final = """SELECT uniqExact(TraceId) AS Runs FROM mast_pattern_runs
 WHERE Project = {project:String} AND has({runs:Array(String)}, TraceId)"""

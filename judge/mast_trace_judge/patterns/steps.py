@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.patterns.keeping import PatternKeeper
-from mast_trace_judge.patterns.naming import PatternNamer
-from mast_trace_judge.patterns.naming_passes import NamingPasses
+from mast_trace_judge.patterns.indexing import PatternKeeper
+from mast_trace_judge.patterns.naming import NamingPasses, PatternNamer
 from mast_trace_judge.side_jobs import to_the_end
 
 if TYPE_CHECKING:

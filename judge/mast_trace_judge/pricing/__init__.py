@@ -1,7 +1,6 @@
 """Prices of the models that runs use: a maintained table, and prices of one's own."""
 
 from mast_trace_judge.pricing.bands import Band, OwnPrice, bands_of, cost_of
-from mast_trace_judge.pricing.config import PriceConfig
-from mast_trace_judge.pricing.stored_prices import store_prices
+from mast_trace_judge.pricing.stored_prices import PriceConfig, store_prices
 
 __all__ = ["Band", "OwnPrice", "PriceConfig", "bands_of", "cost_of", "store_prices"]

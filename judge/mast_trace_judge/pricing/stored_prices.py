@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final
+import logging
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from pydantic import Field
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.settings import ProcessSettings
 from mast_trace_collector.storage.span_sql import field
-from mast_trace_judge.pricing.bands import Band, bands_of
+from mast_trace_judge.pricing.bands import (
+    Band,
+    OwnPrice,  # pydantic reads it at run time
+    bands_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.pricing.bands import OwnPrice
+
+
+class PriceConfig(ProcessSettings):
+    """The settings of prices: `[prices]` in the configuration file."""
+
+    table: ClassVar[str] = "prices"
+
+    own_prices: dict[str, OwnPrice] = Field(
+        default_factory=dict,
+        description="US dollars per million tokens of models of your own, or at a discount: "
+        '{"my-model": {"input": 0.5, "output": 2, "cache_read": 0.05, "cache_write": 0.6}}. '
+        "They precede the table of public prices.",
+    )
+
 
 TABLE: Final = "mast_prices"
 COLUMNS: Final[Mapping[str, str]] = {
@@ -78,3 +102,29 @@ def _columns(bands: tuple[Band, ...]) -> dict[str, Any]:
 
 def _nanoseconds(moment: datetime | None, otherwise: int) -> int:
     return otherwise if moment is None else int(moment.timestamp() * 1_000_000) * 1000
+
+
+logger = logging.getLogger(__name__)
+
+EVERY: Final = 300.0
+"""Seconds between renewals."""
+_FIRST: Final = timedelta(days=1)
+_OVERLAP: Final = timedelta(hours=1)
+"""Time before the last renewal of which calls are looked at again, because spans arrive late."""
+
+
+async def renew_prices(store: Store, config: PriceConfig, *, every: float = EVERY) -> None:
+    """Store the prices of newly used models again and again, until cancelled.
+
+    At the start, models of calls of the last day are looked up; `mast-trace cost --since` renews earlier ones.
+    """
+    since = datetime.now(timezone.utc) - _FIRST
+    while True:
+        begun = datetime.now(timezone.utc)
+        try:
+            await asyncio.to_thread(store_prices, store, config.own_prices, since=since)
+        except StorageError as error:
+            logger.warning("prices were not renewed, and will be in %.0f s: %s", every, error)
+        else:
+            since = begun - _OVERLAP
+        await asyncio.sleep(every)

@@ -8,23 +8,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
-from mast_trace_judge.store.failed_calls import without_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
+
+_BEFORE: Final = r"(?:the model's endpoint (?:failed \d+ times, last|refuses the request): )?"
+_KNOWN: Final = re.compile(
+    rf"{_BEFORE}(?:HTTP \d+|no connection: .*|no answer within [\d.e+]+ s|no attempt was allowed"
+    r"|the prompt exceeds the model's context window|the account's quota is used up|the answer has no choices|the answer is not the API's"
+    r"|the day's cap of [\d.]+ USD is reached.*"
+    r"|the model refused|a content filter stopped the model"
+    r"|the answer was cut at the limit of output tokens"
+    r"|there is no complete JSON object in the answer|the call was cancelled)",
+    re.DOTALL,
+)
+
+
+def without_texts(failure: str) -> str:
+    """Return as much of a call's failure as is known to hold no text that the call was about.
+
+    Servers repeat a rejected request in their errors, and models speak of the run as they refuse. Words that are not
+    known are dropped, so that a new failure cannot tell anything.
+    """
+    if not failure:
+        return ""
+    known = _KNOWN.match(failure)
+    return known.group() if known else "the call failed, or its answer cannot be read"
+
 
 TABLE = "mast_judge_calls"
 _LOG = logging.getLogger(__name__)

@@ -11,8 +11,15 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.corrected import packed, unpacked
-from mast_trace_judge.verdict import Candidate, DecisiveError, ModeFinding, RunFacts, Verdict
+from mast_trace_judge.verdict import (
+    Candidate,
+    DecisiveError,
+    ModeFinding,
+    RunFacts,
+    Verdict,
+    packed,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

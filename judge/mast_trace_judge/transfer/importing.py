@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace import semconv
-from mast_trace_collector.storage.attribute_text import attributes_text
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.span_columns import attributes_text
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.tombstones import tombstones_of
 from mast_trace_judge.store.confirmations import take_over

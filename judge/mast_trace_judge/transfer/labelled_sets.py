@@ -14,9 +14,8 @@ from mast_trace_judge.proof import proved_step
 from mast_trace_judge.store.injections import Injection, take_over
 from mast_trace_judge.study.datasets.set_files import FORMAT, shapes_of
 from mast_trace_judge.transfer.export_spans import trace_id_of_run
-from mast_trace_judge.transfer.formats.confirmation_values import confirmation_in
 from mast_trace_judge.transfer.formats.kinds import StoredRun
-from mast_trace_judge.transfer.formats.own_export import EXPORT
+from mast_trace_judge.transfer.formats.own_export import EXPORT, confirmation_in
 from mast_trace_judge.transfer.importing import Importer, Taken
 from mast_trace_judge.transfer.reading import Piece
 

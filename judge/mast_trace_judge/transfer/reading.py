@@ -15,8 +15,7 @@ from mast_trace_judge.transfer.formats import format_of_messages, format_of_reco
 from mast_trace_judge.transfer.formats.otlp import OTLP, request_from_protobuf
 from mast_trace_judge.transfer.formats.own_export import parts_joined
 from mast_trace_judge.transfer.formats.published import MAST, WHO_AND_WHEN, labelled
-from mast_trace_judge.transfer.json_values import Broken, Value, values_of
-from mast_trace_judge.transfer.parquet_rows import rows_of
+from mast_trace_judge.transfer.json_values import Broken, Value, rows_of, values_of
 from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, text_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from mast_trace_judge.store.replays import (
     results_of,
     stored_plan,
 )
-from mast_trace_lab.confirm.allowance import Account, Allowance, Exhausted
+from mast_trace_lab.confirm.bounds import Account, Allowance, Exhausted
 from mast_trace_lab.confirm.statistics import ResultMismatch
 from mast_trace_lab.program.isolation import not_isolated
 

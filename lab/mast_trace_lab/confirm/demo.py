@@ -13,12 +13,10 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local import demo
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
-from mast_trace_lab.confirm.checks import check
-from mast_trace_lab.confirm.conduct import confirming
-from mast_trace_lab.confirm.preparation import new_experiment
+from mast_trace_lab.confirm.confirm import confirming
+from mast_trace_lab.confirm.preparation import check, new_experiment
 from mast_trace_lab.confirm.statistics import Limits
-from mast_trace_lab.program.forking import NotForkable
-from mast_trace_lab.program.parents import PreparedParents
+from mast_trace_lab.program.forking import NotForkable, PreparedParents
 from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_lab.program.oracle import oracle_of
+from mast_trace_lab.program.commands import oracle_of, reset
 from mast_trace_lab.program.process import Limits
-from mast_trace_lab.program.reset import reset
 from mast_trace_lab.program.setup import task_environment
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.allowance import Allowance
+    from mast_trace_lab.confirm.bounds import Allowance
     from mast_trace_lab.confirm.conducting import Execute
     from mast_trace_lab.confirm.statistics import Trial
     from mast_trace_lab.program.setup import Setup

@@ -10,8 +10,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_lab.confirm.held_texts import said_in
-from mast_trace_lab.confirm.leaks import known_before, leaked
+from mast_trace_lab.confirm.leaks import known_before, leaked, said_in
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
     from mast_trace_judge.decision_points import Point
-    from mast_trace_lab.program.oracle import Oracle
+    from mast_trace_lab.program.commands import Oracle
 
 _MOST_ASKED: Final = 200
 """Texts of one correction about which an oracle is asked."""

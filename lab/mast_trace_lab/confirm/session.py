@@ -14,16 +14,15 @@ from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.bounds import call_cost
-from mast_trace_lab.confirm.checks import check
-from mast_trace_lab.confirm.conduct import check_limits, confirming
+from mast_trace_lab.confirm.confirm import check_limits, confirming
 from mast_trace_lab.confirm.preparation import (
+    check,
     expected_calls,
     limits_of,
     new_experiment,
     stored_experiment,
 )
-from mast_trace_lab.replay.continued import continued
-from mast_trace_lab.replay.replaying import ask, going_on, progress_bar, warning
+from mast_trace_lab.replay.replaying import ask, continued, going_on, progress_bar, warning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

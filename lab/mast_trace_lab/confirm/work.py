@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,14 +14,12 @@ from mast_trace.replay.recording import NotReplayable
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
-from mast_trace_lab.confirm.checks import check
-from mast_trace_lab.confirm.conduct import confirming
+from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.daily import DailyBudget
-from mast_trace_lab.confirm.handled import HandledRuns
-from mast_trace_lab.confirm.preparation import limits_of, new_experiment, stored_experiment
-from mast_trace_lab.program.forked_later import ForkedLater
+from mast_trace_lab.confirm.preparation import check, limits_of, new_experiment, stored_experiment
+from mast_trace_lab.program.forking import ForkedLater
 from mast_trace_lab.program.run_lock import locked_run
-from mast_trace_lab.replay.continued import continued
+from mast_trace_lab.replay.replaying import continued
 from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
@@ -31,6 +31,60 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.confirm.work_config import ServiceCommands, WorkConfig
     from mast_trace_lab.program.setup import Setup
+
+_WAIT_SECONDS = 30.0
+_TABLE = """
+CREATE TABLE IF NOT EXISTS handled
+(project TEXT, trace_id TEXT, fingerprint TEXT, ending TEXT NOT NULL,
+ PRIMARY KEY (project, trace_id, fingerprint))
+"""
+
+
+class HandledRuns:
+    """Runs whose confirmation has ended, or that cannot be confirmed.
+
+    A run that changes, such as by a corrected outcome, has another fingerprint and is looked at again.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._do(_TABLE)
+
+    def holds(self, run: RunSummary) -> bool:
+        """Return whether a run was dealt with.
+
+        Raises:
+            StorageError: the file cannot be read.
+        """
+        sql = "SELECT 1 FROM handled WHERE project = ? AND trace_id = ? AND fingerprint = ?"
+        return bool(self._do(sql, *_key(run)))
+
+    def add(self, run: RunSummary, ending: str) -> None:
+        """Note the ending of a run: a word of a conclusion, or the reason of a refusal.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        self._do("INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?)", *_key(run), ending)
+
+    def _do(self, sql: str, *values: str) -> list[tuple[object, ...]]:
+        try:
+            with (
+                closing(sqlite3.connect(self._path, timeout=_WAIT_SECONDS)) as connection,
+                connection,
+            ):
+                return connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._path}: {error}") from error
+
+
+def _key(run: RunSummary) -> tuple[str, str, str]:
+    return run.project, run.trace_id, run.fingerprint
+
 
 _LOG = logging.getLogger(__name__)
 _QUIET_SECONDS: Final = 60

@@ -14,10 +14,9 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_lab.feedback.experiment import look_at, make_plan
-from mast_trace_lab.feedback.render import looked
 from mast_trace_lab.feedback.statistics.plan import Plan
 from mast_trace_lab.feedback.store import projects_with
-from mast_trace_lab.feedback.words import planned
+from mast_trace_lab.feedback.words import looked, planned
 
 
 class Design(str, Enum):

@@ -7,25 +7,65 @@ that its run did not know before the step, and no text that speaks to its reader
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mast_trace.experiment.given import task_hash
+from mast_trace.experiment.marks import task_hash
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.addressing.cleaning import clean
-from mast_trace_judge.local.addressing.recognition import addresses_reader
+from mast_trace_judge.local.addressing.recognition import addresses_reader, clean
 from mast_trace_judge.local.figures import figures, known_values
 from mast_trace_judge.verdict import Evidence
 from mast_trace_lab.confirm.leaks import known_before, leaked
-from mast_trace_lab.feedback.advice import ADVICE, WITHOUT_MODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.verdict import ModeFinding, Verdict
+
+ADVICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "1.1": "Before answering, compare the result with every constraint of the task.",
+        "1.2": "Do the work of your own role only, and leave the rest to the agent whose role it is.",
+        "1.3": "Do not repeat a step that is done; use its result, or change what you ask.",
+        "1.4": "Restate what is already known from earlier messages before going on.",
+        "1.5": "Stop as soon as the goal is met, and say so in the agreed way.",
+        "2.1": "Go on from the progress made so far; do not start the dialogue again.",
+        "2.2": "Ask when data are missing or unclear; do not assume them.",
+        "2.3": "Check that the next step serves the task before taking it.",
+        "2.4": "Pass on every fact that the next agent needs, in full.",
+        "2.5": "Use what the other agents have reported, and say where you disagree.",
+        "2.6": "Do what you announced, and copy figures from tool results as they stand.",
+        "3.1": "Do not finish before every part of the task has its result.",
+        "3.2": "Check the result with a tool or a calculation before handing it on.",
+        "3.3": "When checking, compute the result again instead of reading it over.",
+    }
+)
+"""A sentence for each code of `mast_trace.taxonomy.FAILURE_MODES`."""
+
+WITHOUT_MODE: Final = (
+    "Check such a step against what was read before it, and do not hand it on unchecked."
+)
+"""The sentence for a step whose failure mode is not known."""
+
+GENERAL: Final = (
+    "Work carefully and in order.",
+    "Read the task again before you begin.",
+    "Keep every answer short, clear and complete.",
+    "Take the time that the work needs.",
+    "Think before each step, and explain your reasons.",
+    "Work well together with the other agents.",
+    "Write in a friendly and precise tone.",
+    "Try to give the best answer that you can.",
+    "Pay attention to detail.",
+    "Structure longer answers.",
+    "Avoid needless words.",
+    "Be thorough.",
+)
+"""Sentences that say nothing about any run, for the placebo."""
 
 LessonEvidence = Literal["confirmed", "labelled", "exact"]
 """The kind of evidence, the strongest first: ``confirmed`` by replays, ``labelled`` by people, ``exact``."""
@@ -61,9 +101,9 @@ class Lesson(BaseModel):
         step: index of the step.
         mode: code of the failure mode; empty if none is known.
         quote: words of the step, at most 160 characters in one line; untrusted text.
-        advice: what to do, one sentence of `mast_trace_lab.feedback.advice`.
+        advice: what to do, one sentence of `mast_trace_lab.feedback.lessons`.
         evidence: the kind of evidence.
-        task: hash of the run's task (`mast_trace.experiment.given.task_hash`); empty if it has none.
+        task: hash of the run's task (`mast_trace.experiment.marks.task_hash`); empty if it has none.
         task_key: key of its task in an experiment; empty outside of experiments.
     """
 

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from mast_trace.exceptions import StorageError
-from mast_trace_dashboards.web.per_project import PerProject
+from mast_trace_dashboards.web.views import PerProject
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_lab.feedback.answering import MOST_CHARACTERS, MOST_LESSONS, Wanted, answer
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.web.stored_pages import StoredPages
+from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS

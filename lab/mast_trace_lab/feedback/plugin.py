@@ -56,6 +56,6 @@ class Feedback(Plugin):
 
     def panels(self) -> Mapping[str, Sequence[Sequence[Panel]]]:
         """Return the tables of experiments, for the dashboard of failure modes."""
-        from mast_trace_lab.feedback.panels import EXPERIMENTS
+        from mast_trace_lab.feedback.queries import EXPERIMENTS
 
         return {"mast-modes": EXPERIMENTS}

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.attribution import attribute, conclude
-from mast_trace_judge.local.attribution.likeness import run_hash
-from mast_trace_judge.local.attribution.profile import choose_profile, shipped_profiles
+from mast_trace_judge.local.attribution.profile import choose_profile, run_hash, shipped_profiles
 from mast_trace_lab.fit.gate import LEAST_ON_PEOPLE, difference, in_few_units, points
-from mast_trace_lab.fit.intervals import macro
 from mast_trace_lab.fit.labels import PERSON
 from mast_trace_lab.fit.report import Decision
 from mast_trace_lab.fit.schemes import held_out
-from mast_trace_lab.fit.scoring import Hit, hit, hits_of, untrained
+from mast_trace_lab.fit.scoring import Hit, hit, hits_of, macro, untrained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import conclude
 from mast_trace_judge.local.attribution.features import FEATURES
-from mast_trace_judge.local.attribution.likeness import likeness_of, run_hash
-from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, hands_over
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_judge.verdict import SHOWN_FROM
 from mast_trace_lab.fit import people as on_people
 from mast_trace_lab.fit.abstention import cross_fitted, fit_threshold
 from mast_trace_lab.fit.decision import decide, present_judge
-from mast_trace_lab.fit.detector import detect
-from mast_trace_lab.fit.fingerprints import fingerprints
+from mast_trace_lab.fit.detector import detect, fingerprints
 from mast_trace_lab.fit.gate import PHRASES, POSITION, gate
 from mast_trace_lab.fit.labels import (
     INJECTION,
     PERSON,
     SOURCES,
     labels_from,
+    prevalence,
     units_of,
 )
 from mast_trace_lab.fit.models import Recipe, concluded, trained
@@ -39,7 +38,6 @@ from mast_trace_lab.fit.scoring import (
     scheme_score,
     untrained,
 )
-from mast_trace_lab.fit.weights import prevalence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.fit.intervals import FEWEST, interval, macro
 from mast_trace_lab.fit.labels import INJECTION
 from mast_trace_lab.fit.report import Condition
+from mast_trace_lab.fit.scoring import FEWEST, interval, macro
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace_judge.local.attribution import conclude
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.profile import Profile
-from mast_trace_judge.study.feature_selection import probabilities, train
 from mast_trace_judge.study.numeric import numpy_module
-from mast_trace_lab.fit.labels import COLUMNS, INJECTION
-from mast_trace_lab.fit.weights import weigh_labels
+from mast_trace_judge.study.training import probabilities, train
+from mast_trace_lab.fit.labels import COLUMNS, INJECTION, weigh_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.fit.labels import INJECTION, PERSON
+from mast_trace_lab.fit.labels import INJECTION, OF_INJECTED, PERSON
 from mast_trace_lab.fit.models import trained
 from mast_trace_lab.fit.schemes import PARTS, parts
-from mast_trace_lab.fit.weights import OF_INJECTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -35,7 +35,7 @@ class Fit(Plugin):
 
     def sections(self, page: str, store: Store) -> Sequence[Section]:
         """Return the worth of a profile fitted to the labels; it is measured while the page is sent."""
-        from mast_trace_lab.fit.words import COMMAND, LABEL
+        from mast_trace_lab.fit.fit_gain import COMMAND, LABEL
 
         offer = self._offers.setdefault(store, _Offer(store))
         shown = {"offer": offer.newest, "page": page, "command": COMMAND, "label": LABEL}
@@ -43,7 +43,7 @@ class Fit(Plugin):
 
     def words(self) -> Mapping[str, Callable[..., Any]]:
         """Return the filter of its section."""
-        from mast_trace_lab.fit.words import fit_words
+        from mast_trace_lab.fit.fit_gain import fit_words
 
         return {"fit_words": fit_words}
 
@@ -55,8 +55,7 @@ class Fit(Plugin):
         from mast_trace_judge.config import JudgeConfig
         from mast_trace_judge.store.labels import labels_of
         from mast_trace_judge.version import own_profiles
-        from mast_trace_lab.fit.fit_gain import fit_offer
-        from mast_trace_lab.fit.words import COMMAND, LABEL, fit_words
+        from mast_trace_lab.fit.fit_gain import COMMAND, LABEL, fit_offer, fit_words
 
         with console(stderr=True).status("Measuring what a profile of your own would be worth"):
             profiles = own_profiles(JudgeConfig.load(config))

@@ -11,9 +11,9 @@ from mast_trace_judge.study.agreement import wilson
 from mast_trace_lab.fit.abstention import NEVER
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, MOST_AUC
 from mast_trace_lab.fit.gate import points
-from mast_trace_lab.fit.intervals import FEWEST
 from mast_trace_lab.fit.labels import LEAST_UNITS
 from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
+from mast_trace_lab.fit.scoring import FEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

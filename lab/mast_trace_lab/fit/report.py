@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.study.agreement import Interval
-    from mast_trace_lab.fit.detector import Detected
-    from mast_trace_lab.fit.fingerprints import Fingerprint
+    from mast_trace_lab.fit.detector import Detected, Fingerprint
 
 Status = Literal["passed", "failed", "not examined"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.study.feature_selection import order
+from mast_trace_judge.study.training import order
 from mast_trace_lab.fit.labels import INJECTION
 from mast_trace_lab.fit.models import trained
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.datasets.injected import labelled_run, read_injected
-from mast_trace_judge.study.stored_labels import labelled_runs
+from mast_trace_judge.study.model_calibration import labelled_runs
 from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, SOURCES
 from mast_trace_lab.inject.dataset import labelled
 

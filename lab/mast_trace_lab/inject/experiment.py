@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import RECOVERY, Arm
 from mast_trace_lab.confirm.statistics import ResultMismatch, Trial
-from mast_trace_lab.inject.limits import TIMES_AS_MUCH
+from mast_trace_lab.inject.trial import TIMES_AS_MUCH
 from mast_trace_lab.inject.trial import Trial as FaultTrial
 
 if TYPE_CHECKING:

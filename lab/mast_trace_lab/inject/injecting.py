@@ -26,9 +26,9 @@ from mast_trace_lab.confirm.execution import arm_settings
 from mast_trace_lab.inject.earlier import decided_before
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import most_faults_of
-from mast_trace_lab.inject.limits import with_readable_run
 from mast_trace_lab.inject.recovery import later_steps
-from mast_trace_lab.program.reset import reset
+from mast_trace_lab.inject.trial import with_readable_run
+from mast_trace_lab.program.commands import reset
 from mast_trace_lab.replay.arm_runner import run_arm
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.allowance import Allowance
+    from mast_trace_lab.confirm.bounds import Allowance
     from mast_trace_lab.confirm.conducting import Progress
     from mast_trace_lab.confirm.statistics import Trial
     from mast_trace_lab.inject.faults import Fault

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError, JudgeError, VerdictUnreadable
 from mast_trace.urls import check_proxies
-from mast_trace_judge.llm.answers import ModelAnswer
+from mast_trace_judge.llm.answers import ModelAnswer, parse_answer
 from mast_trace_judge.llm.budget import DailyCap, Tokens
 from mast_trace_judge.llm.endpoint import ModelEndpoint
-from mast_trace_judge.llm.parsing import parse_answer
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 from mast_trace_judge.llm.transcript import estimate_tokens
 from mast_trace_judge.store.ledger import JudgeCall

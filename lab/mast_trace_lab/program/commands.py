@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 
 if TYPE_CHECKING:
@@ -117,3 +117,79 @@ def _read(pipe: IO[bytes], kept: bytearray) -> None:
         while chunk := os.read(pipe.fileno(), _CHUNK):
             kept += chunk
             del kept[: -4 * _KEPT]
+
+
+SUCCESS, FAILURE = 0, 1
+"""Exit statuses of an oracle; all others are errors."""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """The answer of an oracle.
+
+    Attributes:
+        success: whether the answer is right; None if the oracle could not tell.
+        reason: the last line that it printed, or the reason why it could not tell.
+    """
+
+    success: bool | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A command that reads a final answer on standard input and ends with 0 (right) or 1 (wrong).
+
+    Attributes:
+        command: the program and its arguments; no shell reads them.
+        timeout: seconds after which it is killed, which is an error.
+    """
+
+    command: tuple[str, ...]
+    timeout: float = 60.0
+
+    def ask(self, answer: str) -> Opinion:
+        """Return whether an answer is right.
+
+        An oracle that cannot be started, that is killed, or that ends with another status has no
+        opinion: its error is not taken for a failure of the answer.
+        """
+        try:
+            ended = run_command(self.command, stdin=answer, timeout=self.timeout)
+        except (OSError, ValueError) as error:
+            return Opinion(None, f"the oracle {self.command[0]} cannot be started: {error}")
+        if ended.exit_status is None:
+            return Opinion(None, f"the oracle did not end within {self.timeout:g} s")
+        if ended.exit_status in {SUCCESS, FAILURE}:
+            return Opinion(ended.exit_status == SUCCESS, ended.last_line)
+        said = f": {ended.last_line}" if ended.last_line else ""
+        return Opinion(None, f"the oracle ended with {ended.exit_status}{said}")
+
+
+def oracle_of(command: Sequence[str] | None, timeout: float = 60.0) -> Oracle | None:
+    """Return the oracle of a command; None without one: the program records its outcome itself."""
+    return Oracle(tuple(command), timeout) if command else None
+
+
+class ResetFailed(MastTraceError):
+    """The command that restores the state outside the program did not end with 0."""
+
+
+def reset(command: Sequence[str], timeout: float = 60.0) -> None:
+    """Run the command of ``--reset``.
+
+    A replay after a failed reset would begin in another state than the others, so that its result
+    could not be compared with theirs.
+
+    Raises:
+        ResetFailed: it cannot be started, does not end in time, or ends with another status than 0.
+    """
+    try:
+        ended = run_command(command, timeout=timeout)
+    except (OSError, ValueError) as error:
+        raise ResetFailed(f"the reset {command[0]} cannot be started: {error}") from None
+    if ended.exit_status is None:
+        raise ResetFailed(f"the reset did not end within {timeout:g} s")
+    if ended.exit_status:
+        said = f": {ended.last_line}" if ended.last_line else ""
+        raise ResetFailed(f"the reset ended with {ended.exit_status}{said}")

@@ -8,15 +8,18 @@ own, as other replays are.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
 import subprocess
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace_lab.program.process import run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mast_trace_lab.program.own_process import Output
+    from mast_trace_lab.program.process import Output
 
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -103,7 +106,7 @@ class PreparedParent:
 
         Args:
             environment: all its variables.
-            output: see `mast_trace_lab.program.own_process.Output`.
+            output: see `mast_trace_lab.program.process.Output`.
             timeout: seconds until it is killed, with its child processes.
 
         Raises:
@@ -165,3 +168,78 @@ class PreparedParent:
         """Kill what is left of a child's process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class ForkedLater(ExitStack):
+    """The replays of one program, one at a time, forked from a process that the first of them makes.
+
+    Where they cannot be forked, this is logged once, and each runs in a process of its own. The end of
+    the ``with`` block ends the process.
+
+    Args:
+        command: the program and its arguments.
+        modules: modules that are imported before the first fork; none for processes of their own.
+    """
+
+    def __init__(self, command: Sequence[str], modules: Sequence[str]) -> None:
+        super().__init__()
+        self._command, self._modules = command, modules
+        self._parent: PreparedParent | None = None
+
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
+        """Run the program and return its exit status; see `PreparedParent.run`.
+
+        Raises:
+            NotForkable: the process from which it is forked has ended.
+            OSError: the command cannot be started.
+        """
+        if self._modules:
+            modules, self._modules = self._modules, ()
+            try:
+                self._parent = self.enter_context(PreparedParent(self._command, modules))
+            except NotForkable as error:
+                _LOG.warning("%s", error)
+        if self._parent is None:
+            return run_alone(self._command, environment, output, timeout)
+        return self._parent.run(environment, output, timeout)
+
+
+class PreparedParents(ExitStack):
+    """Processes that have imported a program's libraries; each forks one replay at a time.
+
+    The end of the ``with`` block ends the processes.
+
+    Args:
+        command: the program and its arguments.
+        modules: modules that are imported before the first fork.
+        count: number of processes; replays beyond it wait.
+
+    Raises:
+        NotForkable: as for `PreparedParent`.
+        OSError: the command cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], modules: Sequence[str], count: int = 1) -> None:
+        super().__init__()
+        self._free: SimpleQueue[PreparedParent] = SimpleQueue()
+        try:
+            for _ in range(count):
+                self._free.put(self.enter_context(PreparedParent(command, modules)))
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
+        """Fork the program from a process that is free; see `PreparedParent.run`.
+
+        Raises:
+            NotForkable: the process has ended.
+        """
+        parent = self._free.get()
+        try:
+            return parent.run(environment, output, timeout)
+        finally:
+            self._free.put(parent)

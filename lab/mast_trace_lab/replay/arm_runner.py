@@ -12,9 +12,8 @@ from mast_trace.content import content_hash
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import ArmResult
-from mast_trace_lab.program.endings import FIRST_ERROR, ended
+from mast_trace_lab.program.endings import FIRST_ERROR, ended, spending_of
 from mast_trace_lab.program.process import Limits, play
-from mast_trace_lab.program.spending import spending_of
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.runner import compared
 

@@ -11,14 +11,42 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.output import console, warn
-from mast_trace_lab.program.forking import NotForkable
-from mast_trace_lab.program.parents import PreparedParents
+from mast_trace_judge.store.runs import read_alone
+from mast_trace_lab.program.forking import NotForkable, PreparedParents
+from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.confirm.conducting import Progress as State
+
+
+def continued(store: Store, run: RunSummary, recorded: Trajectory) -> tuple[Trajectory, ...]:
+    """Return the interrupted runs that a run continues, the first one first.
+
+    Raises:
+        NotConfirmable: one of them is not stored.
+        StorageError: the database does not answer.
+    """
+    found: list[Trajectory] = []
+    seen, last = {recorded.trace_id}, recorded
+    while last.resumes and last.resumes not in seen:
+        seen.add(last.resumes)
+        summary = run_summary(store, last.resumes, project=run.project)
+        if summary is None:
+            raise NotConfirmable(
+                f"run {last.trace_id} continues the interrupted run {last.resumes}, which is not stored; "
+                "no replay could be identical without it"
+            )
+        last = read_alone(store, summary)
+        found.insert(0, last)
+    return tuple(found)
+
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C or SIGTERM."""

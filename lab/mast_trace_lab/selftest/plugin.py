@@ -56,6 +56,6 @@ class SelfTest(Plugin):
 
     def panels(self) -> Mapping[str, Sequence[Sequence[Panel]]]:
         """Return the table of self-tests, for the judge's dashboard."""
-        from mast_trace_lab.selftest.panels import SELF_TEST
+        from mast_trace_lab.selftest.queries import SELF_TEST
 
         return {"mast-judge": (SELF_TEST,)}

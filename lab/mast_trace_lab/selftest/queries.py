@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from mast_trace_dashboards.grafana.panels import sql, table
 from mast_trace_dashboards.queries.query import Column, Query
 from mast_trace_dashboards.queries.sql import OWNERS
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_dashboards.grafana.panels import Panel
 
 _MEASURES: Final = {
     "Found": ("found", "before", "planted faults whose mode is named"),
@@ -99,3 +105,24 @@ ORDER BY Project, ServiceName, Mode = '{ALL}', Mode""",
         },
     },
 )
+
+SELF_TEST: Final[Sequence[Panel]] = (
+    table(
+        "Self-test",
+        "Faults that `mast-trace selftest` planted in your system: of how many the judge names the mode, of how "
+        "many decisive steps its likeliest is right, and where it names another; at the row `all` also the "
+        "untouched healthy runs that it accuses, and the runs that succeeded with a fault and of which it says, "
+        "outcome hidden, that they failed. Counts with 95 % intervals, and a percentage from 8 runs on. "
+        "After fitting, each fault is judged by a fit that has seen neither its operator nor its original run.",
+        sql(
+            SELFTESTS,
+            "ServiceName AS Service, Mode, FoundText AS `Mode found`, "
+            "StepText AS `Step right, before fitting`, StepFittedText AS `step right, after`, "
+            "NamedText AS `Wrong step named, before`, NamedFittedText AS `wrong step, after`, "
+            "AccusedText AS `Healthy accused, before`, AccusedFittedText AS `accused, after`, "
+            "SurvivedText AS `Survivors said to have failed, before`, SurvivedFittedText AS `survivors, after`, "
+            "PlantedRuns AS Runs, Operators, JudgeVersion AS Judge, Measured",
+        ),
+    ),
+)
+"""A row of the judge's dashboard."""

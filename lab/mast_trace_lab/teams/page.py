@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_dashboards.web.streaming import streamed
+from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_lab.feedback import words as experiment_words
+from mast_trace_lab.feedback.experiment import look_at
+from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams import words as profile_words
 from mast_trace_lab.teams.gap import LEAST
 from mast_trace_lab.teams.profile import (
@@ -19,16 +23,114 @@ from mast_trace_lab.teams.profile import (
     left_out,
     service_profile,
 )
-from mast_trace_lab.teams.variants import COLUMNS, team_variants
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
+    from mast_trace_lab.feedback.experiment import Look
+
+MOST: Final = 3
+"""Most experiments of which a page shows more than the name, the ones with the latest runs."""
+_MOST_NAMES: Final = 5
+COLUMNS: Final = (*experiment_words.ARM_COLUMNS[:-1], "agents a run", "lacks", "tokens a run")
+"""Headings of `Variants.arms`."""
+
+
+@dataclass(frozen=True)
+class Variants:
+    """One experiment.
+
+    Attributes:
+        project: its project.
+        name: its name.
+        look: its state, at a look that is not counted; None if it cannot be told or is not shown.
+        problem: the reason why it cannot be told; empty otherwise.
+        arms: a row of cells for each arm.
+    """
+
+    project: str
+    name: str
+    look: Look | None = None
+    problem: str = ""
+    arms: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def contrasts(self) -> Iterator[tuple[str, ...]]:
+        """A row of cells for each contrast, without a difference where an arm has few outcomes."""
+        if self.look is None:
+            return
+        found = self.look.conclusion
+        known = {each.arm: each.runs - each.missing for each in found.arms}
+        for each in found.contrasts:
+            cells = experiment_words.contrast_cells(each)
+            few = min(known[each.treatment], known[each.control]) < LEAST
+            yield (cells[0], "-" if few else cells[1], *cells[2:])
+
+    @property
+    def few(self) -> bool:
+        """True if some arm has too few outcomes for a difference."""
+        arms = self.look.conclusion.arms if self.look else ()
+        return any(each.runs - each.missing < LEAST for each in arms)
+
+
+def team_variants(store: Store, service: str) -> list[Variants]:
+    """Return the experiments, the one with the latest run first; looks are not counted.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        service: in which some of their runs were recorded.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    by_name: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in EXPERIMENT_ARMS.run(store):
+        by_name.setdefault((row["Project"], row["Experiment"]), []).append(row)
+    found = [
+        (*key, rows)
+        for key, rows in by_name.items()
+        if rows[0]["Differ"] and any(service in row["Services"] for row in rows)
+    ]
+    shown = [_shown(store, *each) for each in found[:MOST]]
+    return shown + [Variants(project, name) for project, name, _ in found[MOST:]]
+
+
+def _shown(store: Store, project: str, name: str, rows: Sequence[Mapping[str, Any]]) -> Variants:
+    try:
+        look = look_at(store, project, name, count=False)
+    except ConfigurationError as error:
+        return Variants(project, name, problem=str(error))
+    team = max(rows, key=lambda row: row["AgentsPerRun"] or 0)
+    of_arm = {row["Arm"]: row for row in rows}
+    arms = [
+        (
+            *experiment_words.arm_cells(result)[:-1],
+            *_team_cells(of_arm.get(result.arm), team),
+        )
+        for result in look.conclusion.arms
+    ]
+    return Variants(project, name, look, arms=tuple(arms))
+
+
+def _team_cells(row: Mapping[str, Any] | None, team: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the agents of an arm, those that it lacks of the largest team, and its tokens."""
+    if row is None or row["AgentsPerRun"] is None:
+        return "-", "-", "-"
+    lacking = [agent for agent in team["Agents"] if agent not in row["Agents"]]
+    names = ", ".join(lacking[:_MOST_NAMES])
+    more = f" and {len(lacking) - _MOST_NAMES} more" if len(lacking) > _MOST_NAMES else ""
+    tokens = row["TokensPerRun"]
+    return (
+        f"{row['AgentsPerRun']:.1f}",
+        f"{names}{more}" or "-",
+        "-" if tokens is None else f"{tokens:,.0f}",
+    )
+
 
 FRESH_SECONDS = 60.0
 """Time for which a measured profile is shown, even if new runs arrive: measuring takes seconds."""

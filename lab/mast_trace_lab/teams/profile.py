@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_judge.multi_agent.profile import Profile, measured
-from mast_trace_judge.multi_agent.stored import read_team_runs
+from mast_trace_judge.multi_agent.profile import Profile, measured, read_team_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.study.bench import Report, methods
-from mast_trace_judge.study.bench.in_sample import places_seen
+from mast_trace_judge.study.bench.held_out import places_seen
 from mast_trace_judge.study.bench.rendering import write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, Score, score
 from mast_trace_judge.study.datasets.labelled import LabelledRun
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_lab.train.curve import Point
-    from mast_trace_lab.train.division import Division
-    from mast_trace_lab.train.examples import Example
+    from mast_trace_lab.train.examples import Division, Example
 
 REPORT: Final = "report.md"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,15 +12,34 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.study.bench.rendering import tables, to_json
-from mast_trace_lab.train.division import divide
-from mast_trace_lab.train.examples import read_examples
-from mast_trace_lab.train.extra import check_installed
+from mast_trace_lab.train.examples import divide, read_examples
 from mast_trace_lab.train.report import report_of, write_report
 from mast_trace_lab.train.reward import Reward
 from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:
     from mast_trace_lab.train.curve import Point
+
+_NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
+
+
+def check_installed(*, lora: bool = False) -> None:
+    """Check that everything is there that a training imports.
+
+    Args:
+        lora: whether adapters are trained, which needs one package more.
+
+    Raises:
+        ConfigurationError: something is missing; the text says what to install.
+    """
+    needed = (*_NEEDED, "peft") if lora else _NEEDED
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"training needs {', '.join(missing)}: pip install 'mast-trace[train]'. On a machine without "
+            "an accelerator install first a torch that brings no CUDA along; docs/how-to/train.md says how"
+        )
+
 
 _USUAL = Training("")
 _MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")

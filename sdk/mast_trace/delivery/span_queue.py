@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import SpanProcessor
 
-from mast_trace.delivery.limits import DeliveryLimits
+from mast_trace.delivery.encoding import DeliveryLimits
 from mast_trace.delivery.start_records import snapshot
 from mast_trace.delivery.transport import open_transport
 from mast_trace.delivery.worker import SpanSender
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from mast_trace._settings import SDKSettings
-    from mast_trace.delivery.limits import Delivered
+    from mast_trace.delivery.encoding import Delivered
     from mast_trace.delivery.transport import Transport
 
 _queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()

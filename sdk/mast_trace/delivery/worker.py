@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import context as otel_context
 
 from mast_trace.delivery.advice import START
-from mast_trace.delivery.encoding import encode
-from mast_trace.delivery.limits import Delivered, DeliveryLimits, estimated_size
+from mast_trace.delivery.encoding import Delivered, DeliveryLimits, encode, estimated_size
 from mast_trace.delivery.start_records import StartRecords, encode_starts
 from mast_trace.delivery.transport import ExportResult, Fate, Signal
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.content import as_text, content_hash, is_a, well_formed
 from mast_trace.experiment.assignment import FEEDBACK, PLACEBO, Arm
-from mast_trace.experiment.given import (
+from mast_trace.experiment.marks import (
     Feedback,
     from_record,
     read_answer,

@@ -14,9 +14,8 @@ from mast_trace.content import is_a
 from mast_trace.manual import given
 from mast_trace.manual.blocks import AgentBlock, F, RunBlock, ToolBlock, active_telemetry
 from mast_trace.manual.threads import warn_of_lost_run
-from mast_trace.spans.ended_runs import last_run
 from mast_trace.spans.guard import guarded, misused
-from mast_trace.spans.run_state import current_agent, current_run
+from mast_trace.spans.run_state import current_agent, current_run, last_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,8 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 
 from mast_trace.spans.calls import Inside
-from mast_trace.spans.ended_runs import runs_elsewhere
 from mast_trace.spans.guard import misused
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans.run_state import current_run, runs_elsewhere
 from mast_trace.spans.within import traced
 
 if TYPE_CHECKING:

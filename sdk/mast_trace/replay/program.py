@@ -11,11 +11,14 @@ import dataclasses
 import json
 import os
 import re
+import shutil
+import signal
 import threading
+import time
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
@@ -25,7 +28,6 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.network import Network
-from mast_trace.replay.orphans import end_with
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.player import Divergence, Player, Report
 from mast_trace.replay.tape import Tape
@@ -35,6 +37,41 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import TracerProvider
+
+_PAUSE: Final = 1.0
+
+
+def end_with(starter: int, folder: Path) -> None:
+    """End this program, its child processes and its folder after the process ``starter`` has ended.
+
+    Nothing is done in a program that does not lead a session of its own: its process group may hold
+    other programs.
+
+    Args:
+        starter: id of the process that wrote the plan.
+        folder: the replay's folder.
+    """
+    if os.getsid(0) != os.getpgrp():
+        return
+
+    def watch() -> None:
+        while _is_there(starter):
+            time.sleep(_PAUSE)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="mast-trace-replay", daemon=True).start()
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
 
 _ENTRY_POINT_GROUP = "mast_trace_replay"
 _SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")

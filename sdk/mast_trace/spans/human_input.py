@@ -17,8 +17,8 @@ from opentelemetry.trace import format_span_id
 
 from mast_trace import semconv
 from mast_trace.fork_safe import reentrant_lock
-from mast_trace.spans.alterations import Alterations
 from mast_trace.spans.guard import guarded
+from mast_trace.spans.message_attributes import Alterations
 from mast_trace.spans.run_state import current_run, open_tool
 
 if TYPE_CHECKING:

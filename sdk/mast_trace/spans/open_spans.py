@@ -12,8 +12,8 @@ from mast_trace import semconv
 from mast_trace.content import shown, truncate, well_formed
 from mast_trace.result_types import opaque_type, result_type
 from mast_trace.spans import human_input
-from mast_trace.spans.alterations import with_earlier_marks
-from mast_trace.spans.ended_runs import run_ended
+from mast_trace.spans.message_attributes import with_earlier_marks
+from mast_trace.spans.run_state import run_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

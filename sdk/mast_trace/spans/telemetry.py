@@ -17,7 +17,6 @@ from opentelemetry.trace import SpanKind
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
 from mast_trace.spans import given_lessons, human_input
-from mast_trace.spans.ended_runs import run_began
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
@@ -28,6 +27,7 @@ from mast_trace.spans.run_state import (
     beside_others,
     current_agent,
     current_run,
+    run_began,
     with_agent,
     with_chat,
     with_run,

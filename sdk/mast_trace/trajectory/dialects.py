@@ -16,7 +16,7 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
-from mast_trace.trajectory.message_shapes import message_of, objects
+from mast_trace.trajectory.span_messages import message_of, objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

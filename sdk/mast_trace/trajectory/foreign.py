@@ -18,7 +18,7 @@ from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.copies import is_ours
 from mast_trace.trajectory.dialects import own_words
-from mast_trace.trajectory.message_shapes import call_of, each_answer, message_of, objects, word
+from mast_trace.trajectory.span_messages import call_of, each_answer, message_of, objects, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

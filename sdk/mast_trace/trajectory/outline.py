@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from mast_trace import semconv
 from mast_trace.trajectory.agent_requests import as_call
+from mast_trace.trajectory.copies import completed
 from mast_trace.trajectory.foreign import translated
 from mast_trace.trajectory.model import StepKind
-from mast_trace.trajectory.nested_calls import completed
 from mast_trace.trajectory.reader import in_order, invocation_of
 from mast_trace.trajectory.span_messages import texts_of
 from mast_trace.trajectory.steps import step_of

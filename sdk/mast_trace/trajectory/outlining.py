@@ -17,10 +17,14 @@ from mast_trace.trajectory.agent_requests import (
     as_call,
     hand_offs,
 )
-from mast_trace.trajectory.copies import without_copies
+from mast_trace.trajectory.copies import (
+    arguments_of_call,
+    is_open,
+    one_span_per_call,
+    without_copies,
+)
 from mast_trace.trajectory.foreign import translated
 from mast_trace.trajectory.model import SpanRecord, StepKind
-from mast_trace.trajectory.nested_calls import arguments_of_call, is_open, one_span_per_call
 from mast_trace.trajectory.outline import KINDS, Outline, is_turn
 from mast_trace.trajectory.outputs import (
     answer_in,

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.trajectory import vocabulary
-from mast_trace.trajectory.message_shapes import message_of
-from mast_trace.trajectory.span_messages import key
+from mast_trace.trajectory.span_messages import key, message_of
 from mast_trace.trajectory.span_tree import LEVELS, above
 
 if TYPE_CHECKING:

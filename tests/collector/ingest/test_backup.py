@@ -28,9 +28,8 @@ from mast_trace_collector.backup.folder import (
 )
 from mast_trace_collector.backup.restore import restore
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.draining import drain
 from mast_trace_collector.hold import HELD_FILE, NEXT_FILE
-from mast_trace_collector.pipeline import Pipeline
+from mast_trace_collector.pipeline import Pipeline, drain
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.span_writer import SpanWriter

@@ -11,15 +11,18 @@ import pytest
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector import security
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.rights import (
+from mast_trace_collector.security import (
     FORMER_RIGHTS,
     Grant,
     MissingRight,
+    ProjectKeys,
     Right,
+    check_bind,
+    is_loopback,
+    new_key,
     read_line,
     read_rights,
 )
-from mast_trace_collector.security import ProjectKeys, check_bind, is_loopback, new_key
 
 if TYPE_CHECKING:
     from pathlib import Path

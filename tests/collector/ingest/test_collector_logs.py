@@ -10,8 +10,7 @@ from typing import Literal
 import pytest
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.log_repeats import Repeats
-from mast_trace_collector.logs import JSONFormatter, TextFormatter, configure_logging
+from mast_trace_collector.logs import JSONFormatter, Repeats, TextFormatter, configure_logging
 
 
 def entry_of(**fields: object) -> dict[str, object]:

@@ -12,8 +12,8 @@ import pytest
 from ingest_support import JSON, body_of, post, until
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.draining import drain
 from mast_trace_collector.hold import Hold
+from mast_trace_collector.pipeline import drain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,8 +25,7 @@ from mast_trace_collector.otlp.errors import (
     Unauthenticated,
 )
 from mast_trace_collector.receivers.otlp_grpc import _code
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import new_key
+from mast_trace_collector.security import Right, new_key
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,8 +32,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import new_key
+from mast_trace_collector.security import Right, new_key
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingest_support import EXPORT, body_of, call, connect, post, refusals, until
 
-from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, sender_of
-from mast_trace_collector.receivers.slots import Slots
+from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, Slots, sender_of
 from mast_trace_collector.security import new_key
 from mast_trace_collector.spool import Refused
 

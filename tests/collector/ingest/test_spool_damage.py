@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from opened_spool import begin, begun, failing, payloads_of, put, stop, take, unreadable
 from opened_spool import flip as flip_bit
 
-from mast_trace_collector.spool.receipt import RECEIPT, receipt_path
 from mast_trace_collector.spool.record import Record
-from mast_trace_collector.spool.segment import SegmentWriter
+from mast_trace_collector.spool.segment import RECEIPT, SegmentWriter, receipt_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

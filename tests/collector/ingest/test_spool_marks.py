@@ -18,7 +18,7 @@ from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.deduplication import RecentRequests, StoredMarks
 from mast_trace_collector.spool.folder import SegmentFolder
 from mast_trace_collector.spool.reading import Damage
-from mast_trace_collector.spool.receipt import RECEIPT
+from mast_trace_collector.spool.segment import RECEIPT
 
 ITEMS = 5
 

@@ -16,8 +16,13 @@ from opened_spool import failing, opened, payloads_of, put, stop
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
 from mast_trace_collector.spool.quota import DiskQuota, FolderLock
-from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, receipt_path
-from mast_trace_collector.spool.segment import SegmentWriter
+from mast_trace_collector.spool.segment import (
+    Receipt,
+    SegmentWriter,
+    chain,
+    read_receipt,
+    receipt_path,
+)
 
 
 class Usage(NamedTuple):

@@ -14,14 +14,6 @@ from opened_spool import begin, begun, failing, put, stop, unreadable
 
 from mast_trace_collector.spool import deduplication as recent_module
 from mast_trace_collector.spool.reading import beyond_reading, content, scan
-from mast_trace_collector.spool.receipt import (
-    RECEIPT,
-    Receipt,
-    ReceiptWriter,
-    chain,
-    read_receipt,
-    receipt_path,
-)
 from mast_trace_collector.spool.record import (
     Record,
     _varint,
@@ -30,6 +22,14 @@ from mast_trace_collector.spool.record import (
     may_be_torn,
     owner,
     read_record,
+)
+from mast_trace_collector.spool.segment import (
+    RECEIPT,
+    Receipt,
+    ReceiptWriter,
+    chain,
+    read_receipt,
+    receipt_path,
 )
 
 NAME = "000000000007-00000000deadbeef"

@@ -18,9 +18,8 @@ from opened_spool import begin, begun, flip, put, stop, take, waiting
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.spool import Segment
-from mast_trace_collector.spool.receipt import receipt_path
 from mast_trace_collector.spool.record import Record, marker_of, may_be_torn
-from mast_trace_collector.spool.segment import SegmentWriter
+from mast_trace_collector.spool.segment import SegmentWriter, receipt_path
 
 if TYPE_CHECKING:
     from pathlib import Path

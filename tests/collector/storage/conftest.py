@@ -10,8 +10,7 @@ from stores import SERVER, Tables, new_store, server_address
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.clickhouse_http.confinement import Confinement
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.security import ProjectKeys, Right, new_key
 from mast_trace_collector.storage import Store
 
 

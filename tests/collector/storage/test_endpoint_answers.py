@@ -12,9 +12,8 @@ from endpoint_sweep import OURS, THEIRS
 from starlette.testclient import TestClient
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http import ClickHouseHTTP, blocks
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, hash_of, new_key
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP, compression
+from mast_trace_collector.security import ProjectKeys, Right, hash_of, new_key
 from mast_trace_collector.storage import Store
 
 SQL = "SELECT DISTINCT Project FROM mast_runs ORDER BY 1"
@@ -203,7 +202,7 @@ class TestAnswers:
     def test_errors(self, ask):
         for fields, read in (
             ({}, bytes),
-            ({"compress": "1"}, lambda body: blocks.unpack(body, 9999)),
+            ({"compress": "1"}, lambda body: compression.unpack(body, 9999)),
         ):
             answer = ask("SELECT * FROM nothing", query_id="mine", **fields)
             assert answer.status_code == 404
@@ -239,8 +238,8 @@ class TestAnswers:
         packed = gzip.compress(sql.encode())
         assert ask(None, data=packed, headers={**key, "Content-Encoding": "gzip"}).content == rows
         for yes in ("1", "true"):
-            answer = ask(None, data=blocks.pack(sql.encode()), decompress=yes, compress=yes)
-            assert blocks.unpack(answer.content, 9999) == rows
+            answer = ask(None, data=compression.pack(sql.encode()), decompress=yes, compress=yes)
+            assert compression.unpack(answer.content, 9999) == rows
         assert ask(sql, compress="0", decompress="0").content == rows
 
     def test_a_form(self, ask):
@@ -273,7 +272,7 @@ class TestLimits:
                 )
             for content, fields, headers in (
                 (gzip.compress(sql + b" "), {}, {"Content-Encoding": "gzip"}),
-                (blocks.pack(sql + b" "), {"decompress": "1"}, {}),
+                (compression.pack(sql + b" "), {"decompress": "1"}, {}),
             ):
                 assert (
                     asking.post("/", content=content, params=fields, headers=headers).status_code

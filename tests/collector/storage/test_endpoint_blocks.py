@@ -1,4 +1,4 @@
-"""ClickHouse's compressed blocks, held against two other implementations: its engine and its driver."""
+"""ClickHouse's compressed compression, held against two other implementations: its engine and its driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_endpoint_clients import get
 
-from mast_trace_collector.clickhouse_http import blocks
+from mast_trace_collector.clickhouse_http import compression
 from mast_trace_collector.clickhouse_http.errors import QueryError
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def by_driver(body: bytes) -> bytes:
 @given(data=st.one_of(st.binary(max_size=4000), st.integers(0, 5000).map(lambda n: b"ab" * n)))
 @settings(max_examples=150, deadline=None)
 def test_what_is_packed_comes_out_again(data: bytes) -> None:
-    packed = blocks.pack(data)
-    assert blocks.unpack(packed, len(data)) == data
+    packed = compression.pack(data)
+    assert compression.unpack(packed, len(data)) == data
     assert not data or by_driver(packed) == data
 
 
@@ -54,17 +54,17 @@ def test_what_the_engine_itself_wrote_is_read(embedded: Store, codec: str) -> No
     )
     body = Path(part["path"], "x.bin").read_bytes()
     expected = struct.pack("<300000I", *range(300_000))
-    assert blocks.unpack(body, LIMIT) == expected
+    assert compression.unpack(body, LIMIT) == expected
     embedded.command("DROP TABLE packed")
 
 
 @given(data=st.binary(max_size=300), at=st.integers(0, 10_000), bit=st.integers(0, 7))
 @settings(max_examples=200, deadline=None)
 def test_a_flipped_bit_is_always_seen(data: bytes, at: int, bit: int) -> None:
-    packed = bytearray(blocks.pack(data + b"!"))
+    packed = bytearray(compression.pack(data + b"!"))
     packed[at % len(packed)] ^= 1 << bit
     with pytest.raises(QueryError):
-        blocks.unpack(bytes(packed), LIMIT)
+        compression.unpack(bytes(packed), LIMIT)
 
 
 @given(body=st.binary(max_size=400))
@@ -72,7 +72,7 @@ def test_a_flipped_bit_is_always_seen(data: bytes, at: int, bit: int) -> None:
 def test_junk_is_refused(body: bytes) -> None:
     if body:
         with pytest.raises(QueryError):
-            blocks.unpack(body, LIMIT)
+            compression.unpack(body, LIMIT)
 
 
 class TestEndpoint:
@@ -88,13 +88,13 @@ class TestEndpoint:
         assert headers["Content-Encoding"] is None
         assert len(packed) < len(plain)
         if form == "JSON":  # it tells how long the query took
-            plain, packed = plain[:5000], blocks.pack(blocks.unpack(packed, LIMIT)[:5000])
-        assert blocks.unpack(packed, LIMIT) == plain
+            plain, packed = plain[:5000], compression.pack(compression.unpack(packed, LIMIT)[:5000])
+        assert compression.unpack(packed, LIMIT) == plain
 
     def test_both_ways_with_the_encoding_of_http_around(self, endpoint: str) -> None:
         headers, body = get(
             endpoint,
-            data=zstandard.compress(blocks.pack(b"SELECT repeat('x', 9000)")),
+            data=zstandard.compress(compression.pack(b"SELECT repeat('x', 9000)")),
             headers={"Content-Encoding": "zstd", "Accept-Encoding": "zstd"},
             compress=1,
             decompress=1,
@@ -102,4 +102,4 @@ class TestEndpoint:
         )
         if headers["Content-Encoding"] == "zstd":
             body = zstandard.decompress(body)
-        assert blocks.unpack(body, LIMIT) == b"x" * 9000 + b"\n"
+        assert compression.unpack(body, LIMIT) == b"x" * 9000 + b"\n"

@@ -9,7 +9,7 @@ from otlp_requests import OTHER, TRACE
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.clickhouse_http.errors import QueryError
-from mast_trace_collector.clickhouse_http.proof import EVERYWHERE, prove
+from mast_trace_collector.clickhouse_http.planning import EVERYWHERE, prove
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage.declarations import DECLARED, READABLE
 

@@ -7,8 +7,7 @@ from otlp_requests import OTHER, TRACE
 from test_endpoint_security import ask
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.security import ProjectKeys, Right, new_key
 
 READONLY = "164"
 

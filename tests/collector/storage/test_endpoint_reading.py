@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mast_trace_collector.clickhouse_http import reading, rendering, showing, values
+from mast_trace_collector.clickhouse_http import reading, rendering, showing
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.tree import read_tree
 
@@ -187,14 +187,14 @@ def places(text):
 def test_plain_values_stand_in_the_place_of_parameters():
     """Values with escapes in them are read by the engine (test_endpoint_gate.py)."""
     text = "SELECT {n:UInt8}, {a:String}, {l:Array(String)}, {n:UInt8}"
-    found = values.literals(None, places(text), {"a": "x y", "n": "7", "l": "[1]", "more": ""})
+    found = reading.literals(None, places(text), {"a": "x y", "n": "7", "l": "[1]", "more": ""})
     assert rendering.replaced(text, found) == (
         "SELECT _CAST('7', 'UInt8'), 'x y', _CAST('[1]', 'Array(String)'), _CAST('7', 'UInt8')"
     )
 
 
 def test_a_type_may_hold_a_colon():
-    found = values.literals(None, places("SELECT {a:Enum8('x:y' = 1)}"), {"a": "x:y"})
+    found = reading.literals(None, places("SELECT {a:Enum8('x:y' = 1)}"), {"a": "x:y"})
     assert [text for _, text in found] == [r"_CAST('x:y', 'Enum8(\'x:y\' = 1)')"]
 
 
@@ -202,10 +202,10 @@ def test_a_parameter_that_is_missing_or_stands_for_a_name_is_refused():
     with pytest.raises(
         QueryError, match=r"^Code: 456\. DB::Exception: Substitution `a` is not set"
     ):
-        values.literals(None, places("SELECT {a:String}"), {"b": "1"})
+        reading.literals(None, places("SELECT {a:String}"), {"b": "1"})
     for kind in ("Identifier", "identifier"):
         with pytest.raises(QueryError, match=r"may not stand for the name .*\{a:Identifier\}"):
-            values.literals(None, places(f"SELECT {{a:{kind}}}"), {"a": "1"})
+            reading.literals(None, places(f"SELECT {{a:{kind}}}"), {"a": "1"})
 
 
 class TestTokens:

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 from clickhouse_cityhash.cityhash import CityHash128
 
-from mast_trace_collector.clickhouse_http import blocks, native
+from mast_trace_collector.clickhouse_http import compression, native
 from mast_trace_collector.clickhouse_http.compression import compress, decompress
 from mast_trace_collector.clickhouse_http.errors import EngineError, QueryError
 from mast_trace_collector.clickhouse_http.statement import Statement, asks_for, read_statement
@@ -250,18 +250,18 @@ class TestBlocks:
 
     def test_large_ones_are_cut_at_a_mebibyte(self):
         data = TEXT * 430
-        packed = blocks.pack(data)
+        packed = compression.pack(data)
         assert packed[16] == 0x82
         assert struct.unpack("<I", packed[21:25]) == (2**20,)
         size = 16 + struct.unpack("<I", packed[17:21])[0]
         last = size + 16 + struct.unpack("<I", packed[size + 17 :][:4])[0]
         for at, rest in ((0, 2**20), (size, 2**20), (last, len(data) - 2 * 2**20)):
             assert struct.unpack("<I", packed[at + 21 : at + 25]) == (rest,)
-        assert blocks.unpack(packed, len(data)) == data
-        assert blocks.pack(b"") == b""
+        assert compression.unpack(packed, len(data)) == data
+        assert compression.pack(b"") == b""
 
     def test_each_mistake_has_a_text_and_a_number(self):
-        good = blocks.pack(b"abc")
+        good = compression.pack(b"abc")
         at = f"the compressed block at byte {len(good)} cannot be read: "
         text = "blocks are compressed with LZ4, ZSTD or not at all, not with method 0x91"
         data, no = lz4.block.compress(b"abc", store_size=False), "CANNOT_DECOMPRESS"
@@ -297,10 +297,12 @@ class TestBlocks:
                 "CHECKSUM_DOESNT_MATCH",
             ),
         ):
-            failing(code, words, name, blocks.unpack, good + body, 100)
+            failing(code, words, name, compression.unpack, good + body, 100)
         for method, packed in ((0x90, sized), (0x90, zstandard.compress(b"abc")), (0x02, b"abc")):
-            assert blocks.unpack(good + self.block(method, packed, 3) + good, 9) == b"abcabcabc"
-        assert blocks.unpack(self.block(0x02, b"", 0) + good, 3) == b"abc"
+            assert (
+                compression.unpack(good + self.block(method, packed, 3) + good, 9) == b"abcabcabc"
+            )
+        assert compression.unpack(self.block(0x02, b"", 0) + good, 3) == b"abc"
 
 
 class TestNative:

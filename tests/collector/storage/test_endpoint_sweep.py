@@ -18,8 +18,8 @@ from endpoint_sweep import (
     ways_to_read,
 )
 
-from mast_trace_collector.clickhouse_http.allowlist import Functions, lists
 from mast_trace_collector.clickhouse_http.errors import QueryError
+from mast_trace_collector.clickhouse_http.gate import Functions, lists
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
 from mast_trace_collector.storage import Store

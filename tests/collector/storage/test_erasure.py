@@ -8,7 +8,7 @@ from otlp_requests import DAY, OTHER, START, TRACE, log_request, moment, two_run
 from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.erasure import before, of_keys, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
-from mast_trace_collector.storage.runs_by_attribute import SESSION, USER, runs_with
+from mast_trace_collector.storage.runs import SESSION, USER, runs_with
 from mast_trace_collector.storage.tombstones import AT_ONCE
 
 BETWEEN = moment(START + DAY // 2)

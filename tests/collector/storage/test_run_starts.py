@@ -12,8 +12,14 @@ from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import backfill_runs
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary, spans_of
-from mast_trace_collector.storage.runs_by_attribute import SESSION, runs_with
+from mast_trace_collector.storage.runs import (
+    SESSION,
+    finished_runs,
+    record_outcome,
+    run_summary,
+    runs_with,
+    spans_of,
+)
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 TASK = json.dumps(

@@ -8,8 +8,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_requests import START, TRACE, any_value, request, span
 
-from mast_trace_collector.storage.attribute_text import value_text
-from mast_trace_collector.storage.span_columns import LATEST_TIME, SPAN_COLUMNS, columns_of
+from mast_trace_collector.storage.span_columns import (
+    LATEST_TIME,
+    SPAN_COLUMNS,
+    columns_of,
+    value_text,
+)
 
 
 def rows(*requests, project=None):

@@ -14,14 +14,7 @@ from otlp_requests import TRACE, agent_span
 from otlp_requests import request as sent_together
 from stores import SERVER, server_address
 
-from mast_trace_collector.storage import (
-    Store,
-    check_schema,
-    migrate,
-    old_totals,
-    repair_later,
-    totals_repair,
-)
+from mast_trace_collector.storage import Store, check_schema, migrate, repair_later, totals_repair
 from mast_trace_collector.storage.migrations import migrations, repair
 from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
@@ -181,7 +174,7 @@ def dozen(old, monkeypatch):
     """A dozen small runs more, and a repair that takes one or two at a time."""
     sent = [calls(trace, number=20) for trace in MANY]
     SpanWriter(old).write(sent, token="many before", project_of=project_of)
-    monkeypatch.setattr(old_totals, "SPANS_AT_ONCE", 30)
+    monkeypatch.setattr(totals_repair, "SPANS_AT_ONCE", 30)
     return old
 
 
@@ -240,7 +233,7 @@ def test_totals_are_about_only_once_the_spans_were_looked_for(dozen):
     assert words(dozen) == {"exact": 12, "about": 1}
     # Its spans come again: by themselves, and counted by another repair.
     SpanWriter(dozen).write([calls(MANY[0], number=20)], token="again")
-    dozen.command(totals_repair._MARK, old_totals.Piece("", MANY[0], MANY[0]).params)
+    dozen.command(totals_repair._MARK, totals_repair.Piece("", MANY[0], MANY[0]).params)
     assert words(dozen) == {"exact": 13}
 
 
@@ -257,9 +250,10 @@ def test_an_earlier_versions_repair_counts_once_it_has_ended(old, ended):
 
 _KILLED = """
 import sys
-from mast_trace_collector.storage import Store, migrate, old_totals, totals_repair
+from mast_trace_collector.storage import Store, migrate, totals_repair
+from mast_trace_collector.storage import totals_repair
 
-old_totals.SPANS_AT_ONCE = 30
+totals_repair.SPANS_AT_ONCE = 30
 left = totals_repair._left
 
 def told(store):

@@ -5,11 +5,17 @@ from endpoint_sweep import fill
 from server_users import read_as, store_with_users
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage import wide_grants
+from mast_trace_collector.storage import grants
 from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
-from mast_trace_collector.storage.grants import Access
-from mast_trace_collector.storage.project_reader import SAFE_VERSIONS, policies_hold, project_reader
-from mast_trace_collector.storage.wide_grants import _quoted, warnings_of, wide_users
+from mast_trace_collector.storage.grants import (
+    SAFE_VERSIONS,
+    Access,
+    _quoted,
+    policies_hold,
+    project_reader,
+    warnings_of,
+    wide_users,
+)
 
 FORMER = """\
 CREATE USER IF NOT EXISTS team_a IDENTIFIED BY 'change me' SETTINGS PROFILE 'reader';
@@ -138,7 +144,7 @@ def test_in_a_cluster_every_confined_user_loses_everything(folder, sql):
 
 def test_where_policies_do_not_hold_every_confined_user_loses_everything(folder, monkeypatch):
     """The version of the server has table functions that read past a policy."""
-    monkeypatch.setattr(wide_grants, "policies_hold", lambda: policies_hold("'25.8.29.31'"))
+    monkeypatch.setattr(grants, "policies_hold", lambda: policies_hold("'25.8.29.31'"))
     (found,) = wide(folder, project_reader())
     assert found.statements == ("REVOKE SELECT, SHOW ON mast_trace.* FROM team_a",)
     assert set(found.objects) == READABLE.keys() - {"mast_schema_migrations"}

@@ -27,8 +27,7 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts import prometheus_rules
 from mast_trace_dashboards.alerts.evaluator import Evaluator
-from mast_trace_dashboards.alerts.files import as_yaml
-from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
+from mast_trace_dashboards.alerts.files import as_yaml, contact_file, rule_file
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
 from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES

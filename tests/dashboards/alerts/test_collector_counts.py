@@ -9,8 +9,8 @@ import pytest
 from collector_metrics import Page, metrics_page
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
-from mast_trace_dashboards.alerts import collectors as module
-from mast_trace_dashboards.alerts.collectors import Collectors
+from mast_trace_dashboards.alerts import evaluator
+from mast_trace_dashboards.alerts.evaluator import Collectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +115,7 @@ def test_an_address_that_cannot_be_read_is_refused_at_once() -> None:
 
 def test_a_collector_without_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting for a silent collector would delay every other alert."""
-    monkeypatch.setattr(module, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(evaluator, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         with pytest.raises(MastTraceError, match=f"{host}:{port} does not answer: timed out"):

@@ -10,11 +10,9 @@ import pytest
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import new_key
+from mast_trace_collector.security import Right, new_key
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_dashboards.alerts.collectors import Collectors
-from mast_trace_dashboards.alerts.evaluator import Evaluator
+from mast_trace_dashboards.alerts.evaluator import Collectors, Evaluator
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from mast_trace_dashboards.alerts.delivery import payload, sentence
 from mast_trace_dashboards.alerts.lifecycle import Alert, Change
+from mast_trace_dashboards.alerts.outbox import Webhook
 from mast_trace_dashboards.alerts.rules import RULES
-from mast_trace_dashboards.alerts.webhook import Webhook
 
 if TYPE_CHECKING:
     from webhook_receiver import Receiver

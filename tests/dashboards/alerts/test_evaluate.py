@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace_dashboards.alerts import outbox as outbox_module
-from mast_trace_dashboards.alerts.collectors import Collectors
-from mast_trace_dashboards.alerts.evaluator import Evaluator, run
-from mast_trace_dashboards.alerts.outbox import Outbox
+from mast_trace_dashboards.alerts.evaluator import Collectors, Evaluator, run
+from mast_trace_dashboards.alerts.outbox import DeliveryResult, Outbox
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
-from mast_trace_dashboards.alerts.webhook import DeliveryResult
 
 if TYPE_CHECKING:
     from collector_metrics import Page

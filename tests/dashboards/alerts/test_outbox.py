@@ -10,8 +10,7 @@ import pytest
 from mast_trace_dashboards.alerts import outbox as module
 from mast_trace_dashboards.alerts.delivery import payload
 from mast_trace_dashboards.alerts.lifecycle import Alert, Change
-from mast_trace_dashboards.alerts.outbox import Outbox, key_of
-from mast_trace_dashboards.alerts.webhook import Webhook
+from mast_trace_dashboards.alerts.outbox import Outbox, Webhook, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

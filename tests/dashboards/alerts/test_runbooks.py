@@ -13,7 +13,7 @@ from command_lines import named_in, understand_mention
 from stores import new_store
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.alerts import grafana, prometheus_rules, runbooks
+from mast_trace_dashboards.alerts import files, prometheus_rules, runbooks
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
 from mast_trace_dashboards.alerts.delivery import payload
 from mast_trace_dashboards.alerts.lifecycle import Alert, Change
@@ -43,7 +43,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def links(form: str, web: str = DEFAULT_WEB) -> list[str]:
     """The links of all rules of a form."""
     if form == "grafana":
-        rules = grafana.rule_file(web=web)["groups"][0]["rules"]
+        rules = files.rule_file(web=web)["groups"][0]["rules"]
     elif form == "prometheus":
         rules = prometheus_rules.rule_file(web=web)["groups"][0]["rules"]
     else:

@@ -13,7 +13,7 @@ import pytest
 from certificates import self_signed
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.alerts.webhook import METADATA, Webhook
+from mast_trace_dashboards.alerts.outbox import METADATA, Webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

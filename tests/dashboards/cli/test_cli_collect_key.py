@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys
+from mast_trace_collector.security import ProjectKeys, Right
 from mast_trace_dashboards.cli.app import run
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import mast_trace
 from mast_trace.experiment.assignment import Arm
-from mast_trace.experiment.given import Feedback, task_hash
+from mast_trace.experiment.marks import Feedback, task_hash
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.erasure import erase, of_project, of_runs

@@ -8,7 +8,7 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.app import run
-from mast_trace_lab.inject.operator_table import planted_operators
+from mast_trace_lab.inject.command import planted_operators
 from mast_trace_lab.inject.operators import OPERATORS
 
 if TYPE_CHECKING:

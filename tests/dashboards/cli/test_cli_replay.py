@@ -13,7 +13,7 @@ from replays import NOWHERE, record
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.testing import replayed
-from mast_trace_dashboards.web.comparison import compared
+from mast_trace_dashboards.web.comparisons import compared
 from mast_trace_dashboards.web.uploaded_run import run_of
 
 if TYPE_CHECKING:

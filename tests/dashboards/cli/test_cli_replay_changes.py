@@ -11,10 +11,10 @@ from confirmations import Failed, failed_shop
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.app import run
-from mast_trace_dashboards.web.comparison import compared
+from mast_trace_dashboards.web.comparisons import compared
 from mast_trace_dashboards.web.uploaded_run import run_of
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_lab.replay.chosen_changes import arm_of
+from mast_trace_lab.replay.arms import arm_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_dashboards.alerts.collectors import Collectors
-from mast_trace_dashboards.alerts.webhook import Webhook
+from mast_trace_dashboards.alerts.evaluator import Collectors
+from mast_trace_dashboards.alerts.outbox import Webhook
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.grafana.push import push
 

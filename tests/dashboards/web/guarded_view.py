@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.testclient import TestClient
 
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.security import ProjectKeys, Right, new_key
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig

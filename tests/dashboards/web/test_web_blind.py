@@ -17,7 +17,7 @@ from web_runs import T0, abstained, judged
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web.finding.blind import blinded
+from mast_trace_dashboards.web.finding.queue_view import blinded
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.pages import Pages
 from mast_trace_judge.store.labels import HumanLabel, save_labels

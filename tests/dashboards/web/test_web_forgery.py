@@ -9,9 +9,8 @@ import pytest
 from guarded_view import NAME, TOKEN, View, answer_to
 from web_runs import SHORT
 
-from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web.access import Access, host_name
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_dashboards.web.proxies import host_name
 
 
 class TestForgery:

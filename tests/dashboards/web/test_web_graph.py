@@ -10,11 +10,9 @@ import pytest
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.web.conversation.arcs import BOX_HEIGHT, WIDTH, Arc, Span, arcs_of
 from mast_trace_dashboards.web.conversation.choice import BOXES, MOST_BOXES, Choice
-from mast_trace_dashboards.web.conversation.graph import Graph, drawn
-from mast_trace_dashboards.web.conversation.labels import label_of
-from mast_trace_dashboards.web.conversation.table import MOST_LINES, table_of
-from mast_trace_dashboards.web.finding.agent_matrix import MOST_AGENTS as MOST_IN_MATRIX
-from mast_trace_dashboards.web.finding.agent_matrix import SHADES, agent_matrix
+from mast_trace_dashboards.web.conversation.graph import Graph, drawn, label_of
+from mast_trace_dashboards.web.conversation.table import MOST_AGENTS as MOST_IN_MATRIX
+from mast_trace_dashboards.web.conversation.table import MOST_LINES, SHADES, agent_matrix, table_of
 from mast_trace_dashboards.web.run_view import Blamed
 
 Counts = dict[tuple[str, str], int]

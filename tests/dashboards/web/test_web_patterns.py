@@ -15,14 +15,14 @@ from rich.console import Console
 from starlette.testclient import TestClient
 from stores import new_store
 
-from mast_trace_dashboards import pattern_words as words
-from mast_trace_dashboards.cli.render_patterns import details, listing
+from mast_trace_dashboards import found_pattern
+from mast_trace_dashboards.cli.patterns import details, listing
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern
-from mast_trace_dashboards.mcp_server.patterns import acknowledge, pattern_of, patterns_of
+from mast_trace_dashboards.mcp_server.reading import acknowledge, pattern_of, patterns_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.patterns.indexing import PatternIndexer
-from mast_trace_judge.patterns.unnamed import STAGE
+from mast_trace_judge.patterns.places import STAGE
 from mast_trace_judge.pricing import OwnPrice, store_prices
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def test_a_pattern_shows_the_cost_of_its_newest_runs(view: TestClient, store: St
     found = find_pattern(store, QUERIES["patterns"].run(store)[0]["PatternId"])
 
     def cost() -> str:
-        return words.cost(found.row, cost_of(store, found), 4)
+        return found_pattern.cost(found.row, cost_of(store, found), 4)
 
     assert cost() == "unknown: its newest runs record no tokens of model calls"
     _add_call(store, 1, "nobody-knows")
@@ -142,7 +142,9 @@ def test_a_pattern_shows_the_cost_of_its_newest_runs(view: TestClient, store: St
     for part in details(found, cost_of(store, found)):
         table.print(part)
     assert told in table.export_text()
-    assert words.cost(found.row, cost_of(store, found), 3).endswith("in the newest 3 of its runs")
+    assert found_pattern.cost(found.row, cost_of(store, found), 3).endswith(
+        "in the newest 3 of its runs"
+    )
     none = dataclasses.replace(found, runs=())
     assert cost_of(store, none) == {}
 
@@ -166,8 +168,8 @@ def _add_call(store: Store, run: int, model: str) -> None:
 def test_an_assistant_is_told_all_of_a_pattern(store: Store) -> None:
     found = find_pattern(store, QUERIES["patterns"].run(store)[0]["PatternId"])
     told = {name: found.row[column] for column, name in COLUMNS.items()}
-    told |= {name: getattr(words, name)(found.row) for name in WORDS}
-    told |= {"named_by": "", "place": words.decisive(found.row)}
+    told |= {name: getattr(found_pattern, name)(found.row) for name in WORDS}
+    told |= {"named_by": "", "place": found_pattern.decisive(found.row)}
     assert patterns_of(store, "", "", "", 0) == {"patterns": [told], "next": None}
     runs = [
         {"run": f"{n:032x}", "step": 0, "outcome": "failure", "version": ""} for n in range(1, 5)

@@ -29,7 +29,7 @@ from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, resolve_run
-from mast_trace_dashboards.web import per_project
+from mast_trace_dashboards.web import views
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.store.labels import labels_of
 
@@ -373,14 +373,14 @@ def test_words_of_the_database_are_operators(two: Two, monkeypatch: Patch, caplo
 
 
 def test_projects_that_nobody_looks_at_keep_no_connections(two: Two, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(per_project, "_MOST_PROJECTS", 3)
-    shown = per_project.PerProject(two.store, lambda its: [its])
+    monkeypatch.setattr(views, "_MOST_PROJECTS", 3)
+    shown = views.PerProject(two.store, lambda its: [its])
     first = shown.of(OURS)
     for number in range(5):
         shown.of(f"p{number}")
         assert shown.of(OURS) is first
     assert list(shown._of_project) == ["p3", "p4", OURS]
-    monkeypatch.setattr(per_project, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(views, "_IDLE_SECONDS", 0.0)
     closed = shown._of_project["p3"].store
     shown.of("last")
     assert list(shown._of_project) == ["last"]

@@ -12,9 +12,8 @@ import pytest
 from replayed_runs import FIX, PROVED, SAID, TWIN, conclude, contrast, proof, rate, team
 from web_runs import HOSTILE, LONG, SHORT, judged, message
 
-from mast_trace_dashboards.confirmation_words import evidence_words
-from mast_trace_dashboards.replay_words import HEADINGS
-from mast_trace_dashboards.web import replay_commands
+from mast_trace_dashboards.certainty import HEADINGS, evidence_words
+from mast_trace_dashboards.web import app
 from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, FurtherFix
 from mast_trace_judge.store.verdicts import save
 
@@ -197,7 +196,7 @@ def test_commands_are_offered_where_a_model_answered(client: httpx.Client) -> No
 def test_a_copied_command_is_the_same_for_a_shell() -> None:
     """The name of a project is free text."""
     project = "a b; rm -rf ~ 'x' $(id)\n"
-    for command in replay_commands.from_step("r1", project, 3):
+    for command in app.from_step("r1", project, 3):
         words = shlex.split(command.text)
         assert words[words.index("--project") + 1] == project
         assert words[:3] == ["mast-trace", "replay", "r1"]

@@ -1,4 +1,4 @@
-"""Signing in and out, sessions, and guessing at tokens and keys."""
+"""Signing in and out, access, and guessing at tokens and keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from web_runs import SHORT
 
 from mast_trace_collector import security
 from mast_trace_collector.security import new_key
-from mast_trace_dashboards.web import sessions
-from mast_trace_dashboards.web.access import COOKIE
-from mast_trace_dashboards.web.sessions import FailedSignIns, Sessions
+from mast_trace_dashboards.web import access
+from mast_trace_dashboards.web.access import COOKIE, FailedSignIns, Sessions
 from mast_trace_dashboards.web.sign_in import local_place
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class TestSigningIn:
     ) -> None:
         """A second before its end it is valid, and at its end no more; use does not prolong it."""
         now = 1000.0
-        monkeypatch.setattr(sessions.time, "monotonic", lambda: now)
+        monkeypatch.setattr(access.time, "monotonic", lambda: now)
         view = View(away, tmp_path, web_session_hours=1.0)
         with view.client() as client:
             answer = client.post("/sign-in", data={"key": view.key})
@@ -234,7 +233,7 @@ class TestGuessing:
 
     def test_attempts_come_back_with_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         attempts, now = FailedSignIns(), time.monotonic()
-        monkeypatch.setattr(sessions.time, "monotonic", lambda: now)
+        monkeypatch.setattr(access.time, "monotonic", lambda: now)
         for _ in range(20):
             assert attempts.wait("a") == 0
             attempts.failed("a")
@@ -281,7 +280,7 @@ class TestGuessing:
         assert [attempts.wait(f"10.{each}") > 0 for each in ("1.0.0", "0.39.15")] == [True, True]
 
     def test_sessions_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sessions, "_MOST_SESSIONS", 200)
+        monkeypatch.setattr(access, "_MOST_SESSIONS", 200)
         kept = Sessions(3600.0)
         first = kept.begin("operator")
         of_one = [kept.begin("one") for _ in range(100)]

@@ -9,8 +9,7 @@ from test_web_browser import browser, pytestmark, violations  # noqa: F401  # br
 from view_server import serve
 from web_runs import message
 
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.security import ProjectKeys, Right, new_key
 from mast_trace_dashboards.web.access import COOKIE, Access
 from mast_trace_dashboards.web.config import WebConfig
 

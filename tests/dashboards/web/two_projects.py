@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.rights import Right
-from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.security import ProjectKeys, Right, new_key
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig

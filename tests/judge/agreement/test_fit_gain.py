@@ -13,8 +13,7 @@ from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_lab.fit import fit_gain
-from mast_trace_lab.fit.fit_gain import FitGain, FitOffer, measured_gain
-from mast_trace_lab.fit.words import ELSEWHERE, fit_words
+from mast_trace_lab.fit.fit_gain import ELSEWHERE, FitGain, FitOffer, fit_words, measured_gain
 
 REPORT = Path(__file__).parents[3] / "benchmarks" / "judge" / "report.md"
 

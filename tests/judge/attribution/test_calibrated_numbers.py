@@ -15,8 +15,7 @@ from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.local.attribution import ABSTAIN_BELOW, attribute, summarise
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
-from mast_trace_judge.local.attribution.likeness import Likeness
-from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.local.attribution.profile import Likeness, Profile
 from mast_trace_judge.local.layers import judge_by_rules
 
 SHIPPED = json.loads(

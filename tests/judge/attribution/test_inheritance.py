@@ -4,8 +4,7 @@ import pytest
 from judge.builders import RunBuilder
 
 from mast_trace_judge.local.attribution import attribute
-from mast_trace_judge.local.attribution.cascade import Vote
-from mast_trace_judge.local.attribution.inheritance import Inheritance, inheritance
+from mast_trace_judge.local.attribution.cascade import Inheritance, Vote, inheritance
 from mast_trace_judge.local.rules import find_modes
 
 

@@ -10,8 +10,12 @@ from judge.data import labelled_runs
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.features import FEATURES, features
-from mast_trace_judge.local.attribution.likeness import run_hash
-from mast_trace_judge.local.attribution.profile import Profile, choose_profile, shipped_profiles
+from mast_trace_judge.local.attribution.profile import (
+    Profile,
+    choose_profile,
+    run_hash,
+    shipped_profiles,
+)
 from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.study.datasets.mast import read_mathchat

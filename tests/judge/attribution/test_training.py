@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mast_trace_judge.study.feature_selection import folds, probabilities, train
 from mast_trace_judge.study.logit import Example, Stack, minimise
-from mast_trace_judge.study.training import cross_fit, cross_validate
+from mast_trace_judge.study.training import cross_fit, cross_validate, folds, probabilities, train
 
 np = pytest.importorskip("numpy")
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.bench import run_bench
-from mast_trace_judge.study.bench.in_sample import places_seen
+from mast_trace_judge.study.bench.held_out import places_seen
 from mast_trace_judge.study.bench.methods import best_fixed_step, fixed_step, random_step
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, score

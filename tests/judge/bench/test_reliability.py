@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mast_trace_judge.study.bench.reliability import (
+from mast_trace_judge.study.bench.scoring import (
     Confidence,
     calibration_error,
     error_by_chance,

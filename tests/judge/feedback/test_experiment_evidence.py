@@ -17,8 +17,8 @@ from mast_trace_lab.feedback.statistics.betting import (
     lower_bound,
     path,
 )
-from mast_trace_lab.feedback.statistics.clustered import _t_quantile, clustered_rate
-from mast_trace_lab.feedback.statistics.size import planned_size
+from mast_trace_lab.feedback.statistics.conclusion import _t_quantile, clustered_rate
+from mast_trace_lab.feedback.statistics.plan import planned_size
 
 EXPECTED = [None, 0.05, 0.65, 0.99]
 

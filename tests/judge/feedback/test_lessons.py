@@ -13,10 +13,22 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.labels import HumanLabel
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
-from mast_trace_lab.feedback.advice import ADVICE, WITHOUT_MODE
-from mast_trace_lab.feedback.answering import Wanted, is_of_another_task
-from mast_trace_lab.feedback.lessons import LONGEST_QUOTE, Lesson, lessons_of, one_line
-from mast_trace_lab.feedback.wording import HEAD, PLACEBO_HEAD, placebo, worded
+from mast_trace_lab.feedback.answering import (
+    HEAD,
+    PLACEBO_HEAD,
+    Wanted,
+    is_of_another_task,
+    placebo,
+    worded,
+)
+from mast_trace_lab.feedback.lessons import (
+    ADVICE,
+    LONGEST_QUOTE,
+    WITHOUT_MODE,
+    Lesson,
+    lessons_of,
+    one_line,
+)
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory

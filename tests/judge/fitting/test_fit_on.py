@@ -12,8 +12,7 @@ from planted_runs import HANDED, OPERATORS, person, planted, planted_set
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.features import FEATURES
-from mast_trace_judge.local.attribution.likeness import run_hash
-from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.local.attribution.profile import Profile, run_hash
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
 from mast_trace_lab.fit.fit_on import UNTRAINED, fit_on
 from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO

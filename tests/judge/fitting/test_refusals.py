@@ -10,11 +10,10 @@ from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
 from mast_trace_lab.fit import abstention
 from mast_trace_lab.fit.abstention import NEVER, cross_fitted, fit_threshold
-from mast_trace_lab.fit.detector import FEWEST_PAIRS, detect
-from mast_trace_lab.fit.fingerprints import fingerprints
-from mast_trace_lab.fit.intervals import interval, macro
+from mast_trace_lab.fit.detector import FEWEST_PAIRS, detect, fingerprints
 from mast_trace_lab.fit.labels import labels_from, units_of
 from mast_trace_lab.fit.models import Recipe, concluded
+from mast_trace_lab.fit.scoring import interval, macro
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("scipy")

@@ -5,9 +5,15 @@ from dataclasses import replace
 import pytest
 from planted_runs import OPERATORS, person, planted, planted_set
 
-from mast_trace_lab.fit.labels import INJECTION, PERSON, labels_from, units_of
+from mast_trace_lab.fit.labels import (
+    INJECTION,
+    PERSON,
+    labels_from,
+    prevalence,
+    units_of,
+    weigh_labels,
+)
 from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO, cells
-from mast_trace_lab.fit.weights import prevalence, weigh_labels
 
 pytest.importorskip("numpy")
 

@@ -23,10 +23,8 @@ from judge.formats.read_files import CHAT, LINE, OTHER, read
 
 from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_of_messages, format_of_record
-from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
-from mast_trace_judge.transfer.formats.times import nanoseconds_of
-from mast_trace_judge.transfer.json_values import Value, values_of
-from mast_trace_judge.transfer.parquet_rows import rows_of
+from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript, nanoseconds_of
+from mast_trace_judge.transfer.json_values import Value, rows_of, values_of
 from mast_trace_judge.transfer.reading import Piece, files_in
 from mast_trace_judge.transfer.spans import to_request
 

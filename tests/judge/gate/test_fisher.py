@@ -8,16 +8,22 @@ from typing import Any
 
 import pytest
 
-from mast_trace_judge.gate.comparison import FAILURES, Compared, Side, compare
-from mast_trace_judge.gate.fisher import (
+from mast_trace_judge.gate.comparison import (
+    FAILURES,
+    MOST,
+    Compared,
     Counts,
+    Side,
+    compare,
     corrected,
     could_fail,
     log_binomial,
+    new_runs_needed,
+    noticed_from,
+    runs_needed,
     smallest,
     worse,
 )
-from mast_trace_judge.gate.sizes import MOST, new_runs_needed, noticed_from, runs_needed
 
 
 def test_it_is_fishers_test() -> None:

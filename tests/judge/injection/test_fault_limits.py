@@ -12,8 +12,7 @@ from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_lab.confirm.bounds import most_calls
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
-from mast_trace_lab.inject.limits import has_failed, with_readable_run
-from mast_trace_lab.inject.trial import Trial
+from mast_trace_lab.inject.trial import Trial, has_failed, with_readable_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

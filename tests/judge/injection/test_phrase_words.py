@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mast_trace_lab.inject.operators.phrases import SENTENCES
-from mast_trace_lab.inject.phrase_check import fault_of_sentence
+from mast_trace_lab.inject.phrasings import fault_of_sentence
 
 
 def _words(text: str) -> tuple[str, ...]:

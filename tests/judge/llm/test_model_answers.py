@@ -16,9 +16,15 @@ from judge.llm.scripted_judge import (
 )
 
 from mast_trace.exceptions import VerdictUnreadable
-from mast_trace_judge.llm.answers import Counterfactual, FailurePoint, MappedMode, Mapping, Reading
-from mast_trace_judge.llm.panel import vote
-from mast_trace_judge.llm.parsing import parse_answer
+from mast_trace_judge.llm.answers import (
+    Counterfactual,
+    FailurePoint,
+    MappedMode,
+    Mapping,
+    Reading,
+    parse_answer,
+)
+from mast_trace_judge.llm.layer import vote
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Flip, ModelReading, Verifier
 

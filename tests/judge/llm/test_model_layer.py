@@ -19,7 +19,6 @@ from judge.llm.scripted_judge import (
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.corrected import CorrectedStep
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.llm import interview
 from mast_trace_judge.llm.answers import Reading
@@ -35,7 +34,7 @@ from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.local.outcome import RunOutcome
 from mast_trace_judge.store.ledger import MemoryLedger
-from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.verdict import CorrectedStep, Evidence
 
 
 async def test_reads_then_tries_then_maps():

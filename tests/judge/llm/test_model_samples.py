@@ -21,10 +21,11 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
 from mast_trace_judge.store.verdicts import save
-from mast_trace_judge.study.panel_votes import panel_votes, reading_votes
-from mast_trace_judge.study.self_consistency import (
+from mast_trace_judge.study.panel_votes import (
     equal_pairs,
     krippendorff_alpha,
+    panel_votes,
+    reading_votes,
     self_consistency,
 )
 

@@ -4,7 +4,7 @@ import pytest
 from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, trip
 from scripted_llm import Reply
 
-from mast_trace_judge.llm.panel import vote
+from mast_trace_judge.llm.layer import vote
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.study.agreement import ALL_MODES

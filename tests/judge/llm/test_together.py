@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mast_trace_judge.llm.concurrency import together
+from mast_trace_judge.llm.retry import together
 
 
 async def test_results_come_in_order():

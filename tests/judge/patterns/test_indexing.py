@@ -16,8 +16,7 @@ from mast_trace_collector.storage.runs import record_outcome, run_summary
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
-from mast_trace_judge.patterns.indexing import PatternIndexer
-from mast_trace_judge.patterns.keeping import PatternKeeper
+from mast_trace_judge.patterns.indexing import PatternIndexer, PatternKeeper
 from mast_trace_judge.patterns.steps import pattern_steps
 from mast_trace_judge.store.verdicts import load_latest, save
 

@@ -8,9 +8,15 @@ import pytest
 from judge.builders import RunBuilder
 
 from mast_trace_judge.llm.transcript import estimate_tokens
-from mast_trace_judge.patterns.name_check import Name, PatternName, checked
-from mast_trace_judge.patterns.name_record import NameRecord, name_record, readable
-from mast_trace_judge.patterns.unnamed import ShowingRun, Unnamed
+from mast_trace_judge.patterns.name_record import (
+    Name,
+    NameRecord,
+    PatternName,
+    checked,
+    name_record,
+    readable,
+)
+from mast_trace_judge.patterns.places import ShowingRun, Unnamed
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
 PATTERN = Unnamed("", "p", "2.6", "writer", "", "search", ())

@@ -17,13 +17,11 @@ from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.patterns import naming_passes
+from mast_trace_judge.patterns import naming
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.name_record import name_record, readable
-from mast_trace_judge.patterns.naming import PatternNamer
-from mast_trace_judge.patterns.naming_passes import NamingPasses
-from mast_trace_judge.patterns.places import PLACES
-from mast_trace_judge.patterns.unnamed import STAGE, Due, ShowingRun, due
+from mast_trace_judge.patterns.naming import NamingPasses, PatternNamer
+from mast_trace_judge.patterns.places import PLACES, STAGE, Due, ShowingRun, due
 from mast_trace_judge.side_jobs import SideJobs
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
@@ -350,7 +348,7 @@ def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
             raise ValueError("a row that nobody thought of")
         return Due()
 
-    monkeypatch.setattr(naming_passes, "due", look)
+    monkeypatch.setattr(naming, "due", look)
 
     async def scenario() -> None:
         config = JudgeConfig(judge_model="m", judge_base_url="http://127.0.0.1:9/v1")

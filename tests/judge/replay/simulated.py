@@ -19,7 +19,7 @@ from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_lab.confirm.allowance import Allowance
+    from mast_trace_lab.confirm.bounds import Allowance
     from mast_trace_lab.confirm.statistics import Trial
 
 DECISIONS, PLANTED = 6, 2

@@ -14,7 +14,7 @@ from judge.store.invented_replays import run
 
 from mast_trace.exceptions import BudgetExhausted, StorageError
 from mast_trace_lab.confirm.daily import DailyBudget, Spent
-from mast_trace_lab.confirm.handled import HandledRuns
+from mast_trace_lab.confirm.work import HandledRuns
 from mast_trace_lab.program.run_lock import locked_run
 
 if TYPE_CHECKING:

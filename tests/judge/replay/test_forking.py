@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mast_trace_lab.program.forking import NotForkable, PreparedParent, program_of
-from mast_trace_lab.program.parents import PreparedParents
+from mast_trace_lab.program.forking import NotForkable, PreparedParent, PreparedParents, program_of
 
 PROGRAM = """
 import json, os, pathlib, random, subprocess, sys, threading, time

@@ -12,9 +12,8 @@ from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm
-from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.verdict import DecisiveError, Verdict
+from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, DecisiveError, Verdict
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.judged_fix import judge_fix
 from mast_trace_lab.confirm.preparation import _fixes

@@ -9,7 +9,7 @@ import pytest
 
 from mast_trace.messages import Message
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.local.addressing.cleaning import clean
+from mast_trace_judge.local.addressing.recognition import clean
 from mast_trace_lab.confirm.leaks import known_before, leaked
 
 if TYPE_CHECKING:

@@ -12,9 +12,15 @@ from judge.replay.simulated import RECORDED
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.confirm.allowance import Account, Allowance, Exhausted
-from mast_trace_lab.confirm.bounds import CallCost, call_cost, most_calls
-from mast_trace_lab.confirm.conduct import check_limits
+from mast_trace_lab.confirm.bounds import (
+    Account,
+    Allowance,
+    CallCost,
+    Exhausted,
+    call_cost,
+    most_calls,
+)
+from mast_trace_lab.confirm.confirm import check_limits
 from mast_trace_lab.confirm.execution import arm_settings, executing
 from mast_trace_lab.confirm.statistics import Trial
 from mast_trace_lab.program.isolation import not_isolated

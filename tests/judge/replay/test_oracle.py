@@ -10,9 +10,14 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
-from mast_trace_lab.program.commands import run_command, split_command
-from mast_trace_lab.program.oracle import Oracle, oracle_of
-from mast_trace_lab.program.reset import ResetFailed, reset
+from mast_trace_lab.program.commands import (
+    Oracle,
+    ResetFailed,
+    oracle_of,
+    reset,
+    run_command,
+    split_command,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

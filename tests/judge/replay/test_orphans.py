@@ -14,7 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from mast_trace.replay import orphans
+from mast_trace.replay import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,4 +81,4 @@ def test_a_starter_of_another_user_is_there(
     monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, there: bool
 ) -> None:
     monkeypatch.setattr(os, "kill", Mock(side_effect=error))
-    assert orphans._is_there(1) is there
+    assert program._is_there(1) is there

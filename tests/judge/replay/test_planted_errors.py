@@ -19,7 +19,7 @@ import mast_trace
 from mast_trace.replay.player import Blocked
 from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_lab.confirm.conduct import confirming
+from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import new_experiment
 from mast_trace_lab.program.setup import Budget
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.arithmetic import derived, in_other_unit, near, slip
+from mast_trace_judge.local.arithmetic import derived, in_other_unit, near, reachable, slip
 from mast_trace_judge.local.equations import equations
 from mast_trace_judge.local.figures import figures
-from mast_trace_judge.local.recomputation import reachable
 from mast_trace_judge.local.rules.calculation import (
     _is_amount,
     _is_quantity,

@@ -10,7 +10,7 @@ from long_runs import stored, team
 
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.replay.continued import continued
+from mast_trace_lab.replay.replaying import continued
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -3,7 +3,7 @@
 from judge.store.verdicts import finding, verdict
 
 from mast_trace_judge.store.verdicts import save
-from mast_trace_judge.study.version_diff import diff_versions
+from mast_trace_judge.study.rejudge import diff_versions
 
 
 def test_tells_what_changed_run_by_run(store):

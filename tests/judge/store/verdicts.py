@@ -2,8 +2,15 @@
 
 from datetime import datetime, timedelta, timezone
 
-from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import (
+    Candidate,
+    CorrectedCall,
+    CorrectedStep,
+    DecisiveError,
+    Evidence,
+    ModeFinding,
+    Verdict,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.train.division import divide
+from mast_trace_lab.train.examples import divide
 
 EXAMPLES = toy_training.examples(20)
 

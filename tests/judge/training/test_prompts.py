@@ -11,7 +11,7 @@ from scripted_llm import ScriptedLLM
 
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.version import judge_version
-from mast_trace_lab.train.prompts import prompt_of
+from mast_trace_lab.train.export import prompt_of
 
 
 @pytest.mark.parametrize("outcome", ["failure", ""])

@@ -21,12 +21,11 @@ import torch
 from safetensors.torch import load_file
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.train.answers import named_step
-from mast_trace_lab.train.division import divide
+from mast_trace_lab.train.examples import divide
 from mast_trace_lab.train.report import report_of
-from mast_trace_lab.train.sampling import Passes, answers
+from mast_trace_lab.train.reward import named_step
 from mast_trace_lab.train.settings import Training
-from mast_trace_lab.train.trainer import train
+from mast_trace_lab.train.trainer import Passes, answers, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 EXAMPLES = toy_training.examples(12)

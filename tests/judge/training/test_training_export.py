@@ -16,7 +16,7 @@ from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.study.datasets.set_files import shapes_of
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.train.division import divide
+from mast_trace_lab.train.examples import divide
 from mast_trace_lab.train.export import Export, set_failures, stored_failures, wanted_sources
 
 if TYPE_CHECKING:

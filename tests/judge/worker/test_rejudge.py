@@ -11,8 +11,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.ledger import StoreLedger
-from mast_trace_judge.study.rejudge import Selection, rejudge
-from mast_trace_judge.study.version_diff import diff_versions
+from mast_trace_judge.study.rejudge import Selection, diff_versions, rejudge
 
 
 async def again(store, judge, selection=None):

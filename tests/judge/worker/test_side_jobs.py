@@ -12,10 +12,10 @@ from judge.worker.waiting import eventually
 
 from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.cli import judge as judge_commands
-from mast_trace_judge.held_off import HeldOff
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.side_jobs import SideJobs, to_the_end
 from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.verdict_writer import HeldOff
 
 if TYPE_CHECKING:
     from collections.abc import Callable

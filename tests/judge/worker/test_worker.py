@@ -154,7 +154,7 @@ async def test_tries_again_what_may_go_better(store, worker, monkeypatch):
 
     original = judge_module.judge_by_rules
     monkeypatch.setattr(judge_module, "judge_by_rules", failing)
-    monkeypatch.setattr("mast_trace_judge.held_off._FIRST", 0.0)
+    monkeypatch.setattr("mast_trace_judge.verdict_writer._FIRST", 0.0)
     one = worker()
     assert await one.drain_once() == 0
     assert await one.drain_once() == 1

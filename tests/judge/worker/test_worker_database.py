@@ -10,7 +10,7 @@ from judge.worker.waiting import eventually
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import runs
 from mast_trace_collector.storage.transient import TRANSIENT
-from mast_trace_judge import batch, held_off
+from mast_trace_judge import batch, verdict_writer
 from mast_trace_judge import worker as worker_module
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -139,7 +139,7 @@ async def test_a_run_is_unscored_for_what_it_breaks_alone(store, worker, monkeyp
     """The others are judged at once; after an error that may pass it waits, and is judged later."""
     write(store, *(invoice_run(number) for number in range(1, 6)))
     poison = Poison(monkeypatch, store, way, refusal(code))
-    monkeypatch.setattr(held_off, "_FIRST", 0.0)
+    monkeypatch.setattr(verdict_writer, "_FIRST", 0.0)
     one = worker(worker_patterns=False)
     await one.drain_once()
     others = {trace: status for trace, status in statuses(store).items() if trace != BAD}

@@ -13,7 +13,7 @@ import pytest
 from hostile_lessons import response, server
 
 import mast_trace
-from mast_trace.experiment.given import Feedback, set_recorded_form
+from mast_trace.experiment.marks import Feedback, set_recorded_form
 from mast_trace.spans import given_lessons
 from mast_trace.spans.run_state import current_run
 from mast_trace.testing import capture_spans

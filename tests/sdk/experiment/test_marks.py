@@ -10,7 +10,7 @@ import pytest
 
 import mast_trace
 from mast_trace.experiment.assignment import Arm
-from mast_trace.experiment.given import Feedback
+from mast_trace.experiment.marks import Feedback
 
 if TYPE_CHECKING:
     from mast_trace.testing import CapturedSpans
@@ -121,7 +121,7 @@ def test_without_instrument_it_does_nothing() -> None:
 def test_lessons_are_recorded_within_bounds(captured_spans: CapturedSpans) -> None:
     """Answers are redacted as texts are, are left out with texts, and are cut as a whole."""
     from mast_trace.content import ContentPolicy
-    from mast_trace.experiment.given import set_recorded_form
+    from mast_trace.experiment.marks import set_recorded_form
     from mast_trace.spans import given_lessons
     from mast_trace.spans.run_state import current_run
 

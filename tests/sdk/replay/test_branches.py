@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import mast_trace
 from mast_trace import semconv
 from mast_trace._session import current_session
-from mast_trace.replay.live_branches import LiveBranches
+from mast_trace.replay.live import LiveBranches
 from mast_trace.spans.run_state import innermost_span
 from mast_trace.testing import capture_spans
 from mast_trace.trajectory import SpanRecord
-from mast_trace.trajectory.branches import parallel_branches
+from mast_trace.trajectory.span_tree import parallel_branches
 
 
 def span(

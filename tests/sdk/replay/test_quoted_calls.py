@@ -6,7 +6,7 @@ import pytest
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_request
-from mast_trace.replay.quoted_calls import with_plain_calls
+from mast_trace.replay.recording import with_plain_calls
 
 
 def canonical(name: str, arguments: object) -> tuple:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.web.numbers import whole
+from mast_trace_dashboards.web.forms import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,17 +13,20 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.web.filters import AGES, Filters
-from mast_trace_dashboards.web.finding.blind import LABELLED, just_labelled
-from mast_trace_dashboards.web.finding.exporting import KINDS, MOST_EXPORTED, csv_of, jsonl_of
 from mast_trace_dashboards.web.finding.groups import groups, without_groups
-from mast_trace_dashboards.web.finding.queue_view import agreement_as_it_grows, queue
+from mast_trace_dashboards.web.finding.queue_view import (
+    LABELLED,
+    agreement_as_it_grows,
+    just_labelled,
+    queue,
+)
+from mast_trace_dashboards.web.finding.run_list import KINDS, MOST_EXPORTED, csv_of, jsonl_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
 from mast_trace_dashboards.web.finding.text_search import Found, TextSearch
-from mast_trace_dashboards.web.numbers import whole
-from mast_trace_dashboards.web.sections import sections_of
-from mast_trace_dashboards.web.stored_pages import StoredPages
+from mast_trace_dashboards.web.forms import whole
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
+from mast_trace_dashboards.web.views import StoredPages, sections_of
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:

@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.search_index import narrowed
-from mast_trace_dashboards.listed_costs import ListedCost, listed_costs
-from mast_trace_dashboards.newest_runs import newest_runs
+from mast_trace_dashboards.cost_words import ListedCost, listed_costs
+from mast_trace_dashboards.found_run import newest_runs
+from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import COST, NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.filters import Filters
+
+MOST_EXPORTED: Final = 10_000
+"""Most runs of a file."""
+KINDS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+"""Kinds of files, with their media types."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_of(listed: Listed) -> Iterator[str]:
+    """Yield runs as CSV, one row each, with a head.
+
+    A text that a spreadsheet would run as a formula is written behind an apostrophe.
+    """
+    names = [*(listed.rows[0] if listed.rows else ()), "Cost"]
+    yield _line(names)
+    for row in listed.rows:
+        yield _line([*map(_cell, row.values()), listed.costs.get(row["TraceId"], "")])
+
+
+def jsonl_of(listed: Listed) -> Iterator[str]:
+    """Yield runs as JSON Lines: the columns of the list, and the cost in words."""
+    for row in listed.rows:
+        yield json_text({**row, "Cost": listed.costs.get(row["TraceId"])}) + "\n"
+
+
+def _line(cells: list[Any]) -> str:
+    made = io.StringIO()
+    csv.writer(made, lineterminator="\n").writerow(cells)
+    return made.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
+
 
 PER_PAGE: Final = 50
 """Number of runs on a page."""

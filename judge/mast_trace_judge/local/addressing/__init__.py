@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace_judge.local.addressing.cleaning import clean
-from mast_trace_judge.local.addressing.recognition import addresses_reader, may_address_reader
+from mast_trace_judge.local.addressing.recognition import (
+    addresses_reader,
+    clean,
+    may_address_reader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

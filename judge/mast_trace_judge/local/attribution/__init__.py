@@ -6,8 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE, cascade, weigh
-from mast_trace_judge.local.attribution.inheritance import inheritance
+from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE, cascade, inheritance, weigh
 from mast_trace_judge.local.attribution.mode_votes import proven, votes
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.verdict import Candidate, DecisiveError

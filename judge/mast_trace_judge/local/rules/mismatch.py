@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.local.arithmetic import TOO_MANY, derived, in_other_unit, near, slip
-from mast_trace_judge.local.figures import figures, known_values
+from mast_trace_judge.local.figures import figures, known_values, names_unit, unit_behind, unit_of
 from mast_trace_judge.local.rules._evidence import (
     finding,
     has_failed,
@@ -17,7 +17,6 @@ from mast_trace_judge.local.rules._evidence import (
 )
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote, words
-from mast_trace_judge.local.units import names_unit, unit_behind, unit_of
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._answer import final_answer, holds
 from mast_trace_judge.local.rules._evidence import (
     checks,
     ending,
     failed,
+    final_answer,
     finding,
     first_line,
     has_failed,
+    holds,
     is_said,
     is_tool,
     name_words,

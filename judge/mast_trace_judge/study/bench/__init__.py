@@ -13,7 +13,7 @@ from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import left_out_words
 from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.study.bench import held_out, methods
-from mast_trace_judge.study.bench.in_sample import places_seen, scores_by_sample
+from mast_trace_judge.study.bench.held_out import places_seen, scores_by_sample
 from mast_trace_judge.study.bench.notes import notes_on
 from mast_trace_judge.study.bench.planted import (
     RuleRecall,

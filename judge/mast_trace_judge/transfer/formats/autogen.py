@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_judge.study.datasets.who_and_when import plain_name, recipient_of
 from mast_trace_judge.transfer.formats.chat import entries_of, messages_in, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
-from mast_trace_judge.transfer.formats.kinds import Format, Transcript, is_record, word_in
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    Transcript,
+    is_record,
+    moment_or_zero,
+    word_in,
+)
 from mast_trace_judge.transfer.formats.messages import call_of, objects, text_of_parts
-from mast_trace_judge.transfer.formats.times import moment_or_zero
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

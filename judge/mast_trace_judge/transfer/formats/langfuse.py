@@ -9,6 +9,8 @@ from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded,
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
+    moment_or_zero,
+    nanoseconds_of,
     objects_in,
     whole_text,
     word_in,
@@ -18,7 +20,6 @@ from mast_trace_judge.transfer.formats.observations import (
     of_run,
     of_tool_call,
 )
-from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

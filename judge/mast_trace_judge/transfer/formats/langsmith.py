@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
-from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in, whole_text
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    is_record,
+    moment_or_zero,
+    nanoseconds_of,
+    objects_in,
+    whole_text,
+)
 from mast_trace_judge.transfer.formats.observations import (
     of_model_call,
     of_run,
     of_tool_call,
 )
-from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

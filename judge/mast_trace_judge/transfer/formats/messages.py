@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.messages import ToolCall
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
-from mast_trace_judge.transfer.formats.kinds import whole_text, word_in
-from mast_trace_judge.transfer.formats.times import moment_or_zero
+from mast_trace_judge.transfer.formats.kinds import moment_or_zero, whole_text, word_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,13 @@ from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, request_of
-from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in
-from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    is_record,
+    moment_or_zero,
+    nanoseconds_of,
+    objects_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
-from mast_trace_judge.transfer.formats.kinds import Format, whole_text
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    moment_or_zero,
+    nanoseconds_of,
+    whole_text,
+)
 from mast_trace_judge.transfer.formats.messages import objects
-from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.arms import Arm
-from mast_trace_lab.confirm.statistics.concluding import conclude
 from mast_trace_lab.confirm.statistics.evidence import SEARCH, Evidence
+from mast_trace_lab.confirm.statistics.findings import conclude
 from mast_trace_lab.confirm.statistics.limits import Limits, ResultMismatch, Trial
 from mast_trace_lab.confirm.statistics.plan import Plan
 from mast_trace_lab.confirm.statistics.proof import prove

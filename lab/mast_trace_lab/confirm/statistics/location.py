@@ -6,14 +6,20 @@ import math
 from operator import mul
 from typing import TYPE_CHECKING
 
-from mast_trace_lab.confirm.statistics.cells import BEFORE, Cells
-from mast_trace_lab.confirm.statistics.shapes import LEVELS, Kinds, rate_before, rate_diffuse
+from mast_trace_lab.confirm.statistics.cells import (
+    BEFORE,
+    LEVELS,
+    Cells,
+    Kinds,
+    rate_before,
+    rate_diffuse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mast_trace_lab.confirm.statistics.cells import Count
-    from mast_trace_lab.confirm.statistics.location_prior import LocationPrior
+    from mast_trace_lab.confirm.statistics.plan import LocationPrior
 
 
 def _entropy(rate: float) -> float:

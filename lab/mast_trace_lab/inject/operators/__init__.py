@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_lab.inject.operators.answers import ANSWERS
-from mast_trace_lab.inject.operators.messages import MESSAGES
+from mast_trace_lab.inject.operators.messages import MESSAGES, REQUESTS, RESULTS
 from mast_trace_lab.inject.operators.operator import Operator
-from mast_trace_lab.inject.operators.requests import REQUESTS
-from mast_trace_lab.inject.operators.results import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.messages import ToolCall, parsed
 from mast_trace_lab.inject.changes import Change
-from mast_trace_lab.inject.operators.operator import Operator
-from mast_trace_lab.inject.operators.phrases import ASSUMED, LATER, ONCE_MORE, UNCHECKED
-from mast_trace_lab.inject.operators.texts import (
+from mast_trace_lab.inject.operators.operator import (
     NUMBER,
+    Operator,
     other_number,
     with_number_changed,
     without_a_fact,
 )
+from mast_trace_lab.inject.operators.phrases import ASSUMED, LATER, ONCE_MORE, UNCHECKED
 from mast_trace_lab.inject.sites import ENDINGS, Answer, answers_of, hands_over
 
 if TYPE_CHECKING:

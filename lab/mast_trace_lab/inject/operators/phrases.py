@@ -1,4 +1,11 @@
-"""Sentences that operators put into an agent's mouth, and what makes a sentence fit for an operator."""
+"""Sentences that operators put into an agent's mouth, and what makes a sentence fit for an operator.
+
+The words that a model's sentence may use, operator by operator: closed lists, for no list of forbidden words is complete.
+
+Each list holds words that say what the operator says, and words that change nothing about it. Words that deny, doubt,
+limit, set a condition or name another's act are in none. Some have such a meaning only in company (the "no" of "no
+errors", the "out" of "go out" and of "out of order"): these stand in fixed phrases alone.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +13,156 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.inject.operators.vocabulary import (
-    APPROVING,
-    ASSUMING,
-    ENDLESS,
-    PROMISING,
-    Vocabulary,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_SIGNS: Final = re.compile(r"[ .,;:!'()\u2013\u2014\u2019-]*")
+_TOKEN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_SHORT: Final = {
+    "let's": "let us",
+    "'ll": " will",
+    "'ve": " have",
+    "'re": " are",
+    "'m": " am",
+    "'s": " is",
+}
+"""Contractions and what they stand for; a possessive reads like "is", and changes nothing."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of one operator's sentences.
+
+    Attributes:
+        words: in lower case; each may stand anywhere.
+        phrases: fixed phrases, whose words need not be among those.
+    """
+
+    words: frozenset[str]
+    phrases: re.Pattern[str]
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text consists of these words and phrases, and of signs of punctuation.
+
+        Args:
+            text: of bounded length.
+        """
+        plain = " ".join(text.lower().replace("\u2019", "'").split())
+        for short, full in _SHORT.items():
+            plain = re.sub(rf"{short}\b", full, plain)
+        rest = self.phrases.sub(" ", plain)
+        strange = set(_TOKEN.findall(rest)) - self.words
+        return not strange and _SIGNS.fullmatch(_TOKEN.sub("", rest)) is not None
+
+
+def _of(words: str, *phrases: str) -> Vocabulary:
+    return Vocabulary(
+        frozenset(f"{_NEUTRAL} {words}".split()),
+        re.compile(rf"\b(?:{'|'.join(phrases)})(?![\w'-])"),
+    )
+
+
+_NEUTRAL: Final = (
+    "a an the this that these those all each every both whole entire everything i we me us our it its them "
+    "and so as of for in on at with by into about just simply very quite really also"
+)
+
+APPROVING: Final = _of(
+    "am is are have has now here well yes ok okay sure great nice perfect perfectly understood thanks "
+    "approved approving accepted acceptable agreed confirmed endorsed "
+    "looked looks seen seem seems appear appears sounds read reads reviewed checked passes match matches "
+    "correct right fine good plausible sound reasonable clear consistent sensible solid happy satisfied "
+    "skimmed glanced scanned stands logical coherent thorough strong excellent comfortable convinced confident familiar straightforward careful glad quickly briefly already "
+    "because since job result results answer answers report reports draft figure figures number numbers "
+    "value values data part parts step steps version text summary plan output reply task conclusion calculation "
+    "outcome list proposal solution",
+    r"no (?:(?:obvious|visible|apparent|further) )?(?:errors?|mistakes?|issues?|problems?|concerns?|objections?)",
+    r"no need to (?:check|look|go over it|look into it)(?: any)?(?: further| more closely| again)?",
+    r"no (?:further |more )?(?:changes|checks|questions|comments)(?: (?:are )?(?:needed|necessary|required))?",
+    r"nothing (?:to add|stands out|is missing|else is needed)(?= ?(?:[.,;!]|$|and |so ))",
+    r"(?:i|we)(?: (?:can|fully|just|simply|really|also|hereby|gladly|now|do))* (?:approve|accept|agree|confirm|endorse|sign off)",
+    r"without (?:further|any) (?:ado|changes|questions|comments|delay|objections)",
+    r"as far as i can (?:see|tell)|from what i (?:can )?see|at (?:a|first|one) glance|a (?:quick |brief |short )?look|(?:i|we) (?:see|find|consider|think|believe)",
+    r"looks? (?:all )?(?:right|good|fine|correct|okay|ok|plausible|reasonable|sound|clear|in order|complete)|is complete"
+    r"|(?:the|this|that|all|our|nice|good|great|solid|fine) work|(?:took|had) a (?:quick |brief |short )?look",
+    r"in (?:good |perfect )?order|to (?:me|us|the next step|our colleagues)|move on|move forward|feel free to|(?:gone|went|going) (?:over|through)|go(?:ing)? with",
+    r"(?:it|this|that|we|you|they|all of it|everything) can (?:all )?(?:go (?:out|ahead|on)|proceed|move on|be sent|be used)",
+    r"(?:we|you) can (?:use|send) (?:it|this|that)",
+    r"(?:please )?go ahead|(?:please )?proceed|goes out|good to go|signed off|signing off|sign off|sign it off",
+    r"ready to (?:go(?: out)?|send|use|ship|be sent|be used)|ready for (?:use|delivery|the next step|the customer)",
+    r"(?:has|have|give it|gets) my (?:full )?approval|(?:from|on) my (?:side|end|part)|in my (?:view|opinion)",
+    r"(?:happy|glad|pleased|ready) to (?:approve|accept|confirm|sign off)(?: on)?|thank you|let us",
+    r"(?:everything|it|this|that|all of it) checks out|(?:seems?|appears?) to be|glanced over",
+    r"consider (?:it|this|that) (?:approved|accepted|confirmed|signed off)|ready to go",
+    r"(?:as|what) (?:i|we) (?:expected|expect|had expected)|nicely done|well done|up to standard",
+)  # fmt: skip
+
+ENDLESS: Final = _of(
+    "am is are be have to now here again further first next would should could think believe feel suggest propose "
+    "recommend want like prefer go going continue continuing repeat discuss discussing discussion talk "
+    "talking conversation revisit revisiting review reviewing re-examine re-examining reexamine explore "
+    "examine consider look looking details detail points point topic topics matter matters subject question "
+    "questions issue part parts step steps thing things task result results answer answers report figures numbers "
+    "assumptions plan idea ideas aspect aspects perhaps maybe worth together carefully closely thoroughly slowly "
+    "more there some then since because important helpful useful interesting aloud thoughts view "
+    "take still see help helps might can summarize summarise recap refine thorough reconsider expand elaborate clarify deeper "
+    "deepen earlier previous process value add unpack options approach reasoning",
+    r"before (?:we|i) (?:end|finish|close|stop|conclude|wrap up|wrap this up|move on|go on|close this)(?: (?:here|this|it))?",
+    r"from the (?:very )?(?:beginning|start|top)|once more|just to be sure|i'd (?:like|prefer|suggest)|one more time|a second time|one by one|step by step",
+    r"there is (?:still )?(?:more|value)(?: to (?:say|discuss|add|see|find|unpack|explore)| in)|what else comes up",
+    r"there may (?:well )?(?:still )?be (?:some )?more to (?:say|discuss|add|see|find|talk about)",
+    r"(?:go(?:ing)?|look(?:ing)?|talk(?:ing)?|run|walk|work(?:ing)?) (?:back )?(?:over|through|on)"
+    r"|(?:go(?:ing)? back|return(?:ing)?|come back) to (?:this|that|it|the (?:beginning|start|first|question|matter|points?))",
+    r"keep (?:on )?(?:going|talking|discussing|working|looking|exploring|this conversation going|at it)",
+    r"another (?:look|round|pass|review|go|discussion)|start(?:ing)? (?:over|again)|(?:let|with) us|let me|with you",
+    r"(?:a|for a) (?:little|bit|while)(?: (?:longer|more))?|it (?:would|could|might) be (?:good|better|best|useful|helpful|wise)",
+)  # fmt: skip
+
+ASSUMING: Final = _of(
+    "am is are be to now here will shall assume assuming suppose supposing presume presuming presumably "
+    "take taking choose choosing pick picking use using go going continue continuing proceed proceeding carry work "
+    "start settle stick rely guess guessing default defaults usual usually standard typical typically common commonly "
+    "normal normally ordinary general regular customary likely probably reasonable sensible safe simplest case cases "
+    "value values option options choice choices amount setting settings version size unit units format date currency "
+    "range figure quantity rate kind type variant way approach method assumption detail details meaning meant means "
+    "mean reading interpretation convention practice one make making since because then my point works "
+    "fits applies holds apply configuration definition intended schedule accordingly process procedure template norm "
+    "baseline conventional straightforward plausible expected part step",
+    r"without (?:further )?(?:asking|questions|delay|waiting|asking anyone|asking back)",
+    r"(?:(?:was|were|has) )?(?:not|never) (?:been )?(?:stated|given|specified|said|mentioned|defined|spelled out|written)(?: (?:anywhere|here))?",
+    r"no (?:preference|value|option|choice|detail|setting|format|unit)s? (?:is|was|are|were|has been) (?:given|stated|specified)",
+    r"they (?:mean|meant|want|wanted)|keep going|mov(?:e|ing) forward",
+    r"(?:nothing|nobody|no one) (?:is |was |has )?(?:said|stated|specified|mentioned|given)",
+    r"(?:left open|unstated|unspecified|unclear|missing|(?:the )?most (?:common|usual|likely|typical))",
+    r"to (?:save|win) time|to keep things (?:moving|going|simple)|best guess|rather than ask(?:ing)?|instead of asking",
+    r"(?:go|move|carry|going|moving|carrying) on|(?:go|going) ahead|let us|(?:i|we) have (?:chosen|taken|assumed|picked)",
+)  # fmt: skip
+
+PROMISING: Final = _of(
+    "to will shall going later soon shortly presently follow follows afterwards tomorrow then next "
+    "look looking check report note noted come get work working send give prepare preparing share deliver start "
+    "starting begin handle finish write gather collect update provide bring present find examine study "
+    "make sure yes ok okay understood thanks certainly gladly task request work result results answer answers figures "
+    "numbers details outcome findings data summary draft reply part rest point matter list information message "
+    "conclusions full final moment "
+    "currently tackle dig investigate compile assemble process calculate compute address resolve research explore analyse "
+    "analyze further proceed momentarily minute while bit plan closely carefully my",
+    r"(?:is|are|am) (?:now |already |currently )?(?:under way|underway|in progress|going to|coming|on (?:it|its way|my list|the way)"
+    r"|working|looking|preparing|starting|noted|understood|next)",
+    r"under way|underway|in progress|on (?:its|the|their) way|as soon as (?:possible|i can|we can)|of course|got it",
+    r"(?:i|we) have (?:noted|seen|received|understood|read) (?:it|this|that|(?:the|this|your) (?:task|request|message|question))",
+    r"(?:i|we) have (?:started|begun|taken note|put (?:it|this|that) on my list)|do (?:it|this|that|so|the (?:work|rest))",
+    r"be (?:sent|ready|shared|done|delivered|prepared) (?:soon|shortly|later|tomorrow)|(?:with|to|for) everyone|see to it",
+    r"(?:as soon as|once|when|after) (?:i|we) (?:have|get|know|am|are|finish|looked|have looked|have seen|worked)",
+    r"(?:will|shall|to) (?:soon )?have(?: (?:it|this|them|(?:the|a|my|your) (?:results?|answer|details|report|figures|draft|summary))"
+    r" (?:ready|done|finished))?|as soon as|once (?:it|this|that|the work) is (?:done|ready|finished|complete)",
+    r"(?:to|with|for|send|give|show|bring|get back to|let) you(?: (?:know|have))?|you will (?:soon )?(?:get|have|see|receive|hear)",
+    r"keep (?:you|everyone) (?:posted|updated|informed)|take care of|in due course|right away|put together|give me|let me",
+    r"(?:come|get|report|be|circle|write) back|later today|(?:look|write) (?:it|this|that|them) up|follow up|in a (?:moment|minute|while|bit)"
+    r"|take (?:it|this|that) on|sounds good|(?<![a-z] )will do|return with|update everyone|pass (?:it|this|that|them) along"
+    r"|(?:is|are) on (?:its|their) way|(?:will|shall|to) complete (?:it|this|that)"
+    r"|thank you|get(?:ting)? (?:started|to it)|leave it with me|from me",
+)  # fmt: skip
 
 LATER: Final = (
     "I will look into this and report the result later.",

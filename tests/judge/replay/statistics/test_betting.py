@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from mast_trace_lab.confirm.statistics.betting import ALTERNATIVES, Bet
+from mast_trace_lab.confirm.statistics.comparison import ALTERNATIVES, Bet
 
 RATES = [each / 20 for each in range(21)]
 

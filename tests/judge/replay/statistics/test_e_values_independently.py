@@ -13,8 +13,7 @@ from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import Point
 from mast_trace_judge.intervals import newcombe, wilson
-from mast_trace_lab.confirm.statistics.betting import Bet
-from mast_trace_lab.confirm.statistics.comparison import Comparison
+from mast_trace_lab.confirm.statistics.comparison import Bet, Comparison
 from mast_trace_lab.confirm.statistics.limits import Limits
 from mast_trace_lab.confirm.statistics.plan import Plan
 

@@ -7,9 +7,7 @@ import random
 
 import pytest
 
-from mast_trace_lab.confirm.statistics.location import Location, likely
-from mast_trace_lab.confirm.statistics.location_prior import LocationPrior, origin_weights
-from mast_trace_lab.confirm.statistics.shapes import (
+from mast_trace_lab.confirm.statistics.cells import (
     FLOORS,
     LEVELS,
     LOWEST,
@@ -20,6 +18,8 @@ from mast_trace_lab.confirm.statistics.shapes import (
     rate_before,
     rate_diffuse,
 )
+from mast_trace_lab.confirm.statistics.location import Location, likely
+from mast_trace_lab.confirm.statistics.plan import LocationPrior, origin_weights
 
 LENGTH = 7
 CASES = [

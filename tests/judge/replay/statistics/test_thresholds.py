@@ -11,9 +11,9 @@ from judge.replay.statistics.simulated_experiments import EVERYWHERE, JUDGE, LEN
 from mast_trace_judge.arms import Arm, ArmResult, Fix
 from mast_trace_lab.confirm.statistics import Limits, Trial
 from mast_trace_lab.confirm.statistics import proof as proving
+from mast_trace_lab.confirm.statistics.cells import Kinds
 from mast_trace_lab.confirm.statistics.findings import find, refuted
 from mast_trace_lab.confirm.statistics.search import search
-from mast_trace_lab.confirm.statistics.shapes import Kinds
 
 if TYPE_CHECKING:
     from mast_trace_lab.confirm.statistics.comparison import Comparison
