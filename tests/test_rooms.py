@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 FLOORS = {
     "mast_trace": """
-        exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types _diagnosis
-        _report content_settings untrusted_json urls
+        exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types
+        content_settings untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks
         replay
@@ -35,16 +35,16 @@ FLOORS = {
         litellm replay
     """,
     "mast_trace_collector": """
-        hold log_repeats open_files otlp plugins rights run_metrics settings shutdown spool storage telemetry
+        hold open_files otlp plugins run_metrics settings shutdown spool storage telemetry
         backup config dead_letters exporter http_server logs security
         clickhouse_http pipeline receivers
-        collector draining
+        collector
     """,
     "mast_trace_judge": """
-        arms confirmation corrected intervals planted decision_points
-        verdict module_digest
+        arms confirmation intervals planted decision_points
+        verdict
         local fingerprint proof
-        store layer_fusion version pricing side_jobs held_off
+        store layer_fusion version pricing side_jobs
         batch llm verdict_writer
         patterns
         multi_agent
@@ -57,10 +57,10 @@ FLOORS = {
     """,
     "mast_trace_dashboards": """
         commands
-        certainty confirmation_words cost_words durations replay_words totals printable queries
-        gate listed_costs newest_runs plugins stored_run whole_files
+        certainty printable queries
+        gate cost_words newest_runs plugins stored_run whole_files
         found_run run_names run_outcome step_input alerts
-        found_pattern pattern_words
+        found_pattern
         grafana web
         mcp_server
         local

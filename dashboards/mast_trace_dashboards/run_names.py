@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import find_run
-from mast_trace_dashboards.found_run import newest_runs
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:

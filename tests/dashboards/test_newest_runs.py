@@ -10,7 +10,7 @@ import pytest
 from stores import new_store
 
 from mast_trace_collector.storage import Store
-from mast_trace_dashboards.found_run import newest_runs
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from mast_trace_collector.http_server.owner_socket import socket_path
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.security import ProjectKeys, hash_of
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.embedded import warn_of_damaged_parts
+from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics

@@ -11,8 +11,9 @@ from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
-from mast_trace_dashboards.found_run import FoundRun, find_run, newest_runs
+from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mast_trace_collector.plugins import answers
 from mast_trace_collector.security import Right
 from mast_trace_collector.storage.project_store import store_of_project
-from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from mast_trace_dashboards.plugins import Section
 
 _MOST_PROJECTS = 256
 _IDLE_SECONDS = 600.0
@@ -87,17 +84,6 @@ class PerProject(Generic[Made]):
                 return
             self._of_project.popitem(last=False)
             longest.store.close()
-
-
-def sections_of(page: str, store: Store) -> list[Section]:
-    """Return the sections of a page, in the order of the plugins.
-
-    Args:
-        page: ``judge`` or ``queue``.
-        store: the database; one project's, if only that may be seen.
-    """
-    asked = answers(Plugin, lambda each: tuple(each.sections(page, store)))
-    return [section for _, sections in asked for section in sections]
 
 
 class StoredPages:

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_lab.program.process import run_alone
+from mast_trace_lab.program.own_process import run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mast_trace_lab.program.process import Output
+    from mast_trace_lab.program.own_process import Output
 
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -106,7 +106,7 @@ class PreparedParent:
 
         Args:
             environment: all its variables.
-            output: see `mast_trace_lab.program.process.Output`.
+            output: see `mast_trace_lab.program.own_process.Output`.
             timeout: seconds until it is killed, with its child processes.
 
         Raises:

@@ -18,8 +18,8 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.program.commands import oracle_of, split_command
+from mast_trace_lab.program.known_prices import known_prices
 from mast_trace_lab.program.process import Limits
-from mast_trace_lab.program.setup import known_prices
 from mast_trace_lab.replay import replay as replay_program
 from mast_trace_lab.replay.arm_runner import ArmSettings
 from mast_trace_lab.replay.arms import arm_of, change, warning

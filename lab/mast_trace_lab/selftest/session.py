@@ -20,7 +20,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
 from mast_trace_lab.program.commands import oracle_of
-from mast_trace_lab.program.setup import known_prices
+from mast_trace_lab.program.known_prices import known_prices
 from mast_trace_lab.selftest.examination import (
     LABELLED,
     Opinion,

@@ -15,13 +15,13 @@ from mast_trace.replay.canonical import (
     canonical_arguments,
     canonical_request,
     difference,
-    other_parameters,
     request_key,
 )
 from mast_trace.replay.executions import Executions, strangeness
 from mast_trace.replay.intervention import Turns, changed_calls, with_answer
 from mast_trace.replay.live import LiveBranches
 from mast_trace.replay.order import Order, ToolOrder
+from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

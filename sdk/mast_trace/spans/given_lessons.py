@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import context as otel_context
@@ -20,25 +19,11 @@ from mast_trace.spans.message_attributes import Alterations, with_earlier_marks
 from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opentelemetry.context import Context
 
     from mast_trace.content import ContentPolicy
+    from mast_trace.spans.given_answer import Given
     from mast_trace.spans.run_state import Run
-
-
-@dataclass(eq=False)
-class Given:
-    """One answer; equal only to itself, since a program may ask the same twice.
-
-    Attributes:
-        shape: its parts as JSON types.
-        waiting: no run has been given it yet.
-    """
-
-    shape: Mapping[str, Any]
-    waiting: bool = True
 
 
 MOST_ANSWERS: Final = 32

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mast_trace.content import ContentPolicy
     from mast_trace.messages import ToolCall
-    from mast_trace.spans.given_lessons import Given
+    from mast_trace.spans.given_answer import Given
 
 
 class _Runs:

@@ -25,8 +25,9 @@ from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
 from mast_trace_dashboards.web.finding.text_search import Found, TextSearch
 from mast_trace_dashboards.web.forms import whole
+from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
-from mast_trace_dashboards.web.views import StoredPages, sections_of
+from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
