@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from string import Template
@@ -19,7 +20,9 @@ from mast_trace.exceptions import (
     VerdictUnreadable,
 )
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.erasure import erase_names
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.tombstones import tombstones_of
 from mast_trace_judge.patterns.name_record import (
     RUNS,
     Name,
@@ -28,8 +31,7 @@ from mast_trace_judge.patterns.name_record import (
     name_record,
     readable,
 )
-from mast_trace_judge.patterns.name_rows import erase_outlived, save, take_back
-from mast_trace_judge.patterns.places import STAGE, due
+from mast_trace_judge.patterns.places import STAGE, TABLE, due
 from mast_trace_judge.side_jobs import to_the_end
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 from mast_trace_judge.store.runs import read_alone
@@ -40,7 +42,80 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.patterns.name_record import NameRecord, ReadRun
-    from mast_trace_judge.patterns.places import Unnamed
+    from mast_trace_judge.patterns.places import Lapsed, Unnamed
+
+_STILL_THERE: Final = """SELECT uniqExact(TraceId) AS Runs FROM mast_pattern_runs
+WHERE Project = {project:String} AND has({runs:Array(String)}, TraceId)"""
+_READ: Final = "SELECT Project, arrayJoin(TraceIds) AS TraceId FROM mast_pattern_names WHERE notEmpty(Sentence)"
+_OUTLIVED: Final = f"""SELECT DISTINCT toString(Project) AS OfProject, TraceId FROM ({_READ})
+WHERE (Project, TraceId) GLOBAL NOT IN (
+  SELECT Project, TraceId FROM mast_pattern_runs WHERE TraceId GLOBAL IN (SELECT TraceId FROM ({_READ}))
+)"""  # noqa: S608  # made of constants
+
+
+def save(
+    store: Store, pattern: Unnamed, record: NameRecord, name: Name | None, *, model: str
+) -> bool:
+    """Store a name with all runs that the model has read, any of which may be in its words.
+
+    Without a name the row says that this model gave none. Nothing is stored if a run was erased while the model was
+    asked.
+
+    Returns:
+        Whether the row was stored.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    runs = [read.run.trace_id for read in record.runs]
+    if tombstones_of(store, [(pattern.project, run) for run in runs]):
+        return False
+    (there,) = store.query(_STILL_THERE, {"project": pattern.project, "runs": runs})
+    if there["Runs"] < len(runs):
+        return False
+    row = {
+        "Project": pattern.project,
+        "PatternId": pattern.pattern,
+        "NamedAt": _now(),
+        "Sentence": name.sentence if name else "",
+        "Quotes": list(name.quotes) if name else [],
+        "TraceIds": runs,
+        "Model": model,
+        # Retention must not keep a run's words longer than the run.
+        "RunEnd": min(read.run.end for read in record.runs),
+    }
+    store.insert(TABLE, [row])
+    return True
+
+
+def take_back(store: Store, lapsed: Sequence[Lapsed]) -> None:
+    """Store that some names hold no longer.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = [
+        {"Project": name.project, "PatternId": name.pattern, "NamedAt": _now(), "RunEnd": name.end}
+        for name in lapsed
+    ]
+    if rows:
+        store.insert(TABLE, rows)
+
+
+def erase_outlived(store: Store) -> int:
+    """Erase names, older ones included, that were made from runs which are gone; return the number of these runs.
+
+    Such a name was stored in the moment in which a run was erased.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    gone: dict[str, list[str]] = defaultdict(list)
+    for row in store.query(_OUTLIVED):
+        gone[row["OfProject"]].append(row["TraceId"])
+    for project, runs in gone.items():
+        erase_names(store, runs, project=project)
+    return sum(map(len, gone.values()))
 
 
 _PAUSE: Final = 60.0

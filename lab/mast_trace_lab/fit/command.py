@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mast_trace.exceptions import MastTraceError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -20,20 +20,78 @@ from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.planted import certain, left_out_words
-from mast_trace_judge.study.datasets.injected import operator_of
+from mast_trace_judge.study.datasets.injected import labelled_run, operator_of, read_injected
 from mast_trace_judge.study.datasets.labelled import data_folder
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.study.model_calibration import labelled_runs
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_lab.fit.fit_on import REPEATS, fit_on
-from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, source_of
+from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, SOURCES, source_of
 from mast_trace_lab.fit.render import decision_words, parts
-from mast_trace_lab.fit.sources import from_set, parse_sources, stored
+from mast_trace_lab.inject.dataset import labelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from mast_trace_collector.storage import Store
     from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_lab.fit.report import FitReport
+
+
+def parse_sources(text: str) -> tuple[str, ...]:
+    """Read names of sources with commas between them, in the order of `SOURCES`.
+
+    Raises:
+        ConfigurationError: there is no such source, or none is named.
+    """
+    given = {part.strip() for part in text.split(",")} - {""}
+    if unknown := sorted(given - set(SOURCES)):
+        raise ConfigurationError(
+            f"there are no labels of {', '.join(unknown)}; sources are {', '.join(SOURCES)}"
+        )
+    if not given:
+        raise ConfigurationError(f"name at least one source: {', '.join(SOURCES)}")
+    return tuple(source for source in SOURCES if source in given)
+
+
+def stored(store: Store, sources: Collection[str]) -> list[LabelledRun]:
+    """Read the labelled failures of a store.
+
+    A run that both a person and a replay have labelled counts once, by the person's label, so that no fold learns from
+    one of them what it is asked of the other.
+
+    Args:
+        store: the database.
+        sources: some of `SOURCES`.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    found = labelled_runs(store) if PERSON in sources else []
+    known = {run.name for run in found}
+    if {REPLAY, INJECTION} & set(sources):
+        found += [
+            labelled_run(asdict(each))
+            for each in labelled(store)
+            if each.source in sources and each.failed and each.id not in known
+        ]
+    return found
+
+
+def from_set(folder: Path, sources: Collection[str]) -> tuple[list[LabelledRun], list[LabelledRun]]:
+    """Read the failures of a set: those to learn from, and those of operators that no fit should see.
+
+    Raises:
+        ConfigurationError: the folder holds no set of this version.
+    """
+
+    def wanted(runs: Sequence[LabelledRun]) -> list[LabelledRun]:
+        return [run for run in runs if run.subset in sources]
+
+    return (
+        wanted(read_injected(folder, held_out=False)),
+        wanted(read_injected(folder, held_out=True)),
+    )
 
 
 def register(group: typer.Typer) -> None:

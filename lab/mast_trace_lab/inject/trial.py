@@ -13,7 +13,7 @@ A fault may leave a team waiting for ever, or going round in circles. It is not 
 at last. It counts as a failure only if the program and not the limit seems to be at fault: it must have taken `TIMES_AS_MUCH`
 of what any replay without the fault took, and more where it had more to do. A restored replay follows a time-out at once and under the
 same conditions, so that a machine that has become slow is seen, see `mast_trace_lab.inject.trial.Trial`. A replay that
-only waited for its model has no status of `AT_A_LIMIT`, see `mast_trace_lab.program.endings`.
+only waited for its model has no status of `AT_A_LIMIT`, see `mast_trace_lab.replay.arm_runner`.
 """
 
 from __future__ import annotations

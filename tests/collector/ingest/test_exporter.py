@@ -15,8 +15,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.exporter import Exporter
 from mast_trace_collector.storage import span_writer
-from mast_trace_collector.storage.otlp_inlet import OtlpTable
-from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
+from mast_trace_collector.storage.span_writer import OtlpTable, PoisonError, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mast_trace_collector.clickhouse_http import reading, rendering, showing
+from mast_trace_collector.clickhouse_http import planning, reading, rendering
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.tree import read_tree
 
@@ -54,14 +54,14 @@ def denied(words):
     ],
 )
 def test_what_shows_is_a_select_of_the_catalogue(text, select):
-    assert showing.shows(text)
+    assert planning.shows(text)
     expected = "SELECT " + select.replace("C.", "mast_catalogue.")
-    assert showing.as_select(text, "d") == expected
+    assert planning.as_select(text, "d") == expected
 
 
 def test_only_show_and_exists_show():
     for text in ("SELECT 1", "SHOWN TABLES", "DESCRIBE TABLE t", "WITH 1 AS SHOW SELECT SHOW"):
-        assert not showing.shows(text)
+        assert not planning.shows(text)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_only_show_and_exists_show():
 )
 def test_what_may_not_be_shown_is_refused_in_words(text, words):
     with denied(words + SHOWN):
-        showing.as_select(text, "d")
+        planning.as_select(text, "d")
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.spool import Record
 from mast_trace_collector.spool.segment import SegmentWriter
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.otlp_inlet import OtlpTable
 from mast_trace_collector.storage.span_columns import SPAN_COLUMNS
-from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_collector.storage.span_writer import OtlpTable, SpanWriter
 
 EVERYTHING = ", ".join(f"`{name}`" for name in SPAN_COLUMNS)
 ROWS = f"""

@@ -8,7 +8,7 @@ import pytest
 from jinja2 import Environment
 from starlette.templating import Jinja2Templates
 
-from mast_trace_dashboards.web.runbooks import Runbooks, rendered, title_of
+from mast_trace_dashboards.web.app import Runbooks, rendered, title_of
 
 if TYPE_CHECKING:
     from pathlib import Path

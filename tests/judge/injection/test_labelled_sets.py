@@ -20,7 +20,7 @@ from mast_trace_judge.transfer.formats.own_export import EXPORT
 from mast_trace_judge.transfer.importing import Importer, Taken
 from mast_trace_judge.transfer.labelled_sets import TakenSet, take_set
 from mast_trace_judge.transfer.reading import Piece
-from mast_trace_lab.fit.sources import stored
+from mast_trace_lab.fit.command import stored
 from mast_trace_lab.inject.dataset import _held_out, _split, build
 
 if TYPE_CHECKING:

@@ -325,7 +325,7 @@ def test_two_machines_at_once_double_nothing(store: Store, monkeypatch: pytest.M
 
 
 _HOLDS = (
-    "import time; from mast_trace_judge.store.holders import holder_of_this_process as name;"
+    "import time; from mast_trace_judge.store.replays import holder_of_this_process as name;"
     "print(name(), flush=True); time.sleep(600)"
 )
 

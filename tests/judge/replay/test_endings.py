@@ -6,8 +6,8 @@ import pytest
 
 from mast_trace.replay.live import UNANSWERED, LiveCall
 from mast_trace.replay.player import Report
-from mast_trace_lab.program.endings import ended
 from mast_trace_lab.program.process import Limits, Played
+from mast_trace_lab.replay.arm_runner import ended
 
 LIMITS = Limits(timeout=9, max_calls=3)
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.labelled_values import labelled_values
 from mast_trace_judge.local.rules.misreading import (
+    labelled_values,
     misattributed_value,
     mislabelled_value,
     swapped_values,

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from mast_trace_judge.store.holders import holder_of_this_process, is_running_elsewhere
+from mast_trace_judge.store.replays import holder_of_this_process, is_running_elsewhere
 
 PRINTS_ITS_NAME = (
-    "import sys; from mast_trace_judge.store.holders import holder_of_this_process as name;"
+    "import sys; from mast_trace_judge.store.replays import holder_of_this_process as name;"
     "print(name(), flush=True); sys.stdin.read()"
 )
 
