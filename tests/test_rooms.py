@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FLOORS = {
     "mast_trace": """
-        exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types
+        environment exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types
         content_settings untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks

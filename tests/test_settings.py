@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from settings_classes import CLASSES
 
+import mast_trace
+from mast_trace import environment
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import ProcessSettings
 from mast_trace_judge.config import WorkerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent.parent
 PACKAGES = ("collector", "judge", "dashboards", "lab")
@@ -79,3 +83,41 @@ def test_a_table_of_its_own_counts_first(tmp_path: Path) -> None:
     path.write_text("[collector]\nrun_idle_seconds = 1\n[worker]\nrun_idle_seconds = 2\n")
     assert CollectorConfig.load(path).run_idle_seconds == 1
     assert WorkerConfig.load(path).run_idle_seconds == 2
+
+
+def test_the_sdk_knows_the_variable_of_every_setting() -> None:
+    """A judge's setting in an agent's environment is no misspelt one."""
+    names = sorted({name.upper() for each in CLASSES for name in each.model_fields})
+    file = HERE / "sdk" / "mast_trace" / "environment.py"
+    text = file.read_text("utf-8")
+    if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+        rows = "\n".join(f'    "{name}",' for name in names)
+        text = re.sub(
+            r"^NAMES: Final = \(.*?\)$",
+            f"NAMES: Final = (\n{rows}\n)",
+            text,
+            flags=re.MULTILINE | re.DOTALL,
+        )
+        file.write_text(text, "utf-8")
+    assert [name for name in names if f'    "{name}",\n' not in text] == []
+    assert len(environment.NAMES) == len(names)
+
+
+def recorded() -> None:
+    mast_trace.instrument(frameworks=[])
+    mast_trace.uninstrument()
+
+
+@pytest.mark.parametrize("read", [recorded, CollectorConfig.load], ids=["program", "command"])
+def test_a_misspelt_variable_is_told_once(
+    read: Callable[[], object], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(environment, "_warned", set())
+    for name in ("JUDGE_MODLE", "JUDGE_MODEL", "TEST_SEED", "FEEDBACK_KEY", "QQQ"):
+        monkeypatch.setenv(environment.PREFIX + name, "x")
+    for _ in range(2):
+        read()
+    assert [record.args for record in caplog.records] == [
+        ("MAST_TRACE_JUDGE_MODLE", " Did you mean MAST_TRACE_JUDGE_MODEL?"),
+        ("MAST_TRACE_QQQ", ""),
+    ]

@@ -13,6 +13,7 @@ from pydantic import PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from mast_trace.effective_setting import EffectiveSetting
+from mast_trace.environment import PREFIX, warn_of_unknown_variables
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 
@@ -23,8 +24,6 @@ else:
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_PREFIX = "MAST_TRACE_"
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class ProcessSettings(BaseSettings):
     description is its only documentation.
     """
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", env_ignore_empty=True)
 
     table: ClassVar[str]
     fallback_table: ClassVar[str] = ""
@@ -73,6 +72,7 @@ class ProcessSettings(BaseSettings):
         Raises:
             ConfigurationError: the file cannot be read, or a setting is unknown or unusable.
         """
+        warn_of_unknown_variables()
         given = {name: value for name, value in arguments.items() if value is not None}
         written = {} if file is None else cls._read(file)
         filed = {
@@ -134,7 +134,7 @@ class ProcessSettings(BaseSettings):
 
 def variable_of(name: str) -> str:
     """The environment variable that sets the setting of this name."""
-    return _PREFIX + name.upper()
+    return PREFIX + name.upper()
 
 
 def _shown(name: str, value: Any) -> str:

@@ -230,9 +230,11 @@ def _leave() -> None:
 def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
     from mast_trace._frameworks import Frameworks
+    from mast_trace.environment import warn_of_unknown_variables
     from mast_trace.spans.run_state import forget
     from mast_trace.spans.telemetry import Telemetry
 
+    warn_of_unknown_variables()
     forget()
     queue = None
     if replay := os.environ.get(PLAN_VARIABLE):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -88,3 +90,15 @@ def test_works_in_a_suite_that_knows_nothing_of_it(pytester: pytest.Pytester) ->
     )
     result = pytester.runpytest_subprocess("--strict-markers", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
+
+
+def test_loading_the_plugins_imports_nothing_else() -> None:
+    """Pytest loads them in every project that has mast-trace installed."""
+    code = (
+        "import sys, mast_trace.testing, mast_trace_judge.testing as judge\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('mast_trace')))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == [
+        *("mast_trace", "mast_trace.testing", "mast_trace_judge", "mast_trace_judge.testing")
+    ]
