@@ -43,6 +43,7 @@ FLOORS = {
     "mast_trace_judge": """
         arms confirmation intervals planted decision_points
         verdict
+        plugins
         local fingerprint proof
         store layer_fusion version pricing side_jobs
         batch llm verdict_writer

@@ -188,6 +188,7 @@ BOUNDARY: Mapping[str, str] = MappingProxyType(
         "mast_trace_judge.config": "settings; the version has the values of those that decide",
         "mast_trace_judge.llm.budget": "says whether a call is still paid for",
         "mast_trace_judge.llm.retry": "says how many calls run at a time, and when one is made again",
+        "mast_trace_judge.plugins": "asks rules of other distributions; the version has theirs",
         "mast_trace_judge.store": "fetches spans and keeps verdicts and calls",
         "mast_trace_judge.version": "computes the version itself",
     }
@@ -208,9 +209,9 @@ _OURS = (
 
 REVIEWED: Mapping[str, str] = MappingProxyType(
     {
-        # Modules that one other imports were put into it; redaction, which reading spans does not use, changed.
-        "5f72631f4404cdb40c992eac2235addb33c139f78561497ad080196761019bd3": "b7bc82052770eadf684869cd4d5ed621958ec3951f3361e4d13dd7daf3bdbc45",
-        "2903176b5ca99dc3124064f254980a8434304c4935cce1eca0b34c4d9a2c2b76": "7881b22ecf663500ac535fa76e25939d74acd29fb5d1d0bb55ce1c73611194d4",
+        # Rules of plugins are asked, of which the version has its own account; modules were put together.
+        "a025e410fa477cd205c7a658502ba3e4cbd3d3e8eda7c68885accde3b18310f0": "b7bc82052770eadf684869cd4d5ed621958ec3951f3361e4d13dd7daf3bdbc45",
+        "f530b3fa9b022a7d7e488e1da08a379ef64794f952e11c5c8f0436c685cc79b1": "7881b22ecf663500ac535fa76e25939d74acd29fb5d1d0bb55ce1c73611194d4",
     }
 )
 """Fingerprints of code that gives the verdicts of an earlier one, and that one, without a model and with.

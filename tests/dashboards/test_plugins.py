@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from dataclasses import replace
 from importlib import invalidate_caches
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,19 @@ import pytest
 from code_blocks import PAGES, blocks_of
 from typer.main import get_group
 
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_collector.plugins import answers, installed
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli.app import app, run
 from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.plugins import Plugin, named_queries
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_judge import plugins as judging
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.plugins import own_rules
+from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.version import judge_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +70,26 @@ class Takes(Plugin):
         from starlette.routing import Route
 
         return [Route("/judge", lambda request: PlainTextResponse("taken"))]
+
+
+    def rules(self):
+        import time
+
+        from mast_trace_judge.plugins import OwnRule
+        from mast_trace_judge.verdict import Evidence, ModeFinding
+
+        def finds(**changes):
+            found = ModeFinding(code="2.2", probability=0.5, evidence=Evidence.HEURISTIC)
+            return lambda run: [found.model_copy(update=changes)]
+
+        yield OwnRule("twice", "1", "2.2", lambda run: [])
+        yield OwnRule("twice", "2", "2.2", lambda run: 1 / 0)
+        yield OwnRule("of-no-mode", "1", "9.9", finds(code="9.9"))
+        yield OwnRule("raises", "1", "2.2", lambda run: 1 / 0)
+        yield OwnRule("other-mode", "1", "2.1", finds())
+        yield OwnRule("step-beyond", "1", "2.2", finds(steps=(9,)))
+        yield OwnRule("no-finding", "1", "2.2", lambda run: ["2.2"])
+        yield OwnRule("endless", "1", "2.2", lambda run: time.sleep(60))
 
 
 class Second(Plugin):
@@ -192,3 +220,55 @@ def test_the_table_of_commands_has_the_words_of_each() -> None:
         for word in name.split():
             command = command.get_command(None, word)
         assert command.help.split("\n\n")[0].replace("\n", " ") == each.help, name
+
+
+def refunded(*tools: str) -> Trajectory:
+    return Trajectory(
+        trace_id="a" * 32,
+        steps=tuple(
+            Step(index=index, kind=StepKind.TOOL, agent="clerk", text="", tool=tool)
+            for index, tool in enumerate(tools)
+        ),
+        finished=True,
+    )
+
+
+def told_of_rules(caplog: pytest.LogCaptureFixture) -> list[object]:
+    return [
+        record.args[0]
+        for record in caplog.records
+        if record.name == judging.__name__ and isinstance(record.args, tuple)
+    ]
+
+
+@pytest.mark.usefixtures("others")
+def test_a_rule_of_a_plugin_finds_its_mode_and_the_others_are_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first of one name counts; one that takes too long is not asked again."""
+    monkeypatch.setattr(judging, "SECONDS", 0.5)
+    monkeypatch.setattr(judging, "_stopped", set())
+    with caplog.at_level(logging.WARNING, "mast_trace_judge.plugins"):
+        (found,) = (each for each in find_modes(refunded("refund")) if each.code == "1.1")
+    assert (found.steps, found.evidence) == ((0,), Evidence.EXACT)
+    asked = ["raises", "other-mode", "step-beyond", "no-finding", "endless"]
+    assert told_of_rules(caplog) == ["twice", "of-no-mode", *asked]
+    caplog.clear()
+    assert "1.1" not in {each.code for each in find_modes(refunded("find_order", "refund"))}
+    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == asked[
+        :-1
+    ]
+
+
+@pytest.mark.usefixtures("others")
+def test_another_version_of_a_rule_is_another_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version() -> str:
+        return judge_version(JudgeConfig())
+
+    first = version()
+    assert version() == first
+    rules = tuple(replace(each, version="2") for each in own_rules())
+    monkeypatch.setattr("mast_trace_judge.version.own_rules", lambda: rules)
+    assert version() != first
+    monkeypatch.setattr("mast_trace_judge.version.own_rules", tuple)
+    assert version() != first

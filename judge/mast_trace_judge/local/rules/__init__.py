@@ -35,7 +35,9 @@ from mast_trace_judge.local.rules._registry import (
     needs_end,
     reach_of,
     registered,
+    rule,
 )
+from mast_trace_judge.plugins import own_rules
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ _MOST_STEPS = 1000
 
 
 def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
-    """Apply every rule and return one finding per failure mode, most probable first.
+    """Apply every rule, and those of plugins, and return one finding per failure mode, most probable first.
 
     Where a mode has exact evidence, only that is shown for it. In a run whose outcome is a success
     probabilities are halved, and weak heuristics are left out. Rules that explain failures are
@@ -67,8 +69,8 @@ def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
     it waits for somebody, is accused of nothing that may still come.
     """
     by_code: dict[str, list[ModeFinding]] = defaultdict(list)
-    for rule in _applied(trajectory):
-        for found in _found_by(rule, trajectory):
+    for each in _applied(trajectory):
+        for found in _found_by(each, trajectory):
             by_code[found.code].append(found)
     merged = [_shortened(_merge(found)) for found in by_code.values()]
     if trajectory.outcome == "success":
@@ -85,29 +87,30 @@ def examined_modes(trajectory: Trajectory) -> tuple[str, ...]:
 
     The other modes are not examined unless a model reads the run.
     """
-    return tuple(sorted({code_of(rule) for rule in _applied(trajectory)}))
+    return tuple(sorted({code_of(each) for each in _applied(trajectory)}))
 
 
 def _applied(trajectory: Trajectory) -> list[Rule]:
     """Return the rules that are applied to a run."""
     failed = has_failed(trajectory)
-    return [
-        rule
-        for rule in RULES
-        if (failed or not explains_failures(rule)) and (trajectory.finished or not needs_end(rule))
+    ours = [
+        each
+        for each in RULES
+        if (failed or not explains_failures(each)) and (trajectory.finished or not needs_end(each))
     ]
+    return ours + [rule(each.code)(each) for each in own_rules() if not each.is_stopped]
 
 
-def _found_by(rule: Rule, trajectory: Trajectory) -> list[ModeFinding]:
-    if not trajectory.is_partial or reach_of(rule) is Reach.END:
-        return rule(trajectory)
-    if reach_of(rule) is Reach.BACK:
-        return rule(_beginning(trajectory))
+def _found_by(asked: Rule, trajectory: Trajectory) -> list[ModeFinding]:
+    if not trajectory.is_partial or reach_of(asked) is Reach.END:
+        return asked(trajectory)
+    if reach_of(asked) is Reach.BACK:
+        return asked(_beginning(trajectory))
     return [
         found.model_copy(
             update={"evidence": Evidence.HEURISTIC, "probability": found.probability * _UNREAD}
         )
-        for found in rule(trajectory)
+        for found in asked(trajectory)
     ]
 
 
