@@ -2,7 +2,7 @@
 
 No fault was injected into these loops of one agent, and none is known to have succeeded. Five are drawn
 from each file and kind of outcome; ``loops.toml`` holds the readings of them. The loops are judged as
-`mast_trace_judge.study.healthy` judges healthy runs: without their outcome, in every shape. A finding
+`published.healthy` judges healthy runs: without their outcome, in every shape. A finding
 is right if the reading has its mode, a decisive error if the reading has its step. Results go to
 ``loops.md``.
 
@@ -13,7 +13,6 @@ is right if the reading has its mode, a decisive error if the reading has its st
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
@@ -21,10 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomllib
+from published import data_folder
+from published.agent_loops import read_agent_loops
+from published.healthy import SHAPES
 
 from mast_trace_judge.local.layers import judge_by_rules
-from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
-from mast_trace_judge.study.healthy import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 SEED, FROM_EACH = 40, 5
 HEAD = """# What the judge says of undisturbed loops
 
@@ -66,8 +65,7 @@ class Found:
 
 def main() -> None:
     """Draw and judge the loops, and write the page."""
-    data = Path(os.environ.get("MAST_TRACE_DATA") or ROOT / ".." / "shared" / "data")
-    runs = undisturbed(data)
+    runs = undisturbed(data_folder())
     read = readings()
     chosen = drawn(runs)
     missing = [run.name for run in chosen if run.name not in read]

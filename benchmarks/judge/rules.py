@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
-import os
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -72,10 +71,12 @@ def auc(values: Sequence[float], labels: Sequence[bool]) -> float:
 
 def measured() -> dict[str, Any]:
     """Apply every rule to every run."""
-    from mast_trace_judge.local.rules import RULES
-    from mast_trace_judge.study.datasets.mast import read_mast_v0, read_mathchat
+    from published import data_folder
+    from published.mast import read_mast_v0, read_mathchat
 
-    data = Path(os.environ.get("MAST_TRACE_DATA") or ROOT / ".." / "shared" / "data")
+    from mast_trace_judge.local.rules import RULES
+
+    data = data_folder()
     labelled, solved = read_mast_v0(data), read_mathchat(data)
     rows = []
     for rule in RULES:

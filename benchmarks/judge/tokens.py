@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -27,6 +26,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
+from published import data_folder  # noqa: E402
+from published.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
 from scripted_llm import ScriptedLLM, messages_of  # noqa: E402
 
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
@@ -34,7 +35,6 @@ from mast_trace_judge.config import JudgeConfig  # noqa: E402
 from mast_trace_judge.judge import Judge  # noqa: E402
 from mast_trace_judge.llm.transcript import estimate_tokens  # noqa: E402
 from mast_trace_judge.local.addressing.recognition import clean  # noqa: E402
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,11 +144,10 @@ async def rows(data: Path) -> str:
 
 def main() -> None:
     """Measure, and write the page."""
-    data = Path(os.environ.get("MAST_TRACE_DATA") or ROOT / ".." / "shared" / "data")
     command = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     date = dt.datetime.now(dt.timezone.utc).date().isoformat()
-    found = asyncio.run(rows(data))
+    found = asyncio.run(rows(data_folder()))
     (HERE / "tokens.md").write_text(HEAD.format(date=date, commit=commit.strip()) + found)
 
 

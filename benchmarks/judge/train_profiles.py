@@ -1,6 +1,6 @@
 """Trains the attribution profiles and calibrations that ship with the judge, on Who&When.
 
-    python benchmarks/train_profiles.py [DATA]
+    python benchmarks/judge/train_profiles.py [DATA]
 
 DATA, or MAST_TRACE_DATA, is the folder with `who-and-when/` (arXiv 2505.00212) and the models'
 answers to it in `recorded-judge/`. The result is the same on every machine; runs and answers stay
@@ -16,13 +16,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from published import data_folder
+from published.opinions import by_counterfactual, fusions, recorded_answers
+from published.who_and_when import read_who_and_when
+
 import mast_trace_judge.local.attribution as package
 from mast_trace_judge.local.attribution.calibration import STORED, fit_calibration
 from mast_trace_judge.local.attribution.cascade import uncalibrated
-from mast_trace_judge.study.bench.held_out import by_counterfactual, fusions, held_out
-from mast_trace_judge.study.bench.methods import recorded_answers
-from mast_trace_judge.study.datasets.labelled import data_folder
-from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
+from mast_trace_judge.study.bench.held_out import held_out
 from mast_trace_judge.study.training import REPEATS, fit
 
 if TYPE_CHECKING:

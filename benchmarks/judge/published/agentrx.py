@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.untrusted_json import read_json
-from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
+from published.who_and_when import read_who_and_when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, StepKind, read_trajectory
 from mast_trace_judge.local.layers import judge_by_rules
-from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
-from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
-from mast_trace_judge.study.datasets.tau_retail import read_tau_retail
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence
+from published.agent_loops import read_agent_loops
+from published.mast import read_ag2_coding, read_mast_v0, read_mathchat
+from published.tau_retail import read_tau_retail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

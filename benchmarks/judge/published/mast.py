@@ -75,7 +75,7 @@ def _coding(record: Mapping[str, Any]) -> LabelledRun:
     )
 
 
-def from_trace(record: Mapping[str, Any], trace_id: str) -> Trajectory:
+def _from_trace(record: Mapping[str, Any], trace_id: str) -> Trajectory:
     """Read one trace file of MAST's, whose shape tells the framework."""
     if "trajectory" not in record:
         return _from_metagpt(record, trace_id)
@@ -91,7 +91,7 @@ def _labelled(folder: Path, row: Mapping[str, Any], columns: Mapping[str, str]) 
     return LabelledRun(
         subset=framework,
         name=str(row["task_id"]),
-        trajectory=from_trace(record, f"{framework}/{row['task_id']}"),
+        trajectory=_from_trace(record, f"{framework}/{row['task_id']}"),
         group=str(row["task_id"]),
         modes={code: bool(given[column]) for column, code in columns.items() if column in given},
         success=str(row["solved"]).upper() == "TRUE",

@@ -17,10 +17,11 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Uncertain
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.study.bench import LAYERS, attributed_runs, run_bench
+from mast_trace_judge.study.bench import LAYERS, run_bench
+from mast_trace_judge.study.bench.planted import planted_runs
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.labelled import LabelledRun, data_folder
+from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.version import own_profiles
 
@@ -33,10 +34,7 @@ _LLM = "llm"
 Repeats = Annotated[
     int, typer.Option(min=1, help="Partitions over which cross-validated scores are averaged.")
 ]
-Labelled = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of labelled runs, such as Who&When.", show_default=False),
-]
+Labelled = Annotated[Path, typer.Option("--data", help="Folder of `mast-trace dataset build`.")]
 
 
 def register(group: typer.Typer) -> None:
@@ -45,7 +43,7 @@ def register(group: typer.Typer) -> None:
 
 
 def bench(
-    data: Labelled = None,
+    data: Labelled,
     layers: Annotated[
         str, typer.Option(help=f"Some of {', '.join((*LAYERS, _LLM))}, with commas between.")
     ] = ",".join(LAYERS),
@@ -58,29 +56,28 @@ def bench(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score the judge on labelled runs: Who&When, AgentRx, MAST, or a set of your own, beside simple baselines.
+    """Score the judge on a labelled set of your own, beside simple baselines.
 
-    A set of your own is a folder of `mast-trace dataset build`. Profiles in the folder named by `judge_profiles_dir` are
-    scored as well: on runs that they were fitted to and on others, apart.
+    Profiles in the folder named by `judge_profiles_dir` are scored as well: on runs that they were fitted to and on
+    others, apart.
 
     The layer `llm` asks the configured model about every run that has a decisive step, which costs
     tokens.
 
-    Example: `mast-trace judge bench --data ../data --layers rules,local --report bench.md`
-    or `mast-trace judge bench --data my-failures`
+    Example: `mast-trace judge bench --data my-failures --layers rules,local --report bench.md`
     """
-    folder = data_folder(data)
     chosen = [layer.strip() for layer in layers.split(",") if layer.strip()]
     judges = {}
     settings = JudgeConfig.load(config)
     profiles = own_profiles(settings)
     if _LLM in chosen:
-        said = _ask_model(folder, settings, uncertain=uncertain)
+        parts = planted_runs(data, uncertain=uncertain)
+        said = ask_model([run for part in parts.values() for run in part], settings)
         judges["with the model"] = lambda run: said[run.trajectory.trace_id]
     local = [layer for layer in chosen if layer != _LLM]
     shown = console(stderr=True)
     with shown.status("Scoring"):
-        found = run_bench(folder, local, judges, repeats, profiles, uncertain=uncertain)
+        found = run_bench(data, local, judges, repeats, profiles, uncertain=uncertain)
     if report is not None:
         write_markdown(found, report.parent, file=report.name)
     if as_json:
@@ -92,15 +89,17 @@ def bench(
         console().print(plain(f"- {note}"))
 
 
-def _ask_model(folder: Path, config: JudgeConfig, *, uncertain: bool) -> dict[str, Prediction]:
+def ask_model(runs: Sequence[LabelledRun], config: JudgeConfig) -> dict[str, Prediction]:
+    """Ask the configured model about runs, and return its predictions by their ids.
+
+    Raises:
+        ConfigurationError: no model is configured.
+    """
     if not config.uses_model:
         raise ConfigurationError(
             "the layer llm needs a model: set MAST_TRACE_JUDGE_MODEL and OPENAI_BASE_URL or "
             "OPENAI_API_KEY"
         )
-    found = attributed_runs(folder, uncertain=uncertain)
-    # AgentRx labelled runs of Who&When once more: they are asked about once.
-    runs = [run for subset, own in found.items() if subset != "agentrx" for run in own]
     verdicts = asyncio.run(_judge_all(Judge(config), runs))
     return {verdict.trace_id: _prediction(verdict) for verdict in verdicts}
 

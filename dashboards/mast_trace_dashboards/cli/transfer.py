@@ -30,8 +30,6 @@ from mast_trace_judge.transfer.reading import (
     Piece,
     Refused,
     files_in,
-    is_published_set,
-    read_published_set,
     read_source,
 )
 from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
@@ -46,17 +44,12 @@ _LISTED = 20
 _KEPT = 1000
 """Refused lines in the output for programs."""
 
-Input = Source | Path
-"""A file, or the folder of a published set."""
 
-
-def inputs_of(path: Path, held: ExitStack) -> list[Input | Refused]:
+def inputs_of(path: Path, held: ExitStack) -> list[Source | Refused]:
     """Return the files under a path; a pipe's copy is kept until ``held`` is closed."""
     try:
         if path == STDIN or not path.is_dir():
             return [held.enter_context(source_of(path))]
-        if is_published_set(path):
-            return [path]
         found = files_in(path)
         if not found:
             return [Refused(str(path), None, "it holds no files of runs")]
@@ -93,7 +86,7 @@ class ImportReport:
     _erased: set[tuple[str, str]] = field(default_factory=set)
     _of_file: int = 0
 
-    def check(self, given: Input | Refused, row: Format | None) -> None:
+    def check(self, given: Source | Refused, row: Format | None) -> None:
         """Read all files without storing them."""
         with _progress(given) as moved:
             for each in _read(given, row):
@@ -102,7 +95,7 @@ class ImportReport:
                     self._refuse(each)
         self._end_of_file()
 
-    def store(self, importer: Importer, inputs: list[Input | Refused], row: Format | None) -> None:
+    def store(self, importer: Importer, inputs: list[Source | Refused], row: Format | None) -> None:
         """Read and store all files.
 
         Raises:
@@ -124,13 +117,15 @@ class ImportReport:
             self._end_of_file()
             self.taken.append((_name_of(given), list(by_title.values())))
 
-    def _take(self, importer: Importer, piece: Piece, taken: Taken, given: Input | Refused) -> None:
+    def _take(
+        self, importer: Importer, piece: Piece, taken: Taken, given: Source | Refused
+    ) -> None:
         try:
             importer.take(piece, taken)
         except ValueError as error:
             self._refuse(Refused(_name_of(given), None, str(error)))
 
-    def _refuse_erased(self, importer: Importer, given: Input | Refused) -> None:
+    def _refuse_erased(self, importer: Importer, given: Source | Refused) -> None:
         for key in importer.erased.keys() - self._erased:
             told = f"{importer.erased[key]}, and stays erased: it is not imported"
             self._refuse(Refused(_name_of(given), None, told))
@@ -200,19 +195,15 @@ class ImportReport:
         }
 
 
-def _read(given: Input | Refused, row: Format | None) -> Iterator[Piece | Refused]:
+def _read(given: Source | Refused, row: Format | None) -> Iterator[Piece | Refused]:
     if isinstance(given, Refused):
         yield given
-    elif isinstance(given, Path):
-        yield from read_published_set(given)
     else:
         yield from read_source(given, row)
 
 
-def _name_of(given: Input | Refused) -> str:
-    if isinstance(given, Refused):
-        return given.file
-    return str(given) if isinstance(given, Path) else given.name
+def _name_of(given: Source | Refused) -> str:
+    return given.file if isinstance(given, Refused) else given.name
 
 
 def _counted(taken: Taken) -> str:
@@ -224,7 +215,7 @@ def _number(count: int, what: str) -> str:
 
 
 @contextmanager
-def _progress(given: Input | Refused) -> Iterator[Callable[[], None]]:
+def _progress(given: Source | Refused) -> Iterator[Callable[[], None]]:
     """Show progress in a file, on terminals, and return the function that moves the bar."""
     shown = console(stderr=True)
     if not isinstance(given, Source) or not shown.is_terminal:
@@ -274,8 +265,7 @@ def import_files(
     """Store runs from files, to be judged like others. Importing a file twice stores it once.
 
     The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
-    Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, published sets, and files of
-    `mast-trace export` (`--formats` lists all). Labels in a folder of `mast-trace dataset build` are
+    Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, and files of `mast-trace export` (`--formats` lists all). Labels in a folder of `mast-trace dataset build` are
     kept; its planted faults are in no list of runs. Files may be compressed (gzip, Zstandard).
     Unreadable lines are listed, the others are stored, and the exit status is 1.
 

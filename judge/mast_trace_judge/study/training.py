@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
-from mast_trace_judge.study.datasets.who_and_when import same_agent
+from mast_trace_judge.study.datasets.labelled import same_agent
 from mast_trace_judge.study.logit import Example, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 

@@ -102,7 +102,6 @@ class Importer:
             request = to_request(read.trajectory, name=read.name, start=time.time_ns())
             identity = trace_id_of(read.trajectory)
             taken.equal += identity in taken.runs
-            self._labels += [replace(label, trace_id=identity) for label in read.labels]
             taken.steps += len(read.trajectory.steps)
         elif isinstance(read, StoredRun):
             identity = trace_id_of_run(read)

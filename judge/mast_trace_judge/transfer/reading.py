@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from zstandard import ZstdError
 
-from mast_trace_judge.study.datasets.agentrx import read_agentrx
-from mast_trace_judge.study.datasets.mast import read_mast_v0
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.transfer.formats import format_of_messages, format_of_record
 from mast_trace_judge.transfer.formats.otlp import OTLP, request_from_protobuf
 from mast_trace_judge.transfer.formats.own_export import parts_joined
-from mast_trace_judge.transfer.formats.published import MAST, WHO_AND_WHEN, labelled
 from mast_trace_judge.transfer.json_values import Broken, Value, rows_of, values_of
 from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, text_of
 
@@ -30,7 +26,6 @@ _ENVELOPES = ("data", "runs", "traces", "spans", "observations", "items", "resul
 """Keys under which APIs put their lists of results."""
 _LOOKED_AT = 100
 _SHOWN_KEYS = 6
-_FOLDERS = ("who-and-when", "Who&When", "agentrx", "mast-v0", *SUBSETS)
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt"})
 _COMPRESSED = frozenset({".gz", ".zst"})
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -239,41 +234,6 @@ def _all_of(data: io.BufferedReader) -> bytes:
 
 
 # -- folders --------------------------------------------------------------------------------------
-
-
-def is_published_set(folder: Path) -> bool:
-    """Return whether a folder holds one of the published sets, whose labels are in files of their own."""
-    names = {name.lower() for name in _FOLDERS}
-    try:
-        return any(each.is_dir() and each.name.lower() in names for each in folder.iterdir())
-    except OSError as error:
-        raise UnreadableFile(f"{folder}: {error.strerror or error}") from error
-
-
-def read_published_set(folder: Path) -> Iterator[Piece | Refused]:
-    """Yield the runs of Who&When, AgentRx and MAST in a folder, with their labels."""
-    try:
-        runs = [
-            (WHO_AND_WHEN, "Who&When", run)
-            for subset in SUBSETS
-            for run in read_who_and_when(folder, subset)
-        ]
-        if (folder / "agentrx").is_dir():
-            runs += [(WHO_AND_WHEN, "AgentRx", run) for run in read_agentrx(folder)]
-        if (folder / "mast-v0").is_dir():
-            runs += [(MAST, "MAST", run) for run in read_mast_v0(folder)]
-        found = [Piece(row, labelled(annotator, run)) for row, annotator, run in runs]
-    except OSError as error:
-        problem = f"{error.filename or folder}: {error.strerror or error}"
-        yield Refused(str(folder), None, problem)
-        return
-    except _UNREADABLE as error:
-        problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        yield Refused(str(folder), None, problem)
-        return
-    yield from found
-    if not found:
-        yield Refused(str(folder), None, "it holds no runs")
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -21,8 +21,6 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.planted import certain, left_out_words
 from mast_trace_judge.study.datasets.injected import labelled_run, operator_of, read_injected
-from mast_trace_judge.study.datasets.labelled import data_folder
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.study.model_calibration import labelled_runs
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_lab.fit.fit_on import REPEATS, fit_on
@@ -115,14 +113,6 @@ def fit_profile(
             show_default=False,
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            help="Folder of people's labels, such as Who&When, in place of the store's.",
-            show_default=False,
-        ),
-    ] = None,
     name: Annotated[str, typer.Option(help="The profile's name, which verdicts give.")] = "own",
     framework: Annotated[
         list[str] | None,
@@ -160,7 +150,7 @@ def fit_profile(
     """
     given = labels or ("person" if dataset is None else f"{REPLAY},{INJECTION}")
     sources = parse_sources(given)
-    runs, reserved = _read(sources, dataset, data, url, data_dir, config)
+    runs, reserved = _read(sources, dataset, url, data_dir, config)
     if framework:
         runs = [run for run in runs if run.trajectory.framework in framework]
         reserved = [run for run in reserved if run.trajectory.framework in framework]
@@ -173,7 +163,7 @@ def fit_profile(
     used_folder = JudgeConfig.load(config).judge_profiles_dir
     path = out or (used_folder or Path()) / f"{name}.json"
     old = Profile.from_json(path.read_text("utf-8")) if path.is_file() else None
-    source = dataset.name if dataset else data.name if data else "the store"
+    source = dataset.name if dataset else "the store"
     with _bar() as progress:
         found = fit_on(
             runs,
@@ -205,7 +195,6 @@ def fit_profile(
 def _read(
     sources: Sequence[str],
     dataset: Path | None,
-    data: Path | None,
     url: str | None,
     data_dir: Path | None,
     config: Path | None,
@@ -217,10 +206,6 @@ def _read(
     if dataset is not None:
         runs, reserved = from_set(dataset, sources)
         left -= {REPLAY, INJECTION}
-    if data is not None and PERSON in left:
-        folder = data_folder(data)
-        runs += [run for subset in SUBSETS for run in read_who_and_when(folder, subset)]
-        left -= {PERSON}
     if left:
         with open_store(url, data_dir, config) as store:
             known = {run.name for run in runs if run.subset == REPLAY}
@@ -241,7 +226,7 @@ def _check(
     told = ", ".join(f"{counts[source]} {source}" for source in sources)
     raise MastTraceError(
         f"{len(runs)} runs have a label with a decisive step; a profile needs {FEWEST_LABELS} ({told}). "
-        "Give more by `mast-trace label RUN --step N`, name a folder of labelled runs by --data, or plant "
+        "Give more by `mast-trace label RUN --step N`, or plant "
         "faults by `mast-trace inject` and add --labels person,replay,injection"
         + (f". {left_out_words(left_out)}" if left_out else "")
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, all_features
 from mast_trace_judge.local.rules import find_modes
-from mast_trace_judge.study.datasets.who_and_when import same_agent
+from mast_trace_judge.study.datasets.labelled import same_agent
 from mast_trace_judge.study.logit import Example
 from mast_trace_judge.study.numeric import numpy_module
 
@@ -73,7 +73,7 @@ class Label:
 
 
 def source_of(run: LabelledRun) -> str:
-    """Return the source of a label; people are the source of all published sets."""
+    """Return the source of a label; people are the source of all that none of `SOURCES` is named for."""
     return run.subset if run.subset in SOURCES else PERSON
 
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.study.datasets.who_and_when import same_agent
+from mast_trace_judge.study.datasets.labelled import same_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

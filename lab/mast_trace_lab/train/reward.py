@@ -12,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError, VerdictUnreadable
 from mast_trace_judge.llm.answers import ModelAnswer, Reading, parse_answer
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Verifier
-from mast_trace_judge.study.datasets.who_and_when import same_agent
+from mast_trace_judge.study.datasets.labelled import same_agent
 
 if TYPE_CHECKING:
     from mast_trace_lab.train.examples import Example

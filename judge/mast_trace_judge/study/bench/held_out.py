@@ -1,25 +1,22 @@
-"""Scores profiles, and profiles joined with recorded answers, on held-out runs.
+"""Scores profiles on held-out runs, and apart on runs that they have seen.
 
 For each partition of the runs into folds, a fold's runs get their probabilities from a profile that
-was trained on the others, and what joins them with a model's answers is calibrated on the others.
+was trained on the others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.layer_fusion import pool
-from mast_trace_judge.local.attribution.calibration import fit_calibration
 from mast_trace_judge.local.attribution.profile import run_hash, shipped_profiles
-from mast_trace_judge.study.bench.methods import Opinion, contradicts_itself, fuse, predict, said
+from mast_trace_judge.study.bench.methods import predict
 from mast_trace_judge.study.bench.scoring import score
 from mast_trace_judge.study.training import cross_fit, to_example
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.study.bench.scoring import Prediction, Score
@@ -69,13 +66,8 @@ def scores_by_sample(
             )
 
 
-Answers = Mapping[tuple[str, str], Opinion | None]
-"""A model's answers, by subset and name of the run."""
 Distribution = dict[int, float]
-Joins = Callable[["LabelledRun", Distribution], Distribution]
-"""Changes a run's distribution by models' answers."""
-_FLIP = 0.8
-"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
+"""Probabilities by step."""
 
 
 @dataclass(frozen=True)
@@ -106,75 +98,13 @@ def held_out(runs: Sequence[LabelledRun], repeats: int) -> list[HeldOut]:
 
 def trained(runs: Sequence[LabelledRun], folds: Sequence[HeldOut]) -> list[list[Prediction]]:
     """Predict by cross-validated profiles."""
-    return _predicted(runs, ((place, p) for fold in folds for place, p in fold.own.items()))
+    return predicted(runs, ((place, p) for fold in folds for place, p in fold.own.items()))
 
 
-def gated(
-    runs: Sequence[LabelledRun], answers: Answers, folds: Sequence[HeldOut]
-) -> list[list[Prediction]]:
-    """Predict a model's answer unless it contradicts itself, else the local judge's."""
-    result = []
-    for run, local in zip(runs, trained(runs, folds), strict=True):
-        opinion = answers.get((run.subset, run.name))
-        sound = opinion is not None and not contradicts_itself(run.trajectory, opinion)
-        result.append([said(opinion)] if sound else local)
-    return result
-
-
-def fused(
-    runs: Sequence[LabelledRun], joins: Joins, folds: Sequence[HeldOut]
-) -> list[list[Prediction]]:
-    """Predict by cross-validated profiles joined with answers, calibrated without the run."""
-    found = []
-    for fold in folds:
-        calibration = fit_calibration(_samples(runs, joins, fold.others))
-        found += [
-            (place, calibration.apply(joins(runs[place], local)))
-            for place, local in fold.own.items()
-        ]
-    return _predicted(runs, found)
-
-
-def fusions(
-    runs: Sequence[LabelledRun], joins: Joins, folds: Sequence[HeldOut]
-) -> list[tuple[Distribution, int | None]]:
-    """Return each run's joined distributions, not calibrated, with its decisive step."""
-    return [sample for fold in folds for sample in _samples(runs, joins, fold.own)]
-
-
-def by_opinion(*answers: Answers) -> Joins:
-    """Join as `opinions` does, where a model names step and agent outright."""
-    return lambda run, local: fuse(run.trajectory, local, _opinions(run, answers))
-
-
-def by_counterfactual(*answers: Answers) -> Joins:
-    """Join as verdicts do, with a counterfactual for each step that a sound answer names."""
-
-    def join(run: LabelledRun, local: Distribution) -> Distribution:
-        named = {
-            opinion.step: _FLIP
-            for opinion in _opinions(run, answers)
-            if opinion.step is not None and not contradicts_itself(run.trajectory, opinion)
-        }
-        return pool(local, named)
-
-    return join
-
-
-def _opinions(run: LabelledRun, answers: Sequence[Answers]) -> list[Opinion]:
-    key = (run.subset, run.name)
-    return [opinion for each in answers if (opinion := each.get(key)) is not None]
-
-
-def _samples(
-    runs: Sequence[LabelledRun], joins: Joins, found: Mapping[int, Distribution]
-) -> list[tuple[Distribution, int | None]]:
-    return [(joins(runs[place], local), runs[place].step) for place, local in found.items()]
-
-
-def _predicted(
+def predicted(
     runs: Sequence[LabelledRun], found: Iterable[tuple[int, Distribution]]
 ) -> list[list[Prediction]]:
+    """Predict by distributions, each with the place of its run."""
     result: dict[int, list[Prediction]] = defaultdict(list)
     for place, probabilities in found:
         result[place].append(predict(runs[place], probabilities, {}, name="held out"))

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_judge.study.agreement import Agreement
     from mast_trace_judge.study.bench import Report
     from mast_trace_judge.study.bench.planted import RuleRecall
     from mast_trace_judge.study.bench.scoring import Score
-    from mast_trace_judge.study.healthy import HealthyRates
 
 _WIDTH, _LEFT, _TOP, _SIDE = 330, 46, 34, 220
 _LEGEND = _TOP + _SIDE + 46
@@ -170,34 +168,18 @@ def tables(report: Report) -> list[Table]:
     found = []
     for subset in dict.fromkeys(score.subset for score in report.scores):
         scores = [score for score in report.scores if score.subset == subset]
-        table = Table(title=f"{_subset_title(report, subset)}, percent", title_justify="left")
-        _fill(table, _score_rows(scores))
-        found.append(table)
-    if report.modes:
-        table = Table(title="failure modes, against people's labels", title_justify="left")
-        _fill(table, _mode_rows(report.modes))
-        found.append(table)
-    if report.outcomes:
-        wrong, right = report.outcome_runs
-        title = f"rules in runs of known outcome ({wrong} wrong, {right} right), percent"
-        table = Table(title=title, title_justify="left")
-        _fill(table, _outcome_rows(report))
-        found.append(table)
-    if report.healthy:
-        table = Table(title="healthy runs, outcome withheld: accused", title_justify="left")
-        _fill(table, _healthy_rows(report.healthy))
-        found.append(table)
+        found.append(table(f"{_subset_title(report, subset)}, percent", _score_rows(scores)))
     if report.planted:
-        table = Table(title="planted faults: found by the rules", title_justify="left")
-        _fill(table, _planted_rows(report.planted))
-        found.append(table)
+        found.append(table("planted faults: found by the rules", _planted_rows(report.planted)))
     return found
 
 
-def write_markdown(report: Report, folder: Path, file: str = "report.md") -> Path:
+def write_markdown(
+    report: Report, folder: Path, file: str = "report.md", more: Sequence[str] = ()
+) -> Path:
     """Write the report as Markdown with its plots beside it, and return the file.
 
-    The folder is created if it is missing.
+    The folder is created if it is missing. Further lines stand behind the scores.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# The judge on labelled runs", ""]
@@ -205,29 +187,11 @@ def write_markdown(report: Report, folder: Path, file: str = "report.md") -> Pat
         scores = [score for score in report.scores if score.subset == subset]
         lines += [f"## {subset} ({scores[0].runs} runs)", ""]
         lines += [f"{_subset_title(report, subset)}. Percent of the row's runs.", ""]
-        lines += [*_markdown(_score_rows(scores)), "", *_plots(scores, folder), ""]
-    for name, found in report.ceilings.items():
-        lines += [
-            (
-                f"Two teams of people on the same runs ({name}, {found.runs} runs): exact step "
-                f"{100 * found.exact:.1f} %, ±1 {100 * found.within_one:.1f} %, "
-                f"±3 {100 * found.within_three:.1f} %, agent {100 * found.agent:.1f} %."
-            ),
-            "",
-        ]
-    if report.modes:
-        lines += ["## Failure modes against people's labels", ""]
-        lines += [*_markdown(_mode_rows(report.modes)), ""]
-    if report.outcomes:
-        wrong, right = report.outcome_runs
-        lines += [f"## Rules in {wrong} wrong and {right} right runs", ""]
-        lines += [*_markdown(_outcome_rows(report)), ""]
-    if report.healthy:
-        lines += ["## Healthy runs, outcome withheld: how many are accused", ""]
-        lines += [*_markdown(_healthy_rows(report.healthy)), ""]
+        lines += [*markdown_rows(_score_rows(scores)), "", *_plots(scores, folder), ""]
+    lines += more
     if report.planted:
         lines += ["## Planted faults: found by the rules", ""]
-        lines += [*_markdown(_planted_rows(report.planted)), ""]
+        lines += [*markdown_rows(_planted_rows(report.planted)), ""]
     if report.milliseconds:
         spent = ", ".join(f"{layer} {ms:.1f} ms" for layer, ms in report.milliseconds.items())
         lines += [f"Median processor time per run on this machine: {spent}.", ""]
@@ -282,46 +246,6 @@ def _score_rows(scores: Sequence[Score]) -> list[list[str]]:
     return rows
 
 
-def _mode_rows(found: Sequence[Agreement]) -> list[list[str]]:
-    rows = [
-        ["mode", "annotators", "runs", "positives", "both", "kappa (95 %)", "AC1", "prevalence"]
-    ]
-    for agreed in found:
-        if agreed.subject in FAILURE_MODES:
-            subject = f"{agreed.subject} {FAILURE_MODES[agreed.subject].name}"
-        else:
-            subject = agreed.subject
-        interval = agreed.kappa_interval
-        kappa = "too few" if agreed.kappa is None else f"{agreed.kappa:.2f}"
-        if interval is not None:
-            kappa += f" ({interval.low:.2f} to {interval.high:.2f})"
-        rows.append(
-            [
-                subject,
-                " / ".join(agreed.annotators),
-                str(agreed.items),
-                " / ".join(str(count) for count in agreed.positives),
-                str(agreed.both),
-                kappa,
-                "" if agreed.ac1 is None else f"{agreed.ac1:.2f}",
-                f"{100 * agreed.prevalence:.0f} %",
-            ]
-        )
-    return rows
-
-
-def _healthy_rows(found: Sequence[HealthyRates]) -> list[list[str]]:
-    rows = [
-        ["runs", "recorded as", "n", "any mode", "mode shown", "exact finding", "decisive step"]
-    ]
-    for rates in found:
-        counts = (rates.possible, rates.shown, rates.exact, rates.decisive)
-        rows.append(
-            [rates.subset, rates.shape, str(rates.runs), *(_of(n, rates.runs) for n in counts)]
-        )
-    return rows
-
-
 def _planted_rows(found: Sequence[RuleRecall]) -> list[list[str]]:
     rows = [["mode", "runs", "mode shown", "mode possible", "at the planted step"]]
     for rates in found:
@@ -338,33 +262,18 @@ def _share_of(count: int, runs: int) -> str:
     return f"{count} ({100 * around.low:.0f}-{100 * around.high:.0f} %)"
 
 
-def _of(count: int, runs: int) -> str:
-    """A count with the upper end of its share's interval (Wilson, 95 %)."""
-    return f"{count} (at most {100 * wilson(count, runs).high:.1f} %)"
-
-
-def _outcome_rows(report: Report) -> list[list[str]]:
-    return [
-        ["mode", "in wrong runs", "in right runs"],
-        *(
-            [
-                f"{rate.code} {FAILURE_MODES[rate.code].name}",
-                f"{100 * rate.in_wrong:.1f}",
-                f"{100 * rate.in_right:.1f}",
-            ]
-            for rate in report.outcomes
-        ),
-    ]
-
-
-def _fill(table: Table, rows: Sequence[Sequence[str]]) -> None:
+def table(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    """Return rows as a table for a terminal, the first of them as its head."""
+    made = Table(title=title, title_justify="left")
     for place, name in enumerate(rows[0]):
-        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+        made.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
     for row in rows[1:]:
-        table.add_row(*row)
+        made.add_row(*row)
+    return made
 
 
-def _markdown(rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown_rows(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of rows as a table in Markdown, the first of them as its head."""
     head, *body = rows
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     return [*lines, *("| " + " | ".join(row) + " |" for row in body)]

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.study.agreement import Interval, wilson
-from mast_trace_judge.study.datasets.who_and_when import same_agent
+from mast_trace_judge.study.datasets.labelled import same_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

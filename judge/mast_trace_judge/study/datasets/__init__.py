@@ -1,1 +1,1 @@
-"""Readers of labelled runs. The data itself never ships with the project."""
+"""Labelled runs, and the sets of them that `mast-trace dataset build` writes."""

@@ -1,21 +1,17 @@
-"""Labelled runs, and the folder that holds them."""
+"""Labelled runs, and the names of their agents."""
 
 from __future__ import annotations
 
-import os
+import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from mast_trace.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace.trajectory import Trajectory
 
-DATA_VARIABLE = "MAST_TRACE_DATA"
-"""The environment variable that names the folder with labelled runs."""
+_SUFFIX = re.compile(r"\s*\(.*\)\s*$")
 
 
 @dataclass(frozen=True)
@@ -49,13 +45,11 @@ class LabelledRun:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def data_folder(given: str | Path | None = None) -> Path:
-    """Return the folder with labelled runs: the given one, else the environment's, else the usual.
+def same_agent(one: str, other: str) -> bool:
+    """Return whether two names are of one agent: suffixes such as ``(thought)`` and case are no part."""
+    return plain_name(one).lower() == plain_name(other).lower()
 
-    Raises:
-        ConfigurationError: there is no such folder.
-    """
-    folder = Path(given or os.environ.get(DATA_VARIABLE) or Path("..") / "shared" / "data")
-    if not folder.is_dir():
-        raise ConfigurationError(f"no labelled runs in {folder}: set {DATA_VARIABLE}")
-    return folder
+
+def plain_name(name: str) -> str:
+    """Return an agent's name without the suffix in brackets that Magentic-One adds."""
+    return _SUFFIX.sub("", name).strip()

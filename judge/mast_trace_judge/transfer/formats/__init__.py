@@ -17,13 +17,7 @@ from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
 from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP
 from mast_trace_judge.transfer.formats.own_export import EXPORT
 from mast_trace_judge.transfer.formats.phoenix import PHOENIX
-from mast_trace_judge.transfer.formats.published import (
-    LOOPS,
-    MAST,
-    PLAIN,
-    TAU_BENCH,
-    WHO_AND_WHEN,
-)
+from mast_trace_judge.transfer.formats.plain import PLAIN
 from mast_trace_judge.transfer.formats.responses import RESPONSES
 
 if TYPE_CHECKING:
@@ -37,10 +31,6 @@ FORMATS: tuple[Format, ...] = (
     PHOENIX,
     LANGSMITH,
     LANGFUSE,
-    WHO_AND_WHEN,
-    TAU_BENCH,
-    LOOPS,
-    MAST,
     MAGENTIC,
     AUTOGEN,
     RESPONSES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.study.datasets.who_and_when import plain_name, recipient_of
+from mast_trace_judge.study.datasets.labelled import plain_name
 from mast_trace_judge.transfer.formats.chat import entries_of, messages_in, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
@@ -15,6 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, objects, text_of_parts
+from mast_trace_judge.transfer.formats.plain import recipient_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

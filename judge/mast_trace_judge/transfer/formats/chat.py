@@ -17,7 +17,7 @@ from mast_trace_judge.transfer.formats.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_LISTS = ("messages", "chat_history", "conversations", "conversation")
+_LISTS = ("messages", "chat_history", "history", "conversations", "conversation")
 """Keys under which an enclosing object holds a chat."""
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
 _LANGCHAIN = frozenset({"human", "ai", "AIMessageChunk"})
@@ -130,7 +130,7 @@ CHAT = Format(
     name="chat",
     title="chat messages",
     recognised="`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, "
-    "`chat_history` or `conversations`",
+    "`chat_history`, `history` or `conversations`",
     read=_read,
     record=_holding(_is_chat_message),
     message=_is_chat_message,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.transfer.formats.kinds import Transcript, whole_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from mast_trace.messages import ToolCall
-    from mast_trace_judge.store.labels import HumanLabel
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,10 @@ class _Steps:
         self._waiting: dict[int, tuple[ToolCall, bool]] = {}
         self._caller = ""
 
-    def add(self, entry: Entry) -> int | None:
-        """Add an entry and return the step that it begins, or whose result it brings, if any."""
-        place = None
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
         if entry.text or entry.handoff_to or not (entry.calls or entry.results):
-            place = self._append(_said(entry))
+            self.steps.append(_said(entry))
         for call in entry.calls:
             self._caller = entry.agent
             called = Step(
@@ -76,42 +75,32 @@ class _Steps:
                 call_id=call.id or "",
                 start=entry.time,
             )
-            number = self._append(called)
-            self._waiting[number] = (call, bool(entry.text))
-            place = number if place is None else place
+            self._waiting[len(self.steps)] = (call, bool(entry.text))
+            self.steps.append(called)
         for result in entry.results:
-            number = self._answer(result, entry)
-            place = number if place is None else place
-        return place
+            self._answer(result, entry)
 
-    def finished(self) -> tuple[list[Step], dict[int, int]]:
-        """Return the numbered steps, and the number of each by its place as `add` returned it.
+    def finished(self) -> tuple[Step, ...]:
+        """Return the numbered steps.
 
         A call without an answer was requested, but it is unknown whether it was made: its text
         notes that, or a model's action does.
         """
         kept: list[Step] = []
-        numbers: dict[int, int] = {}
         for place, step in enumerate(self.steps):
             unanswered = self._waiting.get(place)
             if unanswered is not None:
                 call, listed = unanswered
                 if listed:  # the message before it lists its calls
-                    numbers[place] = len(kept) - 1
                     continue
                 asked = whole_text([{"name": call.name, "arguments": call.arguments}])
                 step = dataclasses.replace(  # noqa: PLW2901  # the step as it is kept
                     step, kind=StepKind.MODEL, tool="", call_id="", arguments=asked
                 )
-            numbers[place] = len(kept)
             kept.append(dataclasses.replace(step, index=len(kept)))
-        return kept, numbers
+        return tuple(kept)
 
-    def _append(self, step: Step) -> int:
-        self.steps.append(step)
-        return len(self.steps) - 1
-
-    def _answer(self, result: Result, entry: Entry) -> int:
+    def _answer(self, result: Result, entry: Entry) -> None:
         number = self._place_of(result)
         if number is None:
             orphan = Step(
@@ -124,12 +113,12 @@ class _Steps:
                 error=result.error,
                 start=entry.time,
             )
-            return self._append(orphan)
+            self.steps.append(orphan)
+            return
         del self._waiting[number]
         self.steps[number] = dataclasses.replace(
             self.steps[number], text=result.text, error=result.error, end=entry.time
         )
-        return number
 
     def _place_of(self, result: Result) -> int | None:
         """Return the call that an answer belongs to: by id, else by the tool's name, else the oldest."""
@@ -157,38 +146,26 @@ def _said(entry: Entry) -> Step:
     )
 
 
-def steps_of(entries: Iterable[Entry]) -> tuple[tuple[Step, ...], list[int | None]]:
-    """Return the steps of a conversation, and for each message its step.
-
-    A message that holds nothing but tool calls becomes their steps; a tool's answer stands on the
-    step of its call. System prompts that come before everything else are no steps, as in spans.
-    """
-    made = _Steps()
-    places: list[int | None] = []
-    opened = False
-    for entry in entries:
-        opened = opened or entry.role != "system"
-        places.append(made.add(entry) if opened else None)
-    steps, numbers = made.finished()
-    return tuple(steps), [None if place is None else numbers[place] for place in places]
-
-
 def transcript_of(
     entries: Sequence[Entry],
     name: str,
     *,
     framework: str = "",
-    outcome: str = "",
     task: str = "",
     termination_reason: str = "",
-    labels: tuple[HumanLabel, ...] = (),
 ) -> Transcript:
     """Return a conversation as a run; its task is the user's first message, where none is given.
+
+    A message that holds nothing but tool calls becomes their steps; a tool's answer stands on the
+    step of its call. System prompts that come before everything else are no steps, as in spans.
 
     Raises:
         ValueError: it holds no messages.
     """
-    steps, _ = steps_of(entries)
+    made = _Steps()
+    for entry in dropwhile(lambda entry: entry.role == "system", entries):
+        made.add(entry)
+    steps = made.finished()
     if not steps:
         raise ValueError("it holds no messages")
     asked = (entry.text for entry in entries if entry.role == "user" and entry.text)
@@ -197,7 +174,6 @@ def transcript_of(
         steps=steps,
         framework=framework,
         task=task or next(asked, ""),
-        outcome=outcome,
         termination_reason=termination_reason,
     )
-    return Transcript(trajectory, name, labels)
+    return Transcript(trajectory, name)

@@ -79,16 +79,10 @@ def _scaled(number: float) -> int:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A run of a file that holds no spans.
-
-    Attributes:
-        name: of the run.
-        labels: those in the file; their trace id is still empty.
-    """
+    """A run of a file that holds no spans, and its name."""
 
     trajectory: Trajectory
     name: str
-    labels: tuple[HumanLabel, ...] = ()
 
 
 @dataclass(frozen=True)
