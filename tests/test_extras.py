@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from invented_records import failure_logs
+from invented_records import failure_set
 from packaging.requirements import Requirement
 from program_runs import run_program
 from test_package import make_environment, wheel  # noqa: F401  # a fixture
@@ -63,11 +63,11 @@ from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.study.numeric import numpy_module
 assert numpy_module().zeros(1) == 0
 assert run(["judge", "bench", "--data", "data", "--layers", "rules"]) == 0
-assert run(["judge", "fit", "--data", "data", "--out", "own.json", "--repeats", "1"]) == 2
+assert run(["judge", "fit", "--dataset", "data", "--out", "own.json", "--repeats", "1"]) == 2
 """
 FITTED = """
 from mast_trace_dashboards.cli.app import run
-assert run(["judge", "fit", "--data", "data", "--out", "own.json", "--repeats", "1"]) == 0
+assert run(["judge", "fit", "--dataset", "data", "--out", "own.json", "--repeats", "1"]) == 0
 assert run(["judge", "bench", "--data", "data", "--layers", "rules,local", "--repeats", "1"]) == 0
 """
 STORED = """
@@ -158,7 +158,7 @@ def ran(folder: Path, *command: str) -> None:
 
 @pytest.mark.parametrize("extra", EXTRAS[:-1])
 def test_an_extra_names_all_that_it_needs(extra: str, tmp_path: Path) -> None:
-    failure_logs(tmp_path / "data", 12)
+    failure_set(tmp_path / "data", 12)
     program = HIDE + "".join(JOBS[extra])
     ran(tmp_path, sys.executable, "-c", program, json.dumps(hidden(extra)))
 
@@ -186,7 +186,7 @@ def test_an_extra_alone(
     wheel: Path,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    failure_logs(tmp_path / "data", 12)
+    failure_set(tmp_path / "data", 12)
     pinned = ("-c", HERE / "constraints.txt")
     python = make_environment(tmp_path / "env", [f"{wheel}[{extra}]", *pinned])
     for job in JOBS[extra]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judge.data import labelled_runs
+from published.who_and_when import read_who_and_when
 
 from mast_trace_judge import fingerprint as fingerprints
 from mast_trace_judge.config import JudgeConfig
@@ -29,7 +30,6 @@ from mast_trace_judge.fingerprint import (
 )
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.local.attribution.profile import shipped_profiles
-from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
 from mast_trace_judge.version import judge_version
 
 if TYPE_CHECKING:

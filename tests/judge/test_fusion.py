@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
-
-from mast_trace_judge.study.bench.methods import (
+from published.opinions import (
     FusionWeights,
     Opinion,
     contradicts_itself,

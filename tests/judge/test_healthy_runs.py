@@ -3,9 +3,8 @@
 import pytest
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
+from published.healthy import SHAPES, accused, healthy_runs
 from test_figures import BENCHMARKS, program
-
-from mast_trace_judge.study.healthy import SHAPES, accused, healthy_runs
 
 loops = program(BENCHMARKS / "judge" / "loops.py")
 KNOWN_TO_BE_FINE = (

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge.data import labelled_runs
+from published.mast import read_mast_v0
+from published.who_and_when import SUBSETS, read_who_and_when
 
 import mast_trace_judge.local.attribution
 import mast_trace_judge.local.rules
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.texts import alike, numbers, similarity
-from mast_trace_judge.study.datasets.mast import read_mast_v0
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 
 MODULES = [
     importlib.import_module(found.name)

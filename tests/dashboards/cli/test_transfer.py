@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from google.protobuf.json_format import MessageToDict
+from invented_records import labelled_export
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import mast_trace
@@ -31,15 +32,6 @@ CHAT = [
     {"role": "assistant", "name": "adder", "content": "It is 6."},
     {"role": "assistant", "name": "checker", "content": "Fine."},
 ]
-WHO_AND_WHEN = {
-    "question": "Add 2 and 3.",
-    "history": [
-        {"name": "Lead", "role": "user", "content": "Go."},
-        {"name": "Computer_terminal", "role": "user", "content": "exitcode: 0"},
-    ],
-    "mistake_agent": "Lead",
-    "mistake_step": "0",
-}
 
 
 def otlp_json(*spans: Any) -> Any:
@@ -71,22 +63,19 @@ def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
     assert empty.json("judge", "run", "last")["verdict"]["status"] == "ok"
 
 
-def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
-    found = empty.json("import", _write(tmp_path / "7.json", WHO_AND_WHEN))
+def test_a_label_is_stored_once(empty: CLI, tmp_path: Path) -> None:
+    """One that the store has is not stored anew; one that was changed since then is."""
+    out = str(labelled_export(tmp_path / "own.jsonl", 1))
+    found = empty.json("import", out)
     assert found["labels"] == 1
-    shown = empty.json("show", found["runs"][0])
-    assert [step["kind"] for step in shown["steps"]] == ["message", "tool"]
     with Store.open(empty.recorded.url) as store:
         (label,) = labels_of(store)
-    assert (label.annotator, label.decisive_step, label.decisive_agent) == ("Who&When", 0, "Lead")
+    assert (label.annotator, label.decisive_step) == ("ada", 1)
     assert (label.trace_id, label.outcome) == (found["runs"][0], "failure")
-    # A label that the store has is not stored anew; one that was changed since then is.
-    out = tmp_path / "own.jsonl"
-    assert empty.json("export", "--out", str(out))["runs"] == 1
-    _, told, _ = empty("import", str(out))
+    _, told, _ = empty("import", out)
     assert "1 run read, 0 new spans and 0 labels stored. 1 label was there already." in told
-    empty("label", found["runs"][0], "--annotator", "Who&When", "--outcome", "success")
-    again = empty.json("import", str(out))
+    empty("label", found["runs"][0], "--annotator", "ada", "--outcome", "success")
+    again = empty.json("import", out)
     assert (again["labels"], again["known_labels"]) == (1, 0)
 
 
@@ -102,9 +91,9 @@ def test_an_erased_run_alone_is_refused(empty: CLI, tmp_path: Path, kind: str) -
         files = [_write(tmp_path / f"{n}.json", otlp_json(*each)) for n, each in enumerate(spans)]
         both = _write(tmp_path / "both.json", otlp_json(*spans[0], *spans[1]))
     elif kind == "label":
-        second = {**WHO_AND_WHEN, "question": "Add 4 and 5."}
-        files = [_write(tmp_path / f"{n}.json", e) for n, e in enumerate((WHO_AND_WHEN, second))]
-        both = _write(tmp_path / "both.json", [WHO_AND_WHEN, second])
+        both = str(labelled_export(tmp_path / "both.jsonl", 2))
+        lines = [json.loads(line) for line in Path(both).read_text("utf-8").splitlines()]
+        files = [_write(tmp_path / f"{n}.json", each) for n, each in enumerate(lines)]
     else:
         files = [_write(tmp_path / f"{n}.json", each) for n, each in enumerate((CHAT, other))]
         lines = tmp_path / "both.jsonl"
@@ -167,13 +156,8 @@ def test_half_a_character_is_no_obstacle(empty: CLI, tmp_path: Path) -> None:
     r"""Tools that cut texts write ``\ud83d``, which JSON can hold and UTF-8 cannot."""
     half = "half \ud83d"
     chat = [{"role": "user", "content": half}, {"role": "assistant", "name": half, "content": half}]
-    labelled = {
-        **WHO_AND_WHEN,
-        "question": half,
-        "history": [{"name": half, "role": "user", "content": half}],
-        "mistake_agent": half,
-    }
-    for name, value in (("chat.json", chat), ("7.json", labelled)):
+    logged = {"history": [{"name": half, "role": "user", "content": half}]}
+    for name, value in (("chat.json", chat), ("7.json", logged)):
         (run,) = empty.json("import", _write(tmp_path / name, value))["runs"]
         assert {step["text"] for step in empty.json("show", run)["steps"]} == {"half ?"}
 
@@ -215,9 +199,7 @@ BAD = {
     "[{]}": "it is no JSON at column 3",
     '{"resourceSpans": [{"scopeSpans": 7}]}': "scopeSpans",
     '{"resourceSpans": []}': "no spans",
-    '{"history": [{"name": "a", "content": "b"}], "mistake_step": "9"}': "mistake_step 9",
-    '{"history": []}': "no messages",
-    '{"trajectory": [{"name": "a"}], "problem_statement": "p"}': "content",
+    '{"history": []}': "an object with the key history is of no known format",
     '[{"role": "user"}]': "entry 0",
     "[]": "no messages",
     '{"a": 1}': "an object with the key a is of no known format",

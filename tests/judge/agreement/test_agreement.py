@@ -4,10 +4,10 @@ import sys
 
 import pytest
 from judge.data import labelled_runs
+from published.mast import read_mast_v0
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.agreement import ALL_MODES, agreement, compare
-from mast_trace_judge.study.datasets.mast import read_mast_v0
 from mast_trace_judge.study.numeric import numpy_module, optimize_module, special_module
 
 

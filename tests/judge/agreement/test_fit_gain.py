@@ -6,12 +6,12 @@ from pathlib import Path
 
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
+from published.agent_loops import read_agent_loops
+from published.who_and_when import SUBSETS, read_who_and_when
 
 from mast_trace_judge.study import numeric
 from mast_trace_judge.study.agreement import Interval
-from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.labelled import LabelledRun
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_lab.fit import fit_gain
 from mast_trace_lab.fit.fit_gain import ELSEWHERE, FitGain, FitOffer, fit_words, measured_gain
 

@@ -6,6 +6,10 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
+from published.agent_loops import read_agent_loops
+from published.mast import read_mathchat
+from published.tau_retail import read_tau_retail
+from published.who_and_when import SUBSETS, read_who_and_when
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
@@ -16,11 +20,7 @@ from mast_trace_judge.local.attribution.profile import (
     run_hash,
     shipped_profiles,
 )
-from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.labelled import LabelledRun
-from mast_trace_judge.study.datasets.mast import read_mathchat
-from mast_trace_judge.study.datasets.tau_retail import read_tau_retail
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.study.training import FEWEST_LABELS, cross_validate, fit, to_example
 
 

@@ -5,16 +5,17 @@ import json
 
 import pytest
 from judge.data import labelled_runs
+from published import data_folder
+from published.agent_loops import read_agent_loops
+from published.agentrx import read_agentrx
+from published.mast import read_ag2_coding, read_mast_v0, read_mathchat
+from published.tau_retail import read_tau_retail
+from published.who_and_when import read_who_and_when
 
-from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.study.agreement import step_agreement
-from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
-from mast_trace_judge.study.datasets.agentrx import read_agentrx
-from mast_trace_judge.study.datasets.labelled import DATA_VARIABLE, data_folder
-from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
-from mast_trace_judge.study.datasets.tau_retail import read_tau_retail
-from mast_trace_judge.study.datasets.who_and_when import from_history, read_who_and_when, same_agent
+from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.transfer.formats.plain import plain_steps
 
 
 def test_names_lose_what_magentic_one_appends():
@@ -32,25 +33,20 @@ def test_a_history_becomes_numbered_steps():
         {"role": "ComputerTerminal", "content": "exitcode: 1 (execution failed)"},
         {"role": "assistant", "name": "Coder", "content": None},
     ]
-    run = from_history(history, trace_id="x", task="What is 1/0?")
-    assert [step.agent for step in run.steps] == [
-        "human",
-        "Orchestrator",
-        "Coder",
-        "ComputerTerminal",
-        "Coder",
-    ]
-    assert (run.steps[0].role, run.steps[1].recipients) == ("user", ("Coder",))
-    assert run.steps[3].kind is StepKind.TOOL
-    assert run.steps[3].error is not None
-    assert (run.steps[4].text, run.outcome) == ("", "failure")
+    steps = plain_steps(history)
+    agents = ["human", "Orchestrator", "Coder", "ComputerTerminal", "Coder"]
+    assert [step.agent for step in steps] == agents
+    assert (steps[0].role, steps[1].recipients) == ("user", ("Coder",))
+    assert steps[3].kind is StepKind.TOOL
+    assert steps[3].error is not None
+    assert steps[4].text == ""
 
 
 def test_a_missing_data_folder_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(ConfigurationError, match=DATA_VARIABLE):
+    monkeypatch.setenv("MAST_TRACE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(SystemExit, match="MAST_TRACE_DATA"):
         data_folder()
-    assert data_folder(tmp_path) == tmp_path
+    assert data_folder(str(tmp_path)) == tmp_path
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from recording import (
     QUESTION,
     REPORT,
     RESULT,
-    SAMPLES,
     SYSTEM,
     count_stock,
     write,
@@ -181,34 +180,9 @@ def magentic() -> None:
 
 
 def published() -> None:
-    history = [
-        {"role": "human", "content": QUESTION},
-        {"role": "Orchestrator (-> Counter)", "content": "Count the blue pens."},
-        {"role": "Counter", "content": ANSWER},
-    ]
-    found = {"question": QUESTION, "mistake_agent": "Counter", "mistake_step": "2"}
-    write("who-and-when.json", {"history": history, **found})
-    answered = [{"name": "Planner", "content": QUESTION}, {"name": "Counter", "content": ANSWER}]
-    mast = {"problem_statement": [QUESTION], "trajectory": answered, "modes": ["3.2"]}
-    write("mast.json", {**mast, "other_data": {"correct": False}})
     call = json.dumps({"name": "count_stock", "arguments": ARGUMENTS})
     words = {"system": SYSTEM, "human": QUESTION, "function_call": call, "observation": RESULT}
     turns = [{"from": who, "value": text} for who, text in {**words, "gpt": ANSWER}.items()]
     write("sharegpt.json", {"conversations": turns})
-    chat = json.loads((SAMPLES / "chat.json").read_text("utf-8"))["messages"]
-    failure = {"failure_id": 1, "step_number": 5, "failed_agent": "assistant"}
-    run = {"id": 3, "success": False, "expected_actions": [], "messages": chat}
-    write_lines(
-        "tau-bench.jsonl",
-        [
-            {**run, "failures": [failure], "root_cause_failure_id": 1},
-            {"task_id": 4, "reward": 1.0, "trial": 0, "info": {}, "traj": chat[:2] + chat[4:]},
-        ],
-    )
-    event = {"id": "", "name": "count_stock", "args": ARGUMENTS, "result": RESULT}
-    steps = [
-        {"text": "[count_stock]", "action": "tool_call", "tool_events": [event], "task": QUESTION},
-        {"text": ANSWER, "action": "final", "tool_events": []},
-    ]
-    write_lines("agent-loop.jsonl", [{"id": "loop/1", "success": True, "steps": steps}])
-    write("transcript.json", [{"name": "Planner", "content": QUESTION}, *answered[1:]])
+    answered = [{"name": "Planner", "content": QUESTION}, {"name": "Counter", "content": ANSWER}]
+    write("transcript.json", answered)

@@ -138,7 +138,10 @@ def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
         ('{"messages": [{"role": "x", "content": "a"}]}', "no known format"),
         ('{"messages": []}', "no known format"),
         ("[]", "it holds no messages"),
-        ('{"history": 7}', "its history is no list"),
+        ('{"history": 7}', "an object with the key history is of no known format"),
+        (('{"history": [{"role": "human", "content": "a"}, {"role": "Lead (-> Web)", "content": "b"}]}'),
+         "entry 1 is no message: its role is 'Lead (-> Web)'"),
+        ('{"traj": [{"role": "user", "content": "a"}], "reward": 1}', "the keys traj, reward is of no"),
         ('{"data": [{"traceID": "a", "spans": []}]}', "it holds no spans"),
         ('{"id": 1, "run_type": "llm", "start_time": "now"}', "start_time is no time: 'now'"),
         (('{"context": {"trace_id": "0x0", "span_id": "0x1"}, "kind": "SpanKind.X", '
@@ -282,9 +285,9 @@ _WORDS = st.sampled_from(
     ToolCallRequestEvent action ai arguments assistant attributes call_id chain child_runs
     content context data events extra from function function_call history human id input inputs
     kind labels lc llm logs message messages metadata modes name observations output outputs
-    parent_id processes prompt references resourceSpans reward role run_type source span_kind
+    parent_id processes prompt references resourceSpans role run_type source span_kind
     spans startTime start_time steps system text timestamp tool tool_calls tool_result tool_use
-    traceID traceId trace_id traj trajectory type user value verdict
+    traceID traceId trace_id trajectory type user value verdict
     """,
     )
 )

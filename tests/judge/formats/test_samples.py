@@ -58,17 +58,6 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "langsmith.jsonl": ("langsmith", [CALL, SPOKEN[1]]),
     "langfuse-api.json": ("langfuse", SPOKEN),
     "langfuse-trace.json": ("langfuse", SPOKEN),
-    "who-and-when.json": (
-        "who-and-when",
-        [
-            ("message", "human", QUESTION),
-            ("message", "Orchestrator", "Count the blue pens."),
-            ("message", "Counter", ANSWER),
-        ],
-    ),
-    "tau-bench.jsonl": ("tau-bench", ANONYMOUS),
-    "agent-loop.jsonl": ("agent-loop", _of("agent")[1:]),
-    "mast.json": ("mast", [("message", "Planner", QUESTION), ("message", "Counter", ANSWER)]),
     "magentic.jsonl": (
         "magentic",
         [
@@ -170,7 +159,6 @@ def _claims(value: Any) -> list[str]:
 
 
 ALSO = {
-    "tau-bench.jsonl": {"tau-bench", "chat"},
     "responses.json": {"responses", "chat", "transcript"},
     "anthropic.json": {"anthropic", "chat"},
     "langchain-serialized.json": {"langchain"},
@@ -196,19 +184,6 @@ def _claimed(value: Any) -> Iterator[list[str]]:
     yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
 
 
-def test_outcomes_and_labels_come_along() -> None:
-    failed, solved = [piece.read for piece in pieces_of(SAMPLES / "tau-bench.jsonl")]
-    assert isinstance(failed, Transcript)
-    assert isinstance(solved, Transcript)
-    assert (failed.trajectory.outcome, solved.trajectory.outcome) == ("failure", "success")
-    (label,) = failed.labels
-    # The fifth message, which is the third step: the prompt is none, and a call has its result.
-    assert (label.decisive_step, label.decisive_agent) == (2, "assistant")
-    (mast,) = [piece.read for piece in pieces_of(SAMPLES / "mast.json")]
-    assert isinstance(mast, Transcript)
-    assert [label.modes for label in mast.labels] == [("3.2",)]
-
-
 def test_what_surrounds_the_messages_is_kept() -> None:
     """The reason for the end, the hand-over of times, and who wrote a text."""
     (run,) = trajectories_of(pieces_of(SAMPLES / "autogen.json"))
@@ -225,7 +200,7 @@ def test_what_surrounds_the_messages_is_kept() -> None:
 
 
 READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()
-"""Values on both sides of what decides: a tool has failed or not, the outcome's limit, a step of the run or none."""
+"""Values on both sides of what decides: a tool has failed or not, what is no outcome."""
 
 
 @pytest.mark.parametrize("line", READINGS, ids=lambda line: json.loads(line)["format"])
@@ -248,8 +223,6 @@ def test_failures_outcomes_and_places_are_read_on_both_sides(line: str) -> None:
     if "span" in told:
         ((span, *_),) = [list(records_of([piece.read])) for piece in pieces]
         found["span"] = span.name
-    if isinstance(read := pieces[0].read, Transcript) and read.labels:
-        (found["step"],) = [label.decisive_step for label in read.labels]
     assert found | told == found
 
 

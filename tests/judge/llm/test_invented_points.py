@@ -12,8 +12,7 @@ from judge.llm.scripted_judge import (
     what_if,
     with_answers,
 )
-
-from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
+from published.who_and_when import read_who_and_when
 
 LIE = "the moon is made of green cheese and of nothing else"
 
