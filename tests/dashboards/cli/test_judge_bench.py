@@ -38,8 +38,7 @@ def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> Non
     settings.write_text(f'[judge]\njudge_profiles_dir = "{out.parent}"\n', encoding="utf-8")
     verdict = empty.json("judge", "run", runs[0], "--config", str(settings))["verdict"]
     assert verdict["judge_version"] != before
-    first = verdict["candidates"][0]
-    assert (first["step"], first["rule"]) == (1, "it speaks of trouble")
+    assert verdict["candidates"][0]["step"] == 1
 
 
 def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path) -> None:
