@@ -182,7 +182,12 @@ class Reading:
         if not 0 <= number < count:
             raise NotFound(f"the run has no step {number}: its steps are 0 to {count - 1}")
         (step,) = found.stored.steps([number])
-        return {**_step(step), **part(step.text, max(0, offset))}
+        text, arguments = (part(each, max(0, offset)) for each in (step.text, step.arguments))
+        told = {**_step(step), **arguments, **text}  # the next offset is that of either
+        if step.arguments:
+            told["arguments"] = arguments["text"]
+            told["arguments_characters"] = arguments["characters"]
+        return told
 
     def step_input(self, name: str, number: int, first: int) -> Any:
         """Return the messages that the model was shown before it produced a step."""
@@ -329,7 +334,7 @@ def _step(step: Step, most: int | None = None) -> dict[str, Any]:
         "recipients": list(step.recipients),
         "text": step.text[:most],
         "tool": step.tool,
-        "arguments": step.arguments[: most or CLIP],
+        "arguments": step.arguments[:most],
         "hand_off_to": step.handoff_to,
         "error": step.error,
     }

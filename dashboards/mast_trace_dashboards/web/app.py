@@ -39,6 +39,7 @@ from mast_trace_dashboards.web.finding.queue_view import QUEUE
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.pages import Pages
+from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
@@ -307,7 +308,7 @@ def _environment() -> Environment:
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
     made.filters.update(candidate_sureness=lambda *given: _spaced(candidate_sureness(*given)))
-    made.filters.update(not_measured=not_measured)
+    made.filters.update(not_measured=not_measured, html=html_of)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
     made.globals.update(why_none=WHY_NONE)
