@@ -57,7 +57,7 @@ def evidence_words(contrast: Contrast, *, alike: bool = False) -> str:
         return "Repeated replays were all alike, so these pairs prove it for these answers of the model."
     value, needed = contrast.e_value, f"once in {contrast.threshold:,.0f}"
     if math.isnan(value) or value < 1.0:
-        return f"The pairs do not speak for the fix; a confirmation needs {needed}."
+        return f"The pairs give no evidence for the fix; a confirmation needs {needed}."
     rarity = f"{value:,.1f}" if value < 10 else f"{value:,.0f}"
     if value > _MANY:
         rarity = "a million or more"

@@ -296,7 +296,7 @@ def test_faults_without_an_outcome_are_not_passed_over() -> None:
     made_good = planted_sentences({"kept": 4, "repaired": 3})
     assert made_good[0].startswith("7 faults: 4 made the run fail, 0 did not")
     assert made_good[1].startswith(
-        "3 more caused failures, but their stored runs had made the fault good"
+        "3 more caused failures, but their agents recovered from the fault"
     )
     # Each verdict but those that the table counts has a sentence with its number.
     verdicts = set(get_args(Verdict)) - {"open"}

@@ -76,7 +76,7 @@ def store_prices(
 
     Args:
         store: the database.
-        own: prices of one's own by model.
+        own: your own prices by model.
         since: only models of calls at this time or later.
         until: only models of calls before this time.
 

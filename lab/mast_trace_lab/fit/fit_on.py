@@ -73,7 +73,7 @@ def fit_on(
 
     Nothing is written: ``report.profile.to_json()`` is the file that the judge reads, and ``report.decision.better``
     says whether it should replace the present judge. ``report.held_out`` has each labelled run before and after
-    fitting, for tables of one's own. Six hundred runs take ten seconds of a processor.
+    fitting, for your own tables. Six hundred runs take ten seconds of a processor.
 
     Args:
         labelled: runs with their labels, as `stored_labels`, `fitting.sources` and `read_injected` give them. The

@@ -1,4 +1,4 @@
-"""`mast-trace inject`: plants faults in successful runs, for labels of one's own."""
+"""`mast-trace inject`: plants faults in successful runs, to get labels for your own system."""
 
 from __future__ import annotations
 

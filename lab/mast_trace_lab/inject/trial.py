@@ -4,7 +4,7 @@ The fault arm makes the change; the restore arm keeps the recorded answer at the
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
 often (an e-value of 20, see `mast_trace_lab.confirm.statistics.comparison`), or, in a program whose live replays
 show that it is deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
-other program must not have made the fault good, see `mast_trace_lab.inject.recovery`. A replay of the fault or of the
+other program must not have recovered from the fault, see `mast_trace_lab.inject.recovery`. A replay of the fault or of the
 stored failure that was ended by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
 
 The decision whether a faulty replay that was ended by a limit counts as a failure.
@@ -87,7 +87,7 @@ Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"
 """``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
 by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
 fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
-stored run cannot be replayed, so that it is not known whether it had made the fault good."""
+stored run cannot be replayed, so that it is not known whether the agents had recovered from the fault."""
 
 
 @dataclass

@@ -135,11 +135,11 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
         return Finding("inconclusive", f"a fix of {name} helps: {counts}; {doubt}", point=point)
     later = sum(location.points[best.position + 1 :])
     if later >= SURE:
-        last = "the last missed chance is not located"
+        last = "the point of no return is not located"
         if point is not None:
-            last = f"last missed chance {_name(evidence, point)}"
+            last = f"point of no return {_name(evidence, point)}"
         return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
-    last = "" if point is not None else "; the last missed chance is not located"
+    last = "" if point is not None else "; the point of no return is not located"
     return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
 
 
@@ -193,7 +193,7 @@ def _unproved(evidence: Evidence) -> Finding:
         return Finding("refuted", text, point=point)
     if point is None:
         return Finding("inconclusive", "no step is proved")
-    text = f"last missed chance {_name(evidence, point)}; no fix is proved; {_EARLIER}"
+    text = f"point of no return {_name(evidence, point)}; no fix is proved; {_EARLIER}"
     return Finding("inconclusive", text, point=point)
 
 

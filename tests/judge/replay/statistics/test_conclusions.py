@@ -172,7 +172,7 @@ def test_a_joint_fix_by_a_shared_draw_proves_nothing() -> None:
     assert found.text.endswith("fixed seed: nothing is proved")
 
 
-def test_a_repairable_error_has_an_origin_and_a_last_missed_chance() -> None:
+def test_a_repairable_error_has_an_origin_and_a_point_of_no_return() -> None:
     def chance(trial: Trial) -> float:
         arm = trial.arm
         if arm.operator in {"verify", "score"}:
@@ -185,7 +185,7 @@ def test_a_repairable_error_has_an_origin_and_a_last_missed_chance() -> None:
     conduct(experiment, chance, seed=2)
     found = experiment.conclusion()
     assert (found.status, found.origin, found.point_of_no_return) == ("repairable", 7, 17)
-    assert "origin step 7 (agent 3); last missed chance step 17 (agent 8)" in found.text
+    assert "origin step 7 (agent 3); point of no return step 17 (agent 8)" in found.text
 
 
 def test_the_point_of_no_return_alone_is_never_the_origin() -> None:

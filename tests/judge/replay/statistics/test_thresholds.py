@@ -228,7 +228,7 @@ def test_the_search_ends_where_a_replay_tells_nothing(information: float, goes_o
         (0.0, below(0.9), "confirmed", None),
     ],
 )
-def test_the_last_missed_chance_is_named_where_it_is_sure(
+def test_the_point_of_no_return_is_named_where_it_is_sure(
     later: float, last: float, status: str, point: int | None
 ) -> None:
     """A point behind the origin makes it repairable; the step itself does not."""
