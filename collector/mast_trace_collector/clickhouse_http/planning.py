@@ -156,7 +156,7 @@ _KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
 
 
 @dataclass(frozen=True)
-class Plan:
+class StatementPlan:
     """The plan of a statement.
 
     Attributes:
@@ -198,7 +198,7 @@ class Planner:
         self._confinement = confinement
         self._database = database
 
-    def plan(self, handle: Handle, statement: Statement) -> Plan:
+    def plan(self, handle: Handle, statement: Statement) -> StatementPlan:
         """Return the plan of a statement.
 
         Raises:
@@ -215,10 +215,12 @@ class Planner:
             self._gate.check_setting(name)
         wanted = taken.format or statement.default_format
         self._gate.check_format(wanted)
-        plan = Plan(taken.select, wanted, settings, current, is_hello=rendered == native.HELLO)
+        plan = StatementPlan(
+            taken.select, wanted, settings, current, is_hello=rendered == native.HELLO
+        )
         return self._checked(handle, plan, statement)
 
-    def _checked(self, handle: Handle, plan: Plan, statement: Statement) -> Plan:
+    def _checked(self, handle: Handle, plan: StatementPlan, statement: Statement) -> StatementPlan:
         text = plan.select
         if shows(text):
             current = plan.database if plan.database != CATALOGUE else "system"
@@ -236,7 +238,7 @@ class Planner:
     def _filled(self, handle: Handle, text: str, statement: Statement) -> str:
         return reading.filled(handle, tokens(text), text, statement.params)
 
-    def _select(self, handle: Handle, plan: Plan, text: str) -> Plan:
+    def _select(self, handle: Handle, plan: StatementPlan, text: str) -> StatementPlan:
         """Check a SELECT in exactly the form in which it will be run."""
         tree = self._confinement.tree(handle, text)
         named = reading.with_names(text, tree)
@@ -245,7 +247,7 @@ class Planner:
         self._gate.check(handle, tree)
         return replace(plan, select=named)
 
-    def _describe(self, handle: Handle, plan: Plan, text: str) -> Plan:
+    def _describe(self, handle: Handle, plan: StatementPlan, text: str) -> StatementPlan:
         tree = read_tree(handle.text(_TREE + text))
         what = text.removeprefix(_DESCRIBE)
         source = tree.first("TableExpression").children[0]

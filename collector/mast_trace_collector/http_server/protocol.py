@@ -12,8 +12,8 @@ from mast_trace_collector.http_server.limits import (
     MAX_PIPELINED,
     OLD_CHUNKS,
     PIPELINED,
-    Fault,
     HTTPLimits,
+    PeerFault,
     too_large,
 )
 
@@ -116,8 +116,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _ended = False
     _body_left = 0
     _method = b""
-    _fault: Fault | None = None
-    _owed: Fault | None = None
+    _fault: PeerFault | None = None
+    _owed: PeerFault | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer for the headers of a first request."""
@@ -243,7 +243,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
 
-    def _failed(self, fault: Fault) -> ValueError:
+    def _failed(self, fault: PeerFault) -> ValueError:
         self._fault = fault
         return ValueError(fault.text)
 
@@ -271,7 +271,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.refused("evicted")
         self.transport.close()
 
-    def _end(self, fault: Fault) -> None:
+    def _end(self, fault: PeerFault) -> None:
         """Read no more; answer the requests in their order, and close."""
         self._ended = True
         self._headers_are_in()
@@ -292,7 +292,7 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self._owed = fault
 
-    def _answer(self, fault: Fault) -> None:
+    def _answer(self, fault: PeerFault) -> None:
         self.transport.write(fault.answer())
         if self.transport.can_write_eof():
             # Further bytes of the peer are read and dropped for a moment: if they were left unread,

@@ -200,7 +200,7 @@ def _owner(path: Path, names: dict[bytes, str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SegmentReading:
     """The readable part of a segment.
 
     Attributes:
@@ -263,7 +263,7 @@ class SegmentFolder:
             self.remove(segment)
         return digests, found
 
-    def read(self, segment: Segment) -> Reading:
+    def read(self, segment: Segment) -> SegmentReading:
         """Return the readable part of a closed segment.
 
         Raises:
@@ -277,7 +277,7 @@ class SegmentFolder:
         gone = frozenset(segment.digests) - {record.digest for record in records}
         new = gone != self._gone.get(segment.name, frozenset())
         if not new:
-            return Reading(records, gone)
+            return SegmentReading(records, gone)
         kept = sum(record.items for record in records)
         counted = self._counted.get(segment.name, 0)
         lost = max(0, segment.items - kept - counted)
@@ -287,7 +287,7 @@ class SegmentFolder:
         self._counted[segment.name] = counted + lost
         self._losses[segment.name] = loss
         self.damaged.report(loss)
-        return Reading(records, gone, lost)
+        return SegmentReading(records, gone, lost)
 
     def remove(self, segment: Segment) -> None:
         """Remove a stored segment, or set it aside if it was damaged.

@@ -139,7 +139,7 @@ _ALWAYS = {"1", "true"}
 
 
 @dataclass(frozen=True)
-class Access:
+class DatabaseAccess:
     """Rights to read one database, and the policies on its tables.
 
     Attributes:
@@ -157,7 +157,7 @@ class Access:
     policies: tuple[dict[str, Any], ...]
 
     @classmethod
-    def of(cls, store: Store) -> Access:
+    def of(cls, store: Store) -> DatabaseAccess:
         """Read the server's users as they are now.
 
         Raises:
@@ -299,7 +299,7 @@ def wide_users(store: Store) -> list[WideUser]:
         StorageError: the account may not see users, or the database does not answer.
     """
     objects = store.query(_OBJECTS, {"database": store.database})
-    access = Access.of(store)
+    access = DatabaseAccess.of(store)
     void = _void(store, objects)
     found = (_examine(user, access, objects, void) for user in access.users if user not in _SEATS)
     return [user for user in found if user]
@@ -334,7 +334,7 @@ def _void(store: Store, objects: list[dict[str, Any]]) -> str:
 
 
 def _examine(
-    user: str, access: Access, objects: list[dict[str, Any]], void: str
+    user: str, access: DatabaseAccess, objects: list[dict[str, Any]], void: str
 ) -> WideUser | None:
     known = [each["name"] for each in objects]
     if not access.is_confined(user):
@@ -349,7 +349,7 @@ def _examine(
     return WideUser(user, access.users[user], tuple(read), tuple(remedy), reason)
 
 
-def _is_open(each: dict[str, Any], user: str, access: Access, void: str) -> bool:
+def _is_open(each: dict[str, Any], user: str, access: DatabaseAccess, void: str) -> bool:
     """Return whether everybody who may read an object reads rows of every project."""
     rows = DECLARED.get(each["name"].removesuffix(LOCAL), Rows.NONE)
     if rows is Rows.ALL:

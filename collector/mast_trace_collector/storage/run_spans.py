@@ -144,7 +144,7 @@ _CLIPPED = f"""mapApply((k, v) -> (k, if(k IN ({", ".join(map(literal, _PLAIN))}
 
 
 @dataclass(frozen=True)
-class Page:
+class SpanPage:
     """A part of a run by time: from one span to another, both included."""
 
     first: tuple[int, str]
@@ -187,14 +187,14 @@ class RunSpans:
         return {row["SpanId"]: row["Kept"] for row in self._store.query(_MOVED, self._of_run)}
 
     @cached_property
-    def pages(self) -> tuple[Page, ...]:
+    def pages(self) -> tuple[SpanPage, ...]:
         """The run's parts, by time.
 
         Raises:
             StorageError: the database does not answer.
         """
         return tuple(
-            Page(
+            SpanPage(
                 (row["First"], row["FirstSpan"]),
                 (row["Last"], row["LastSpan"]),
                 row["Spans"],
@@ -229,7 +229,7 @@ class RunSpans:
         return not all(row["Ours"] for row in self._rows)
 
     def read(
-        self, pages: Iterable[Page] | None = None, *, clip: int | None = None
+        self, pages: Iterable[SpanPage] | None = None, *, clip: int | None = None
     ) -> Iterator[Sequence[SpanRecord]]:
         """Yield the spans of each page by their start.
 

@@ -56,7 +56,7 @@ INNER JOIN
 
 
 @dataclass(frozen=True)
-class Piece:
+class RunRange:
     """Runs of one project, from one trace up to another.
 
     Attributes:
@@ -90,7 +90,7 @@ def old_spans(store: Store) -> int:
     return int(row["Spans"])
 
 
-def pieces(store: Store) -> Iterator[Piece]:
+def pieces(store: Store) -> Iterator[RunRange]:
     """Yield pieces that cover all former runs, from a random start and around.
 
     Processes that repair one database at once begin at different pieces.
@@ -101,7 +101,7 @@ def pieces(store: Store) -> Iterator[Piece]:
         yield from _between(store, project, "", middle)
 
 
-def _between(store: Store, project: str, after: str, end: str) -> Iterator[Piece]:
+def _between(store: Store, project: str, after: str, end: str) -> Iterator[RunRange]:
     while True:
         given = {"project": project, "after": after, "end": end, "rows": _ROWS_AT_ONCE}
         rows = store.query(_NEXT, given)
@@ -113,7 +113,7 @@ def _between(store: Store, project: str, after: str, end: str) -> Iterator[Piece
             if spans >= SPANS_AT_ONCE and row["TraceId"] != after:
                 break
             spans, after = spans + int(row["Length"]), row["TraceId"]
-        yield Piece(project, first, after, spans)
+        yield RunRange(project, first, after, spans)
 
 
 logger = logging.getLogger(__name__)
@@ -206,11 +206,11 @@ def repair_totals(
 
 def _sql(store: Store, options: SchemaOptions) -> str:
     states = states_of_stored_spans(options, of=RANGE)
-    columns = ", ".join(name for name, _ in store.describe(states, Piece("", "", "").params))
+    columns = ", ".join(name for name, _ in store.describe(states, RunRange("", "", "").params))
     return _REPAIR.replace("{columns}", columns).replace("{states}", states)
 
 
-def _left(store: Store) -> Iterator[Piece]:
+def _left(store: Store) -> Iterator[RunRange]:
     """Yield the pieces with runs that have not been repaired by another process or at another time."""
     for piece in pieces(store):
         (row,) = store.query(_ARE_ANY_LEFT, piece.params)
@@ -218,7 +218,7 @@ def _left(store: Store) -> Iterator[Piece]:
             yield piece
 
 
-def _late(store: Store, since: datetime) -> Iterator[Piece]:
+def _late(store: Store, since: datetime) -> Iterator[RunRange]:
     """Yield the runs that got rows through the former view, about the time when the repair began."""
     for row in store.query(_LATE, {"since": since}):
-        yield Piece(row["Project"], row["TraceId"], row["TraceId"])
+        yield RunRange(row["Project"], row["TraceId"], row["TraceId"])

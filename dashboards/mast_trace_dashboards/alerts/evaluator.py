@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
-from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, Change, advance
+from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, AlertChange, advance
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
 from mast_trace_dashboards.queries import QUERIES
 
@@ -143,11 +143,11 @@ class Evaluator:
     parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     collectors: Collectors | None = None
 
-    def look(self, moment: datetime | None = None) -> list[Change]:
+    def look(self, moment: datetime | None = None) -> list[AlertChange]:
         """Evaluate every rule at ``moment`` (now if absent) and return the changes."""
         moment = moment or datetime.now(timezone.utc)
         active: list[Alert] = []
-        changes: list[Change] = []
+        changes: list[AlertChange] = []
         # Rules that differ only in their threshold share a result.
         answers = {name: self._ask(name, moment) for name in {r.query for r in self.rules}}
         for rule in self.rules:
@@ -173,7 +173,7 @@ class Evaluator:
 
 def _compared(
     rule: Rule, known: list[Alert], rows: list[dict[str, Any]] | None, now: float
-) -> tuple[list[Alert], list[Change]]:
+) -> tuple[list[Alert], list[AlertChange]]:
     if rows is None:
         if rule.on_error != "alert":
             return known, []
@@ -186,7 +186,7 @@ def _compared(
 def run(
     evaluator: Evaluator,
     outbox: Outbox,
-    looked: Callable[[list[Change]], None],
+    looked: Callable[[list[AlertChange]], None],
     stop: Event,
     *,
     interval: float = 300.0,

@@ -30,9 +30,9 @@ from mast_trace_dashboards.printable import clip
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace_dashboards.alerts.lifecycle import Change
+    from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
-    Delivery = tuple[Change, ...]
+    Delivery = tuple[AlertChange, ...]
     from collections.abc import Mapping
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -187,7 +187,7 @@ class Outbox:
         self._pause = FIRST_PAUSE
         self._problem = ""
 
-    def add(self, changes: Sequence[Change]) -> None:
+    def add(self, changes: Sequence[AlertChange]) -> None:
         """Add the changes of one evaluation."""
         self.waiting += [
             tuple(changes[at : at + LARGEST]) for at in range(0, len(changes), LARGEST)

@@ -17,7 +17,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
-from mast_trace_dashboards.gate.counting import Wanted, count_sides
+from mast_trace_dashboards.gate.counting import WantedSides, count_sides
 from mast_trace_dashboards.gate.reports import junit, junit_without, markdown, markdown_without
 from mast_trace_dashboards.gate.words import (
     FINDINGS,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_dashboards.gate.counting import Sides
-    from mast_trace_judge.gate.comparison import Comparison
+    from mast_trace_judge.gate.comparison import RateComparison
 
 MISUSED: Final = 2
 """Exit status of arguments and settings that cannot be used."""
@@ -189,7 +189,7 @@ def check(
 
 def _wanted(
     baseline: str, since: str, version: str, lookback: str, services: list[str], project: str | None
-) -> Wanted:
+) -> WantedSides:
     moment, now = parse_time(since), datetime.now(timezone.utc)
     if moment >= now:
         raise ConfigurationError(f"--since {since} is in the future: no run has started since then")
@@ -206,14 +206,14 @@ def _wanted(
     }
     if _AGE.fullmatch(name):
         begin = moment - (now - parse_time(name))
-        return Wanted(since=begin, **both)
+        return WantedSides(since=begin, **both)
     name = name.removeprefix(_VERSION)
     if version == name:
         raise ConfigurationError(f"--version and --baseline are both {name}: nothing is compared")
-    return Wanted(since=parse_time(lookback), version=name, **both)
+    return WantedSides(since=parse_time(lookback), version=name, **both)
 
 
-def _show(found: Comparison, sides: Sides, wanted: Wanted) -> None:
+def _show(found: RateComparison, sides: Sides, wanted: WantedSides) -> None:
     shown = console()
     for line in facts(found, sides, wanted):
         shown.print(plain(line), soft_wrap=True)
@@ -239,7 +239,7 @@ def _show(found: Comparison, sides: Sides, wanted: Wanted) -> None:
     shown.print(plain(headline(found), _STYLES[found.status]), soft_wrap=True)
 
 
-def _as_dict(found: Comparison, sides: Sides, wanted: Wanted) -> dict[str, Any]:
+def _as_dict(found: RateComparison, sides: Sides, wanted: WantedSides) -> dict[str, Any]:
     return {
         "status": found.status,
         "reasons": found.reasons,

@@ -110,7 +110,7 @@ _IN_LISTS = (
 )
 
 
-class Reading:
+class StoreReading:
     """Answers questions about the runs of a store.
 
     Args:

@@ -17,7 +17,12 @@ from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.mcp_server import reading
 from mast_trace_dashboards.mcp_server.answers import fenced
-from mast_trace_dashboards.mcp_server.reading import Reading, acknowledge, pattern_of, patterns_of
+from mast_trace_dashboards.mcp_server.reading import (
+    StoreReading,
+    acknowledge,
+    pattern_of,
+    patterns_of,
+)
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.labels import HumanLabel, save_labels
@@ -94,8 +99,8 @@ class ReadingTools:
         self._store_of = store_of
         self._idle = idle
 
-    def _ask(self, ctx: Context[Any, Any]) -> Reading:
-        return Reading(self._store_of(ctx), idle=self._idle)
+    def _ask(self, ctx: Context[Any, Any]) -> StoreReading:
+        return StoreReading(self._store_of(ctx), idle=self._idle)
 
     def list_runs(
         self,
@@ -237,7 +242,7 @@ class WritingTools:
     ) -> Any:
         """Record an opinion of a run: outcome, failure modes, decisive step. It replaces your earlier one."""
         store = self._store_of(ctx)
-        found = Reading(store, idle=self._idle).find(run)
+        found = StoreReading(store, idle=self._idle).find(run)
         return label_run(
             store,
             found,
@@ -257,7 +262,7 @@ class WritingTools:
     ) -> Any:
         """Record whether a run succeeded; it overrides what the program recorded, and it is judged again."""
         store = self._store_of(ctx)
-        return set_outcome(store, Reading(store, idle=self._idle).find(run), outcome, reason)
+        return set_outcome(store, StoreReading(store, idle=self._idle).find(run), outcome, reason)
 
     def acknowledge_pattern(
         self,

@@ -124,24 +124,24 @@ PROGRAM: Final = "YOUR COMMAND"
 """Stands for the program that made the run."""
 
 
-class Command(NamedTuple):
+class ReplayCommand(NamedTuple):
     """A command, and its effect."""
 
     effect: str
     text: str
 
 
-def whole_run(trace_id: str, project: str) -> list[Command]:
+def whole_run(trace_id: str, project: str) -> list[ReplayCommand]:
     """Return the commands that replay a run from its beginning."""
     verify = "Runs the program again from the record, and shows the first difference"
     confirm = "Proves by replays which step decided the failure"
     return [
-        Command(verify, _line("replay", trace_id, project)),
-        Command(confirm, _line("confirm", trace_id, project)),
+        ReplayCommand(verify, _line("replay", trace_id, project)),
+        ReplayCommand(confirm, _line("confirm", trace_id, project)),
     ]
 
 
-def from_step(trace_id: str, project: str, step: int) -> list[Command]:
+def from_step(trace_id: str, project: str, step: int) -> list[ReplayCommand]:
     """Return the commands that keep the run up to a step, and run the rest live."""
     effects = {
         "Keeps this answer, and runs the rest live": f"--keep {step}",
@@ -149,7 +149,7 @@ def from_step(trace_id: str, project: str, step: int) -> list[Command]:
         "Asks the model again here": f"--resample {step}",
     }
     return [
-        Command(effect, _line("replay", trace_id, project, change))
+        ReplayCommand(effect, _line("replay", trace_id, project, change))
         for effect, change in effects.items()
     ]
 

@@ -21,7 +21,7 @@ from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.proof import proved_step
-from mast_trace_lab.confirm.session import Session, as_dict, conduct, show
+from mast_trace_lab.confirm.session import ConfirmSession, as_dict, conduct, show
 from mast_trace_lab.confirm.work import ConfirmWorker
 from mast_trace_lab.confirm.work_config import load_work_config
 from mast_trace_lab.program.commands import split_command
@@ -227,7 +227,9 @@ def confirm(
     budget = Budget(max_calls, max_cost, max_runs)
     folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
     with open_store(url, data_dir, config) as store:
-        session = Session.of_run(store, resolve_run(store, run, project), project, setup, budget)
+        session = ConfirmSession.of_run(
+            store, resolve_run(store, run, project), project, setup, budget
+        )
         known = known_prices(session.recorded, given, own, [stronger_model])
         session = dataclasses.replace(session, prices=known, jobs=jobs)
         with locked_run(folder, session.run.project, session.run.trace_id) as mine:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.texts import numbers, words
-from mast_trace_judge.study.logit import Example, Stack, minimise
+from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_lab.fit.labels import INJECTION
 from mast_trace_lab.fit.schemes import PLAIN, cells, held_out
@@ -246,6 +246,6 @@ def _auc(own: Sequence[Sequence[Step]], others: Sequence[Sequence[Step]]) -> flo
     return float(sum(wins) / len(wins))
 
 
-def _example(steps: Sequence[Step]) -> Example:
+def _example(steps: Sequence[Step]) -> LogitExample:
     rows: Any = numpy_module().array([looks(step) for step in steps])
-    return Example(rows, tuple(range(len(steps))), ("",) * len(steps), 0, (), "")
+    return LogitExample(rows, tuple(range(len(steps))), ("",) * len(steps), 0, (), "")

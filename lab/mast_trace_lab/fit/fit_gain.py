@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.study.datasets.labelled import LabelledRun
-    from mast_trace_judge.study.logit import Example
+    from mast_trace_judge.study.logit import LogitExample
     from mast_trace_judge.verdict import ModeFinding
 
 MOST_READ = 100
@@ -142,7 +142,7 @@ def measured_gain(labelled: Sequence[LabelledRun]) -> FitGain | None:
 def _is_right(
     run: LabelledRun,
     modes: Sequence[ModeFinding],
-    example: Example,
+    example: LogitExample,
     probabilities: Sequence[float],
 ) -> bool:
     """Return whether the judge would name the labelled step, from its findings' votes and a profile."""

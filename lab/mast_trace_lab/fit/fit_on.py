@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mast_trace_lab.fit.models import Mass
     from mast_trace_lab.fit.people import OnPeople
     from mast_trace_lab.fit.report import Condition, SchemeScore
-    from mast_trace_lab.fit.schemes import Cell
+    from mast_trace_lab.fit.schemes import HeldOutLabels
     from mast_trace_lab.fit.scoring import Hit
 
 UNTRAINED: Final = "untrained"
@@ -193,7 +193,7 @@ class _Fit:
 
         return advance
 
-    def _cells(self, scheme: str, seed: int | None = None) -> list[Cell]:
+    def _cells(self, scheme: str, seed: int | None = None) -> list[HeldOutLabels]:
         return cells(self.labels, self.units, scheme, self.seed if seed is None else seed)
 
     def _masses(

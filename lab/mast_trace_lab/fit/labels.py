@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, all_features
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.datasets.who_and_when import same_agent
-from mast_trace_judge.study.logit import Example
+from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Label:
     mode: str
     scenario: str
     origin: str
-    example: Example
+    example: LogitExample
     findings: tuple[ModeFinding, ...]
 
     @property
@@ -107,7 +107,7 @@ def _label(run: LabelledRun) -> Label | None:
         mode=next((code for code, shown in run.modes.items() if shown), "") if planted else "",
         scenario=scenario,
         origin=origin,
-        example=Example(
+        example=LogitExample(
             rows=numpy_module().array(rows, dtype=float),
             steps=tuple(actors),
             agents=names,

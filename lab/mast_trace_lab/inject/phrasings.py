@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mast_trace_lab.inject.changes import Change
     from mast_trace_lab.inject.operators.phrases import Sentences
-    from mast_trace_lab.inject.sites import Answer
+    from mast_trace_lab.inject.sites import RecordedAnswer
 
 LONGEST: Final = 200
 """Characters of a sentence at most; those of the rules have up to 65."""
@@ -158,7 +158,7 @@ class Phrasings:
     model: str
     checked: Mapping[str, Checked] = field(default_factory=dict)
 
-    def applied(self, change: Change, operator: str, site: Answer, rng: Random) -> Change:
+    def applied(self, change: Change, operator: str, site: RecordedAnswer, rng: Random) -> Change:
         """Return a change with a sentence of the model in place of the rule's.
 
         It is the same change where the operator says nothing, or where no sentence can stand at this site.

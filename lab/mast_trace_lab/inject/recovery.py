@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class Recovery:
     outcome_of: Callable[[ArmResult], bool | None] = lambda result: result.success
     results: list[ArmResult] = field(default_factory=list)
 
-    def ask(self) -> Arm | None:
+    def ask(self) -> ReplayArm | None:
         """Return the arm of the next replay, of the stored run; None if it is decided."""
         place, successes = self._place
         if self.steps is None or self.is_unknown or successes == IN_A_ROW:
             return None
-        return Arm("keep", self.steps[place]) if place < len(self.steps) else None
+        return ReplayArm("keep", self.steps[place]) if place < len(self.steps) else None
 
     @property
     def is_repaired(self) -> bool:

@@ -22,7 +22,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_lab.confirm.statistics.comparison import Bet
 from mast_trace_lab.inject.recovery import Recovery
 
@@ -112,7 +112,7 @@ class Trial:
     recovery: Recovery | None = None
     checks: list[ArmResult] = field(default_factory=list)
 
-    def ask(self) -> Arm | None:
+    def ask(self) -> ReplayArm | None:
         """Return the arm of the next replay; None if the fault is decided."""
         so_far = self._of_pairs
         if so_far == "kept":
@@ -129,9 +129,9 @@ class Trial:
         return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
 
     @property
-    def restore(self) -> Arm:
+    def restore(self) -> ReplayArm:
         """The arm that keeps the recorded answer or tool result at the fault's step."""
-        return Arm("keep", self.fault.kept_until)
+        return ReplayArm("keep", self.fault.kept_until)
 
     @property
     def is_checking(self) -> bool:

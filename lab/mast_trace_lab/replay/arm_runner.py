@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.replay.live import LiveCall
-    from mast_trace.replay.player import Report
+    from mast_trace.replay.player import ReplayReport
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import SpanRecord, Trajectory
-    from mast_trace_judge.arms import Arm, ReplayStatus
+    from mast_trace_judge.arms import ReplayArm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.process import Played
 
@@ -135,7 +135,7 @@ def _at_a_limit(played: Played, status: ReplayStatus, reason: str) -> tuple[Repl
     return ("error", f"{reason} {failed}") if failed else (status, reason)
 
 
-def _reached(played: Played, report: Report, *, joint: bool) -> tuple[ReplayStatus, str]:
+def _reached(played: Played, report: ReplayReport, *, joint: bool) -> tuple[ReplayStatus, str]:
     if not report.changed:
         return "diverged", "The program ended before it had reached the step."
     if failed := _failed_calls(played.live):
@@ -196,7 +196,11 @@ class ArmSettings:
 
 
 def run_arm(
-    recorded: Trajectory, command: Sequence[str], arm: Arm, *, settings: ArmSettings | None = None
+    recorded: Trajectory,
+    command: Sequence[str],
+    arm: ReplayArm,
+    *,
+    settings: ArmSettings | None = None,
 ) -> ArmResult:
     """Replay one arm.
 
@@ -272,7 +276,9 @@ def run_arm(
     )
 
 
-def _change(recorded: Trajectory, tape: Tape, arm: Arm, settings: ArmSettings) -> Intervention:
+def _change(
+    recorded: Trajectory, tape: Tape, arm: ReplayArm, settings: ArmSettings
+) -> Intervention:
     kept = sum(call.kind == "model" for run in settings.earlier for call in run.invocations)
     if arm.operator == "start" and settings.keeps_earlier and kept:
         return Intervention("keep", kept - 1, kept, hold=arm.hold)

@@ -18,7 +18,7 @@ from mast_trace_lab.train.reward import Reward
 from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:
-    from mast_trace_lab.train.curve import Point
+    from mast_trace_lab.train.curve import CurvePoint
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
 
@@ -177,7 +177,7 @@ def run_training(
     console().print(plain(f"The model is in {done.model}, the report in {file}."))
 
 
-def _point_line(point: Point) -> str:
+def _point_line(point: CurvePoint) -> str:
     agent = "" if point.agent is None else f", agent {100 * point.agent:.0f} %"
     return (
         f"Held out, after {point.at} steps: reward {point.reward:.3f}, step {100 * point.step:.0f} %"

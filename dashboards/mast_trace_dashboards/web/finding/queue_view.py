@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.finding.run_costs import RunCosts, Spent
+from mast_trace_dashboards.web.finding.run_costs import CallCosts, RunCosts
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.study.agreement import wilson
 
@@ -67,7 +67,7 @@ class BlindRun(LoadedRun):
     @cached_property
     def costs(self) -> RunCosts:
         """The cost of its steps and agents, without that after the decisive step."""
-        return replace(super().costs, after=Spent())
+        return replace(super().costs, after=CallCosts())
 
 
 def blinded(opened: LoadedRun) -> LoadedRun:

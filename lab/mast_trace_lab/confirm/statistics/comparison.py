@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from mast_trace_judge.confirmation import Contrast
 
 if TYPE_CHECKING:
-    from mast_trace_judge.arms import Arm, ArmResult
+    from mast_trace_judge.arms import ArmResult, ReplayArm
     from mast_trace_judge.confirmation import FurtherFix
 
 _KEEP: Final = ((0.01, 0.5), (0.1, 0.25), (0.25, 0.15), (0.45, 0.1))
@@ -96,8 +96,8 @@ class Comparison:
 
     position: int
     agent: str
-    fix: Arm
-    keep: Arm
+    fix: ReplayArm
+    keep: ReplayArm
     source: str
     text: str
     threshold: float

@@ -105,7 +105,7 @@ THRESHOLD: Final = 20.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """An experiment's plan.
 
     Attributes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace_judge.planted import PLANTED
-from mast_trace_lab.inject.sites import Answer, Result
+from mast_trace_lab.inject.sites import RecordedAnswer, RecordedResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +87,7 @@ def without_a_fact(text: str, rng: Random, needed: Sequence[str] = ()) -> str | 
     return left or None
 
 
-Site = TypeVar("Site", Answer, Result)
+Site = TypeVar("Site", RecordedAnswer, RecordedResult)
 
 
 @dataclass(frozen=True)
