@@ -28,7 +28,9 @@ NOW = datetime.now(timezone.utc)
 
 
 def _plan(store: Store, run: RunSummary, name: str = "confirm") -> replays.ReplayPlan:
-    return replays.ReplayPlan(run.project, run.trace_id, "p", name, run.fingerprint, run.service, NOW)
+    return replays.ReplayPlan(
+        run.project, run.trace_id, "p", name, run.fingerprint, run.service, NOW
+    )
 
 
 def _injection(run: RunSummary) -> injections.Injection:

@@ -20,10 +20,15 @@ LIVE: Final = SEARCH | {"pairs"}
 """Phases in which a part of the program runs live."""
 
 CENSORED: Final = 8
-"""Live replays in a row without an outcome after which an experiment ends."""
+"""Live replays in a row without an outcome after which an experiment ends.
+
+If only every second replay had an outcome, eight in a row without one would come by chance in 0.4 %."""
 
 REPEATS: Final = 6
-"""Repeated replays that must all be alike before a program counts as deterministic."""
+"""Repeated replays that must all be alike before a program counts as deterministic.
+
+Outcomes of a program that succeeds half of the time are alike by chance in 3 % (twice 0.5 to the 6th); their calls and
+answers have to be alike as well."""
 
 
 class ExperimentState:
