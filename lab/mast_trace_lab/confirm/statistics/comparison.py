@@ -64,7 +64,8 @@ class Bet:
 EFFECT: Final = 0.2
 """Smallest difference of success rates that counts as a proof.
 
-A smaller one would take more pairs than the 40 of an experiment, and help in fewer than one run of five."""
+A smaller one would take more pairs than the 40 replays of an experiment hold, and help in fewer than one run of five.
+"""
 
 State = Literal["open", "confirmed", "abandoned", "exhausted"]
 
@@ -79,7 +80,8 @@ A fix that succeeds half of the time is given up by chance in 6 % (0.5 to the 4t
 _MANY: Final = 10
 """Pairs after which a fix is given up whose effect is below `EFFECT`.
 
-One that raises success from 0.1 to 0.5 is given up by chance in 9 %, to 0.7 in 1 %."""
+One that raises success from 0.1 to 0.5 is given up by chance in 9 %; one that raises it to 0.7, in 1 %.
+"""
 
 
 @dataclass
