@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _LEAST: Final = 0.000001
 
+_AROUND: Final = timedelta(seconds=1)
+"""Times in questions are in milliseconds."""
+
 
 def cost_words(cost: float | None, unpriced: int) -> str:
     """Return a cost in US dollars.
@@ -39,10 +42,6 @@ def dollars(cost: float) -> str:
     if cost < _LEAST:
         return "less than $0.000001"
     return f"${cost:,.2f}" if cost >= 1 else f"${cost:.6f}".rstrip("0")
-
-
-_AROUND: Final = timedelta(seconds=1)
-"""Times in questions are in milliseconds."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ UNKNOWN: Final = "?"
 _LONGEST = 366 * 24 * 3600.0
 """Longest duration of a run, in seconds. Beyond it, a span lacks a time or has a wrong one."""
 
+_OPEN = frozenset({"running", NO_END})
+_SHOWN_STATES = _OPEN | {"waiting", "unscored"}
+
 
 def in_words(milliseconds: float, *, space: str = " ") -> str:
     """Return a duration in the units that fit it; `UNKNOWN` where it cannot be one.
@@ -44,10 +47,6 @@ def tokens_of(row: Mapping[str, Any]) -> str:
     if row["Totals"] == "being counted":
         return f"{tokens} (being counted)"
     return tokens if row["Totals"] == "exact" else f"{row['Totals']} {tokens}"
-
-
-_OPEN = frozenset({"running", NO_END})
-_SHOWN_STATES = _OPEN | {"waiting", "unscored"}
 
 
 class OutcomeWords(NamedTuple):

@@ -32,6 +32,8 @@ _CHECKSUM_DOES_NOT_MATCH = 40
 _CANNOT_DECOMPRESS = 271
 _UNKNOWN_METHOD = 89
 
+_SMALL = 1024
+
 
 def pack(data: bytes) -> bytes:
     """Return a body in blocks of LZ4, which every client reads; an empty one stays empty."""
@@ -129,9 +131,6 @@ def _broken(offset: int, why: str) -> QueryError:
         f"the compressed block at byte {offset} cannot be read: {why}",
         "CANNOT_DECOMPRESS",
     )
-
-
-_SMALL = 1024
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:

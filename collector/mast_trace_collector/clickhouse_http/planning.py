@@ -37,6 +37,27 @@ _LIMIT = re.compile(r"LIMIT (\d+)")
 _NAME = re.compile(r"(?P<database>\w+)(?: \. (?P<table>\w+))?")
 _SHOWN = "SHOW TABLES, SHOW DATABASES, SHOW CREATE TABLE, DESCRIBE TABLE, EXISTS TABLE and EXISTS DATABASE are"
 
+_PLACES: Final = """
+WITH ? AS a, c AS (SELECT ?), (x -> ?) AS f
+SELECT ? AS b, arrayMap(hostName, [?]), arrayMap(x -> ?, [1]), [?], (?, 1),
+    sum(?) FILTER (WHERE ?), quantile(?)(1), (SELECT ?), EXISTS (SELECT ?),
+    sum(1) OVER (PARTITION BY ? ORDER BY ? ROWS BETWEEN ? PRECEDING AND ? FOLLOWING),
+    CASE ? WHEN ? THEN ? ELSE ? END, CAST(?, 'String'), ?::String,
+    b[?], INTERVAL ? DAY, * REPLACE (? AS r), COLUMNS('r') REPLACE (? AS r)
+FROM view(SELECT ?) AS t LEFT JOIN numbers(?) AS j ON ? = ?
+    INNER JOIN (SELECT ? AS k) AS s USING (k) ARRAY JOIN [?] AS e
+PREWHERE ? WHERE ? IN (?) AND a IN (SELECT ?) GROUP BY ? HAVING ?
+WINDOW w AS (PARTITION BY ? ORDER BY ?) QUALIFY ?
+ORDER BY ? WITH FILL FROM ? TO ? STEP ? INTERPOLATE (b AS ?)
+LIMIT ? OFFSET ? BY ? LIMIT ?, ?
+UNION ALL SELECT DISTINCT ON (?) ? FROM numbers(1)
+UNION ALL SELECT 1 GROUP BY GROUPING SETS ((?), (?))
+EXCEPT SELECT ? ORDER BY ?
+"""
+"""A question mark marks a place where a call may stand."""
+_MAX_TEXT = 256 * 1024
+_KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
+
 
 def shows(text: str) -> bool:
     """Return whether a rendered statement lists objects of the database."""
@@ -108,24 +129,6 @@ def _filtered(rest: Sequence[Token]) -> tuple[str, str]:
     return condition, limit
 
 
-_PLACES: Final = """
-WITH ? AS a, c AS (SELECT ?), (x -> ?) AS f
-SELECT ? AS b, arrayMap(hostName, [?]), arrayMap(x -> ?, [1]), [?], (?, 1),
-    sum(?) FILTER (WHERE ?), quantile(?)(1), (SELECT ?), EXISTS (SELECT ?),
-    sum(1) OVER (PARTITION BY ? ORDER BY ? ROWS BETWEEN ? PRECEDING AND ? FOLLOWING),
-    CASE ? WHEN ? THEN ? ELSE ? END, CAST(?, 'String'), ?::String,
-    b[?], INTERVAL ? DAY, * REPLACE (? AS r), COLUMNS('r') REPLACE (? AS r)
-FROM view(SELECT ?) AS t LEFT JOIN numbers(?) AS j ON ? = ?
-    INNER JOIN (SELECT ? AS k) AS s USING (k) ARRAY JOIN [?] AS e
-PREWHERE ? WHERE ? IN (?) AND a IN (SELECT ?) GROUP BY ? HAVING ?
-WINDOW w AS (PARTITION BY ? ORDER BY ?) QUALIFY ?
-ORDER BY ? WITH FILL FROM ? TO ? STEP ? INTERPOLATE (b AS ?)
-LIMIT ? OFFSET ? BY ? LIMIT ?, ?
-UNION ALL SELECT DISTINCT ON (?) ? FROM numbers(1)
-UNION ALL SELECT 1 GROUP BY GROUPING SETS ((?), (?))
-EXCEPT SELECT ? ORDER BY ?
-"""
-"""A question mark marks a place where a call may stand."""
 _BEFORE, *_AFTER = _PLACES.split("?")
 EVERYWHERE: Final = _BEFORE + "".join(
     f"hostName({number}){text}" for number, text in enumerate(_AFTER)
@@ -150,9 +153,7 @@ def prove(tree: Node) -> None:
         )
 
 
-_MAX_TEXT = 256 * 1024
 _DESCRIBE, _TREE = "DESCRIBE TABLE ", "EXPLAIN AST "
-_KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
 
 
 @dataclass(frozen=True)

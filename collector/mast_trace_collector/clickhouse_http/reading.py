@@ -37,6 +37,32 @@ if TYPE_CHECKING:
 
 _ESCAPED = frozenset("\\\t\n\r\0'")
 
+_SETTING = re.compile(r"(\w+) = (?:'((?:[^'\\]|\\['\\])*)'|(-? ?[\w.]+))(?: , |$)")
+_ENDS_OF_LIST = frozenset(
+    [
+        "EXCEPT",
+        "FROM",
+        "GROUP",
+        "HAVING",
+        "INTERSECT",
+        "LIMIT",
+        "OFFSET",
+        "ORDER",
+        "PREWHERE",
+        "QUALIFY",
+        "UNION",
+        "WHERE",
+        "WINDOW",
+    ]
+)
+_CONSTANTS = {
+    "currentuser": "'default'",
+    "displayname": "'mast-trace'",
+    "revision": f"toUInt32({OUR_REVISION})",
+    "user": "'default'",
+}
+"""Fixed answers to functions that clients call when they connect: function -> answer."""
+
 
 def literals(
     handle: Handle, places: Sequence[Token], params: Mapping[str, str]
@@ -85,33 +111,6 @@ def _read(
 
 def _cast(value: str, kind: str) -> str:
     return value if kind == "String" else f"_CAST({value}, {literal(kind)})"
-
-
-_SETTING = re.compile(r"(\w+) = (?:'((?:[^'\\]|\\['\\])*)'|(-? ?[\w.]+))(?: , |$)")
-_ENDS_OF_LIST = frozenset(
-    [
-        "EXCEPT",
-        "FROM",
-        "GROUP",
-        "HAVING",
-        "INTERSECT",
-        "LIMIT",
-        "OFFSET",
-        "ORDER",
-        "PREWHERE",
-        "QUALIFY",
-        "UNION",
-        "WHERE",
-        "WINDOW",
-    ]
-)
-_CONSTANTS = {
-    "currentuser": "'default'",
-    "displayname": "'mast-trace'",
-    "revision": f"toUInt32({OUR_REVISION})",
-    "user": "'default'",
-}
-"""Fixed answers to functions that clients call when they connect: function -> answer."""
 
 
 @dataclass(frozen=True)

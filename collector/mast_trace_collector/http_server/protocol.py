@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 # A chunk of 48 bytes or more pays for its own size line.
 _BODY_PER_OVERHEAD = 8
 
+_PIECE = 8 * 1024
+_LINGER_SECONDS = 1.0
+_OF_UPGRADE = {b"connection", b"upgrade", b"http2-settings"}
+
 
 class Overhead:
     """Bytes and headers of one request after the other, beside their bodies.
@@ -85,13 +89,6 @@ class Overhead:
         # In a piece in which a request begins, the bytes before it count for it, too.
         total = self._total + size - body
         self._total = max(min(self._head, total), total - body // _BODY_PER_OVERHEAD)
-
-
-_PIECE = 8 * 1024
-_LINGER_SECONDS = 1.0
-
-
-_OF_UPGRADE = {b"connection", b"upgrade", b"http2-settings"}
 
 
 class BoundedProtocol(HttpToolsProtocol):

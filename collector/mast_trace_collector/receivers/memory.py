@@ -13,6 +13,10 @@ from mast_trace_collector.spool import RequestRefused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_WAITS_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+_MOST_REMEMBERED = 1000
+
 
 class Slots:
     """A number of slots, of which no sender has more than half, so that another finds one.
@@ -65,11 +69,6 @@ class Slots:
     def _give(self, sender: str) -> None:
         self._free -= 1
         self._taken[sender] += 1
-
-
-_WAITS_SECONDS = 10.0
-_RETRY_SECONDS = 1.0
-_MOST_REMEMBERED = 1000
 
 
 class MemoryShares:

@@ -58,6 +58,10 @@ MAX_CALLS = 128
 _PING_MS = 1000
 _PING_STRIKES = 2
 
+_TRANSPORT = "grpc"
+_STOP_SECONDS = 10
+_DETAILS = "grpc-status-details-bin"
+
 
 def grpc_options(config: CollectorConfig) -> list[tuple[str, int]]:
     """Return the options of the library's server, in its own names."""
@@ -139,11 +143,6 @@ class Messages:
             self._calls[sender] -= 1
             if not self._calls[sender]:
                 del self._calls[sender]
-
-
-_TRANSPORT = "grpc"
-_STOP_SECONDS = 10
-_DETAILS = "grpc-status-details-bin"
 
 
 class OTLPGRPCReceiver:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.receivers.ingest import Ingest
     from mast_trace_collector.receivers.memory import MemoryReservation
 
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+_TRANSPORT = "http"
+
 
 class Disconnected(Exception):
     """The sender has disconnected."""
@@ -116,9 +120,6 @@ class Body:
         return TooLarge(f"the request has more than {self._limit} bytes")
 
 
-PROTOBUF = "application/x-protobuf"
-JSON = "application/json"
-_TRANSPORT = "http"
 # google.rpc codes: INVALID_ARGUMENT and UNAVAILABLE.
 _INVALID, _UNAVAILABLE = 3, 14
 

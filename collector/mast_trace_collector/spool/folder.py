@@ -38,6 +38,9 @@ _UNREADABLE_ADVICE = (
     "the collector anew."
 )
 
+_PROBE_BYTES = 4096
+"""A block of a usual file system: a disk that does not take one takes no request."""
+
 
 @dataclass
 class Recovered:
@@ -212,10 +215,6 @@ class SegmentReading:
     records: list[Record]
     gone: frozenset[bytes] = frozenset()
     lost: int = 0
-
-
-_PROBE_BYTES = 4096
-"""A block of a usual file system: a disk that does not take one takes no request."""
 
 
 class SegmentFolder:

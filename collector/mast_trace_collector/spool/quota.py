@@ -16,6 +16,9 @@ from mast_trace_collector.spool.segment import make_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
+logger = logging.getLogger(__name__)
+_CHECK_SECONDS = 0.2
+
 
 class RequestRefused(CollectorError):
     """The request was not accepted; the sender keeps it and sends it again later.
@@ -51,11 +54,6 @@ class SpoolLimits:
     segment_items: int
     segment_age: float
     duplicate_window: int
-
-
-logger = logging.getLogger(__name__)
-
-_CHECK_SECONDS = 0.2
 
 
 class FolderLock:

@@ -79,6 +79,23 @@ SELECT throwIf(NOT ({hold}), 'row policies do not hold in this version: upgrade 
 SAFE_VERSIONS: Final = "ClickHouse 26.9 or newer, or 26.3.33.101 or a later 26.3"
 """The versions in which no table function is known that reads past row policies."""
 
+_USERS = "SELECT name, storage FROM system.users ORDER BY name"
+# All columns: `is_wildcard` is new.
+_GRANTS = "SELECT * FROM system.grants WHERE access_type IN ('SELECT', 'ALL')"
+_ROLES = "SELECT user_name, role_name, granted_role_name FROM system.role_grants"
+_POLICIES = """
+    SELECT table, select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except
+    FROM system.row_policies WHERE database = {database:String} AND select_filter IS NOT NULL"""
+_ALWAYS = {"1", "true"}
+"""Filters that leave every row: the server adds them for users of a file that has filters for others."""
+_ACCESS_DENIED = 497
+_OBJECTS = """
+    SELECT name, engine, match(create_table_query, 'SQL SECURITY (DEFINER|NONE)') AS by_definer
+    FROM system.tables WHERE database = {database:String} AND NOT is_temporary ORDER BY name"""
+_SEATS = {seat(number) for number in range(SEATS)}
+"""Users of the embedded engine, whose statements the endpoint reads before."""
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+
 
 def policies_hold(version: str = "version()") -> str:
     """Return SQL that tells whether row policies hold in a version of ClickHouse.
@@ -125,17 +142,6 @@ def project_reader(
 def _policy(user: str, names: list[str], condition: str) -> str:
     on = ",\n    ".join(names)
     return f"CREATE ROW POLICY OR REPLACE of_{user} ON\n    {on}\n    USING {condition} TO {user};"
-
-
-_USERS = "SELECT name, storage FROM system.users ORDER BY name"
-# All columns: `is_wildcard` is new.
-_GRANTS = "SELECT * FROM system.grants WHERE access_type IN ('SELECT', 'ALL')"
-_ROLES = "SELECT user_name, role_name, granted_role_name FROM system.role_grants"
-_POLICIES = """
-    SELECT table, select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except
-    FROM system.row_policies WHERE database = {database:String} AND select_filter IS NOT NULL"""
-_ALWAYS = {"1", "true"}
-"""Filters that leave every row: the server adds them for users of a file that has filters for others."""
 
 
 @dataclass(frozen=True)
@@ -247,15 +253,6 @@ def _applies(policy: dict[str, Any], names: set[str]) -> bool:
     if policy["apply_to_all"]:
         return not names & set(policy["apply_to_except"])
     return bool(names & set(policy["apply_to_list"]))
-
-
-_ACCESS_DENIED = 497
-_OBJECTS = """
-    SELECT name, engine, match(create_table_query, 'SQL SECURITY (DEFINER|NONE)') AS by_definer
-    FROM system.tables WHERE database = {database:String} AND NOT is_temporary ORDER BY name"""
-_SEATS = {seat(number) for number in range(SEATS)}
-"""Users of the embedded engine, whose statements the endpoint reads before."""
-_PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,56 @@ INNER JOIN
 ) AS old ON old.TraceId = r.TraceId
 """  # noqa: S608  # made of constants
 
+logger = logging.getLogger(__name__)
+_SECONDS_BETWEEN_REPORTS = 10.0
+# By the states: the view of a version before has no word for it.
+_ARE_ANY_LEFT = f"""
+SELECT count() AS Runs FROM
+(
+    SELECT TraceId FROM mast_run_states WHERE {RANGE} GROUP BY Project, TraceId HAVING max(Old) = 1
+)
+"""  # noqa: S608  # made of constants
+_REPAIR = f"""
+INSERT INTO mast_run_states ({{columns}})
+SELECT {{columns}} FROM
+(
+    SELECT stored.* EXCEPT Day, old.OldDay AS Day
+    FROM ({{states}}) AS stored
+    INNER JOIN
+    (
+        SELECT TraceId, max(Day) AS OldDay FROM mast_run_states
+        WHERE {RANGE} AND Old != 0
+        GROUP BY TraceId
+    ) AS old ON old.TraceId = stored.TraceId
+)
+"""  # noqa: S608  # made of constants
+# Each span has left its mark, which holds half of the hash of its id. The ids are looked up among
+# them.
+_STATES = """
+SELECT s.Project AS Project, s.TraceId AS TraceId, maxIf(s.Day, s.Old != 0) AS OldDay, max(s.Old) AS MaxOld,
+    length(arrayCompact(mark -> bitShiftRight(mark, 32), arraySort(groupArrayArray(s.Spans)))) AS Marks,
+    length(arrayCompact(arraySort(arrayMap(
+        id -> bitShiftRight(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 32),
+        arrayConcat(groupArrayArray(s.SpanIds),
+            arrayMap(call -> toUInt64(bitShiftRight(call, 64)), groupArrayArray(s.Calls))))))) AS Ids
+FROM mast_run_states AS s
+WHERE {runs}
+GROUP BY s.Project, s.TraceId
+"""
+_MARK = f"""
+INSERT INTO mast_run_states (Project, TraceId, Day, LastSeen, Old)
+SELECT Project, TraceId, OldDay, toDateTime64(0, 3), if(Ids >= Marks, MaxOld + 1, 3)
+FROM ({_STATES.replace("{runs}", RANGE)})
+WHERE MaxOld = 1 OR MaxOld = 3 AND Ids >= Marks
+"""  # noqa: S608  # made of constants
+# By the former view, in inserts that had begun when it was changed.
+_LATE = _STATES.replace(
+    "{runs}",
+    "(s.Project, s.TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_run_states "
+    "WHERE Old != 0 AND LastSeen >= toDateTime64({since:DateTime}, 3) - 600)",
+)
+_LATE = f"SELECT Project, TraceId FROM ({_LATE}) WHERE Ids < Marks"  # noqa: S608  # made of constants
+
 
 @dataclass(frozen=True)
 class RunRange:
@@ -114,59 +164,6 @@ def _between(store: Store, project: str, after: str, end: str) -> Iterator[RunRa
                 break
             spans, after = spans + int(row["Length"]), row["TraceId"]
         yield RunRange(project, first, after, spans)
-
-
-logger = logging.getLogger(__name__)
-
-_SECONDS_BETWEEN_REPORTS = 10.0
-
-# By the states: the view of a version before has no word for it.
-_ARE_ANY_LEFT = f"""
-SELECT count() AS Runs FROM
-(
-    SELECT TraceId FROM mast_run_states WHERE {RANGE} GROUP BY Project, TraceId HAVING max(Old) = 1
-)
-"""  # noqa: S608  # made of constants
-_REPAIR = f"""
-INSERT INTO mast_run_states ({{columns}})
-SELECT {{columns}} FROM
-(
-    SELECT stored.* EXCEPT Day, old.OldDay AS Day
-    FROM ({{states}}) AS stored
-    INNER JOIN
-    (
-        SELECT TraceId, max(Day) AS OldDay FROM mast_run_states
-        WHERE {RANGE} AND Old != 0
-        GROUP BY TraceId
-    ) AS old ON old.TraceId = stored.TraceId
-)
-"""  # noqa: S608  # made of constants
-# Each span has left its mark, which holds half of the hash of its id. The ids are looked up among
-# them.
-_STATES = """
-SELECT s.Project AS Project, s.TraceId AS TraceId, maxIf(s.Day, s.Old != 0) AS OldDay, max(s.Old) AS MaxOld,
-    length(arrayCompact(mark -> bitShiftRight(mark, 32), arraySort(groupArrayArray(s.Spans)))) AS Marks,
-    length(arrayCompact(arraySort(arrayMap(
-        id -> bitShiftRight(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 32),
-        arrayConcat(groupArrayArray(s.SpanIds),
-            arrayMap(call -> toUInt64(bitShiftRight(call, 64)), groupArrayArray(s.Calls))))))) AS Ids
-FROM mast_run_states AS s
-WHERE {runs}
-GROUP BY s.Project, s.TraceId
-"""
-_MARK = f"""
-INSERT INTO mast_run_states (Project, TraceId, Day, LastSeen, Old)
-SELECT Project, TraceId, OldDay, toDateTime64(0, 3), if(Ids >= Marks, MaxOld + 1, 3)
-FROM ({_STATES.replace("{runs}", RANGE)})
-WHERE MaxOld = 1 OR MaxOld = 3 AND Ids >= Marks
-"""  # noqa: S608  # made of constants
-# By the former view, in inserts that had begun when it was changed.
-_LATE = _STATES.replace(
-    "{runs}",
-    "(s.Project, s.TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_run_states "
-    "WHERE Old != 0 AND LastSeen >= toDateTime64({since:DateTime}, 3) - 600)",
-)
-_LATE = f"SELECT Project, TraceId FROM ({_LATE}) WHERE Ids < Marks"  # noqa: S608  # made of constants
 
 
 def repair_totals(

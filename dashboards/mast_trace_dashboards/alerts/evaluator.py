@@ -32,6 +32,9 @@ _REFUSED = "mast_trace_collector_refused_requests_total"
 _DAMAGED = "mast_trace_collector_damaged_files"
 _TIMEOUT = 10.0
 
+logger = logging.getLogger(__name__)
+_BROKEN = "its query fails"
+
 
 class Collectors:
     """Collectors whose /metrics are read at each evaluation.
@@ -118,11 +121,6 @@ def _refusal(url: str, status: int) -> str:
 def _growth(totals: Sequence[float]) -> float:
     """Return the growth of a counter; where it fell, its process restarted from 0."""
     return sum(new - old if new >= old else new for old, new in pairwise(totals))
-
-
-logger = logging.getLogger(__name__)
-
-_BROKEN = "its query fails"
 
 
 @dataclass

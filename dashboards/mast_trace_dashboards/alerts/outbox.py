@@ -48,6 +48,14 @@ _UNREADABLE: Final = frozenset({400, 413, 415, 422})
 _LONGEST_PROBLEM = 200
 _LAST_PORT = 65535
 
+logger = logging.getLogger(__name__)
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+LARGEST: Final = 50
+"""Most changes in one delivery."""
+MOST: Final = 1000
+"""Most deliveries that wait; beyond them the oldest are given up."""
+
 
 @dataclass(frozen=True)
 class DeliveryResult:
@@ -150,16 +158,6 @@ def _checked(url: str) -> httpx.URL:
     if read.scheme not in {"http", "https"} or not read.host or (read.port or 0) > _LAST_PORT:
         raise ConfigurationError(f"{advice}, with http or https, a host and a port that exists")
     return read
-
-
-logger = logging.getLogger(__name__)
-
-FIRST_PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 60.0
-LARGEST: Final = 50
-"""Most changes in one delivery."""
-MOST: Final = 1000
-"""Most deliveries that wait; beyond them the oldest are given up."""
 
 
 class Outbox:

@@ -44,6 +44,12 @@ MISUSED: Final = 2
 UNDECIDED: Final = 3
 """Exit status if nothing could have been found worse: nothing judged, no baseline, too few runs, no database."""
 
+WORSE: Final = 1
+"""Exit status if a rate is higher than the baseline's."""
+_AGE: Final = re.compile(r"\d+\s*[smhdw]")
+_VERSION: Final = "version:"
+_STYLES: Final = {"worse": "bold red", "undecided": "bold yellow", "not worse": "bold green"}
+
 
 @contextmanager
 def never_worse(junit_file: Path | None, markdown_file: Path | None) -> Iterator[None]:
@@ -78,13 +84,6 @@ def write_report(path: Path, text: str) -> None:
             draft.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-WORSE: Final = 1
-"""Exit status if a rate is higher than the baseline's."""
-_AGE: Final = re.compile(r"\d+\s*[smhdw]")
-_VERSION: Final = "version:"
-_STYLES: Final = {"worse": "bold red", "undecided": "bold yellow", "not worse": "bold green"}
 
 
 class Rates(str, Enum):

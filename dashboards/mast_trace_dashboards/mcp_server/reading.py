@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 _PAGE: Final = 50
 _LISTER: Final = "list_patterns"
 
+MOST_RUNS = 100
+MOST_STEPS = 200
+MOST_ROWS = 500
+_IN_LISTS = (
+    *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
+    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
+)
+_INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
+
 
 def patterns_of(store: Store, since: str, state: str, service: str, first: int) -> Any:
     """Return a page of patterns, most frequent first."""
@@ -98,16 +107,6 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
         "first_seen": row["FirstSeen"],
         "last_seen": row["LastSeen"],
     }
-
-
-MOST_RUNS = 100
-MOST_STEPS = 200
-MOST_ROWS = 500
-
-_IN_LISTS = (
-    *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
-    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
-)
 
 
 class StoreReading:
@@ -285,9 +284,6 @@ def failure_modes() -> Any:
         {"code": code, "name": mode.name, "definition": mode.definition}
         for code, mode in FAILURE_MODES.items()
     ]
-
-
-_INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
 
 
 def _value(name: str, kind: str, value: Any) -> Any:

@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.found_run import FoundRun
     from mast_trace_dashboards.plugins import StoreOf
 
+logger = logging.getLogger(__name__)
+Run = Annotated[str, Field(description="The run's id, the beginning of it, or `last`.")]
+Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
+Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
+First = Annotated[
+    int, Field(ge=0, le=10**9, description="Number of the first item: `next` of the page before.")
+]
+
 
 def label_run(
     store: Store,
@@ -75,16 +83,6 @@ def set_outcome(
     whole = store.whole if isinstance(store, ProjectStore) else store
     record_outcome(whole, found.stored.trace_id, outcome, reason, project=found.stored.project)
     return {"recorded": "outcome", "run": found.stored.trace_id, "outcome": outcome}
-
-
-logger = logging.getLogger(__name__)
-
-Run = Annotated[str, Field(description="The run's id, the beginning of it, or `last`.")]
-Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
-Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
-First = Annotated[
-    int, Field(ge=0, le=10**9, description="Number of the first item: `next` of the page before.")
-]
 
 
 class ReadingTools:

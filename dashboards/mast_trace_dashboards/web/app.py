@@ -63,6 +63,15 @@ _TITLE = re.compile(r"#\s+(.+)")
 # Markup in a text is escaped, and a page loads no pictures from elsewhere.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
+PROGRAM: Final = "YOUR COMMAND"
+"""Stands for the program that made the run."""
+logger = logging.getLogger(__name__)
+_RUN = "/runs/{run:str}"
+_LABEL = 32
+"""Columns of an agent's name in a list of choices."""
+# A number and its unit stay on one line.
+_SPACE = "\N{NO-BREAK SPACE}"
+
 
 class Runbooks:
     """Serves the Markdown files of the package's folder ``runbooks``.
@@ -120,10 +129,6 @@ def title_of(text: str) -> str:
     return found[1].strip() if found else ""
 
 
-PROGRAM: Final = "YOUR COMMAND"
-"""Stands for the program that made the run."""
-
-
 class ReplayCommand(NamedTuple):
     """A command, and its effect."""
 
@@ -160,12 +165,7 @@ def _line(command: str, trace_id: str, project: str, change: str = "") -> str:
     return " ".join(filter(None, parts))
 
 
-logger = logging.getLogger(__name__)
-
 _STATIC = Path(__file__).parent / "static"
-_RUN = "/runs/{run:str}"
-_LABEL = 32
-"""Columns of an agent's name in a list of choices."""
 
 
 def web_app(
@@ -320,10 +320,6 @@ def _environment() -> Environment:
     made.filters.update(tokens=tokens_of, spaced=_spaced)
     made.globals.update(replay_from=from_step, replay_whole=whole_run)
     return made
-
-
-# A number and its unit stay on one line.
-_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def _spaced(text: str) -> str:

@@ -29,6 +29,12 @@ POWER: Final = 0.8
 """Probability with which a difference shall be noticed."""
 MOST: Final = 1_000_000
 
+Compared = Literal["all", "failures", "modes"]
+Status = Literal["not worse", "worse", "undecided"]
+Finding = Literal["worse", "not worse", "too few", "not compared"]
+FAILURES: Final = "failures"
+"""Key of the failure rate; other measures have the code of their failure mode."""
+
 
 def runs_needed(old: float, new: float, level: float, *, ratio: float = 1.0) -> int | None:
     """Return about how many new runs show a rise from one share to another.
@@ -188,14 +194,6 @@ def log_binomial(k: int, n: int, share: float) -> float:
     if share in {0.0, 1.0}:
         return 0.0 if k == n * share else -inf
     return _log_choose(n, k) + k * log(share) + (n - k) * log(1 - share)
-
-
-Compared = Literal["all", "failures", "modes"]
-Status = Literal["not worse", "worse", "undecided"]
-Finding = Literal["worse", "not worse", "too few", "not compared"]
-
-FAILURES: Final = "failures"
-"""Key of the failure rate; other measures have the code of their failure mode."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 _STARTED: Final = 19
 """Place of the start time among the fields of ``/proc/PID/stat`` behind the name; see proc(5)."""
 
+TABLE: Final = "mast_replays"
+RESERVED: Final = "reserved"
+_OF_PLAN: Final = (
+    "Project = {project:String} AND TraceId = {trace:String} AND PlanId = {plan:String}"
+)
+
 
 def holder_of_this_process() -> str:
     """Return the name of this process among the holders of reservations: host, number, start."""
@@ -94,12 +100,6 @@ __all__ = [
     "spent",
     "stored_plan",
 ]
-
-TABLE: Final = "mast_replays"
-RESERVED: Final = "reserved"
-_OF_PLAN: Final = (
-    "Project = {project:String} AND TraceId = {trace:String} AND PlanId = {plan:String}"
-)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,12 @@ AGENT_SHARES = (0.3, 1.0)
 _TEMPERATURES = tuple(0.6 + 0.05 * i for i in range(60))
 _INNER_FOLDS = 4
 
+FEWEST_LABELS = 10
+"""Number of labelled runs below which a profile would be noise."""
+_OUTER_FOLDS = 5
+REPEATS = 10
+"""Partitions into outer folds over which cross-validated scores are averaged."""
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -144,13 +150,6 @@ def probabilities(scores: Any) -> list[float]:
     np = numpy_module()
     powers = np.exp(scores - scores.max())
     return [float(p) for p in powers / powers.sum()]
-
-
-FEWEST_LABELS = 10
-"""Number of labelled runs below which a profile would be noise."""
-_OUTER_FOLDS = 5
-REPEATS = 10
-"""Partitions into outer folds over which cross-validated scores are averaged."""
 
 
 def fit(

@@ -47,6 +47,8 @@ from mast_trace_lab.replay.replaying import live_tools_of, prepared_parent
 if TYPE_CHECKING:
     from mast_trace_lab.confirm.work import Handled
 
+_SUBCOMMANDS = {"run", "work", "--help", "-h"}
+
 
 def work(
     config: Annotated[
@@ -100,9 +102,6 @@ def _tell(handled: Handled) -> None:
     ending = f"{handled.ending}; " if handled.ending and handled.stopped else handled.ending
     later = f"to be continued: {handled.stopped}" if handled.stopped else ""
     console().print(plain(f"{handled.trace_id[:12]} {handled.service}: {ending}{later}"))
-
-
-_SUBCOMMANDS = {"run", "work", "--help", "-h"}
 
 
 class RunFirst(TyperGroup):

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _OUTCOMES: Final = {"success": "succeeded"}
 
+_VERIFICATIONS: Final = 3
+"""Replays that change nothing where the program records its outcome: they show whether it is stable."""
+_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "earlier", "planned")
+
 
 def check(recorded: Trajectory, setup: Setup) -> tuple[DecisionPoint, ...]:
     """Return the decision points of a run that can be confirmed; nothing is started.
@@ -100,10 +104,6 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
             f"a replay of run {recorded.trace_id} that changes nothing succeeds, while the recorded run "
             "failed: its outcome depends on something besides its models and tools"
         )
-
-
-_VERIFICATIONS: Final = 3
-"""Replays that change nothing where the program records its outcome: they show whether it is stable."""
 
 
 @dataclass(frozen=True)
@@ -311,9 +311,6 @@ def _experiment(
         plan_id=plan_id,
         agents=_agents(recorded),
     )
-
-
-_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "earlier", "planned")
 
 
 def _read(plan: ReplayPlan) -> dict[str, Any]:

@@ -29,6 +29,12 @@ PLACEBO_HEAD: Final = "Notes on runs of this system."
 _QUOTES: Final = (160, 100, 60, 30)
 """Lengths to which quotes are cut, one after the other, until all lessons fit."""
 
+MOST_LESSONS: Final = 3
+NOT_JUDGED: Final = "The run is not judged yet."
+MOST_CHARACTERS: Final = 4000
+_RECENT: Final = 12
+"""Runs that are read for one answer: a program waits for it."""
+
 
 def worded(lessons: Sequence[RunLesson], budget: int) -> tuple[str, tuple[RunLesson, ...]]:
     """Return the lessons that fit as one text, and those lessons; empty if none fits.
@@ -84,13 +90,6 @@ def _end(sentence: str, room: int) -> str:
     """Return the words of a sentence that fit, as a sentence."""
     words = sentence[:room].rsplit(" ", 1)[0].rstrip(" .,")
     return f"{words}." if words and len(words) < room else ""
-
-
-MOST_LESSONS: Final = 3
-NOT_JUDGED: Final = "The run is not judged yet."
-MOST_CHARACTERS: Final = 4000
-_RECENT: Final = 12
-"""Runs that are read for one answer: a program waits for it."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ HOLDS: Final = (
     "against every claim."
 )
 
+_STYLES = {"better": "bold green", "worse": "bold red"}
+
 
 def planned(plan: ExperimentPlan) -> str:
     """Return a plan and the size that it needs."""
@@ -133,9 +135,6 @@ def _rate(value: float) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{part} of {whole}"
-
-
-_STYLES = {"better": "bold green", "worse": "bold red"}
 
 
 def looked(look: Look) -> Iterator[RenderableType]:

@@ -47,6 +47,13 @@ _ONE_ALONE: Final = 0.8
 _NOTICED: Final = 0.01
 """Mean gain, in units of log probability, below which a feature makes no difference."""
 
+MOST_AUC: Final = 0.6
+"""The area under the curve above which an operator is uncertain."""
+FEWEST_PAIRS: Final = 5
+"""Planted steps with natural counterparts below which nothing is said of an operator."""
+_RIDGE: Final = 0.3
+_READ: Final = 6000
+
 
 @dataclass(frozen=True)
 class Fingerprint:
@@ -129,14 +136,6 @@ def _fingerprint(
 
 def _log(probability: float) -> float:
     return math.log(max(probability, 1e-9))
-
-
-MOST_AUC: Final = 0.6
-"""The area under the curve above which an operator is uncertain."""
-FEWEST_PAIRS: Final = 5
-"""Planted steps with natural counterparts below which nothing is said of an operator."""
-_RIDGE: Final = 0.3
-_READ: Final = 6000
 
 
 @dataclass(frozen=True)

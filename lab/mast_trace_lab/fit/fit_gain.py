@@ -34,6 +34,14 @@ _REPEATS = 3
 _RESAMPLES = 2000
 _TAIL = 0.025
 
+COMMAND: Final = "mast-trace judge fit --name own"
+LABEL: Final = "mast-trace label RUN --step N"
+ELSEWHERE: Final = (
+    "On two sets of other people's runs the likeliest step was right in 42 % with a profile and in 26 % without "
+    "one (70 labels), and in 23 % and 24 % (37 labels)."
+)
+"""From benchmarks/judge/report.md: cross-validated profiles beside the untrained cascade."""
+
 
 @dataclass(frozen=True)
 class FitGain:
@@ -164,15 +172,6 @@ def _interval(gains: Sequence[float], groups: Sequence[str]) -> Interval:
     means = np.sort(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
     last = _RESAMPLES - 1
     return Interval(float(means[round(_TAIL * last)]), float(means[round((1 - _TAIL) * last)]))
-
-
-COMMAND: Final = "mast-trace judge fit --name own"
-LABEL: Final = "mast-trace label RUN --step N"
-ELSEWHERE: Final = (
-    "On two sets of other people's runs the likeliest step was right in 42 % with a profile and in 26 % without "
-    "one (70 labels), and in 23 % and 24 % (37 labels)."
-)
-"""From benchmarks/judge/report.md: cross-validated profiles beside the untrained cascade."""
 
 
 def fit_words(offer: FitOffer) -> Iterator[str]:

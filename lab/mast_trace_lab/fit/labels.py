@@ -35,6 +35,11 @@ LEAST_UNITS: Final = 5
 COLUMNS: Final = {name: place for place, name in enumerate(ALL_FEATURES)}
 """Place of each feature in a label's rows."""
 
+OF_INJECTED: Final = (0.0, 0.1, 0.3, 1.0)
+"""Weights of planted faults beside people's labels that are tried."""
+_SMALLEST: Final = 0.02
+"""Prevalence that a mode has at least: people who label few runs miss the rare ones."""
+
 
 @dataclass(frozen=True)
 class Label:
@@ -134,12 +139,6 @@ def units_of(labels: Sequence[Label]) -> tuple[list[str], str]:
         return [label.scenario for label in labels], "task"
     origins = [label.origin for label in labels]
     return origins, "run" if len(set(origins)) > 1 else "none"
-
-
-OF_INJECTED: Final = (0.0, 0.1, 0.3, 1.0)
-"""Weights of planted faults beside people's labels that are tried."""
-_SMALLEST: Final = 0.02
-"""Prevalence that a mode has at least: people who label few runs miss the rare ones."""
 
 
 def prevalence(labels: Sequence[Label]) -> dict[str, float]:

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.store.injections import Injection
 
+COMMAND = "mast_trace.command"
+"""Key under which a context holds the command of a program."""
+
 
 def planted_operators(
     only: Sequence[str], *, uncertain: bool
@@ -119,9 +122,6 @@ ListOperators = Annotated[
         help="Show the table of operators, and plant nothing.",
     ),
 ]
-
-COMMAND = "mast_trace.command"
-"""Key under which a context holds the command of a program."""
 
 
 def register(app: typer.Typer) -> None:

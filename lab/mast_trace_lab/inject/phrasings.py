@@ -72,6 +72,9 @@ _ORDERS: Final = re.compile(
     re.IGNORECASE,
 )
 
+ASKED: Final = 8
+"""Sentences that a model is asked for, for each operator; more of them are not read."""
+
 
 def fault_of_sentence(text: str, sentences: Sentences, taken: Iterable[str]) -> str:
     """Return the reason why a sentence cannot stand for those of an operator; empty if it can.
@@ -127,10 +130,6 @@ def fault_at_site(text: str, recorded: str, answers: Iterable[str]) -> str:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
-
-
-ASKED: Final = 8
-"""Sentences that a model is asked for, for each operator; more of them are not read."""
 
 
 @dataclass(frozen=True)

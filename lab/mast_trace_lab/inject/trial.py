@@ -38,6 +38,21 @@ TIMES_AS_MUCH: Final = 3
 AT_A_LIMIT: Final = frozenset({"timeout", "over budget"})
 """Statuses of replays that a limit has ended."""
 
+THRESHOLD: Final = 20.0
+"""The e-value from which a fault counts as the cause."""
+MOST_PAIRS: Final = 20
+DECISIVE_UNTIL: Final = 0.1
+"""The success rate after the fault up to which its step is called decisive, and not only the origin."""
+FOR_DECISIVE: Final = 10
+"""Faulty replays that are needed to call a step decisive in a program that is not deterministic."""
+_ALIKE: Final = (3, 2)
+"""Faulty and restored replays that must be alike in a deterministic program."""
+Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
+"""``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
+by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
+fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
+stored run cannot be replayed, so that it is not known whether the agents had recovered from the fault."""
+
 
 def has_failed(result: ArmResult, without_fault: Sequence[ArmResult]) -> bool:
     """Return whether a replay that a limit has ended counts as a failure.
@@ -71,23 +86,6 @@ def with_readable_run(result: ArmResult, made: Trajectory | None, step: int) -> 
         return result
     reason = f"{result.reason} Of its run, the planted step {step} was not recorded."
     return dataclasses.replace(result, status="error", reason=reason)
-
-
-THRESHOLD: Final = 20.0
-"""The e-value from which a fault counts as the cause."""
-MOST_PAIRS: Final = 20
-DECISIVE_UNTIL: Final = 0.1
-"""The success rate after the fault up to which its step is called decisive, and not only the origin."""
-FOR_DECISIVE: Final = 10
-"""Faulty replays that are needed to call a step decisive in a program that is not deterministic."""
-_ALIKE: Final = (3, 2)
-"""Faulty and restored replays that must be alike in a deterministic program."""
-
-Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
-"""``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
-by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
-fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
-stored run cannot be replayed, so that it is not known whether the agents had recovered from the fault."""
 
 
 @dataclass

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 _FIRST_ERROR: Final = 400
 """The lowest HTTP status that is an error."""
 
+FIRST_ERROR: Final = 400
+"""The first HTTP status of a live call that is an error."""
+_NO_FAULT_OF_THE_AGENTS: Final = frozenset({0, 401, 403, 404, 408, 409, 425, 429})
+"""Statuses of live calls for which the endpoint is responsible, besides those from 500."""
+Oracle = Callable[[str], bool]
+"""Returns whether a final answer is right."""
+_LONGEST_ANSWER: Final = 4000
+
 
 @dataclass(frozen=True)
 class Spending:
@@ -100,12 +108,6 @@ def _tokens(span: SpanRecord) -> Tokens:
     return Tokens(read("input_tokens"), 0, read("output_tokens"))
 
 
-FIRST_ERROR: Final = 400
-"""The first HTTP status of a live call that is an error."""
-_NO_FAULT_OF_THE_AGENTS: Final = frozenset({0, 401, 403, 404, 408, 409, 425, 429})
-"""Statuses of live calls for which the endpoint is responsible, besides those from 500."""
-
-
 def ended(played: Played, limits: Limits, *, joint: bool) -> tuple[ReplayStatus, str]:
     """Return the status of a program that has ended, before its outcome is read, and a reason.
 
@@ -164,12 +166,6 @@ def _failed_calls(calls: Sequence[LiveCall]) -> str:
         return ""
     statuses = ", ".join(sorted({str(call.status or "no response") for call in failed}))
     return f"{len(failed)} live model calls failed: {statuses}."
-
-
-Oracle = Callable[[str], bool]
-"""Returns whether a final answer is right."""
-
-_LONGEST_ANSWER: Final = 4000
 
 
 @dataclass(frozen=True)

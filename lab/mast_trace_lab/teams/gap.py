@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 LEAST: Final = 20
 """Runs with a known outcome below which a side is not compared."""
 
+MOST_OF_AN_ARM: Final = 1000
+"""Newest runs of an arm that are read."""
+
 
 @dataclass(frozen=True)
 class VariantRuns:
@@ -94,10 +97,6 @@ def gap(team: VariantRuns, other: VariantRuns) -> Gap:
             (1 - team.successes / team.runs) / (failing / other.runs) if failing else None
         ),
     )
-
-
-MOST_OF_AN_ARM: Final = 1000
-"""Newest runs of an arm that are read."""
 
 
 def team_gaps(

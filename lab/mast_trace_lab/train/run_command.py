@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
 
+_USUAL = Training("")
+_MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")
+
 
 def check_installed(*, lora: bool = False) -> None:
     """Check that everything is there that a training imports.
@@ -39,10 +42,6 @@ def check_installed(*, lora: bool = False) -> None:
             f"training needs {', '.join(missing)}: pip install 'mast-trace[train]'. On a machine without "
             "an accelerator install first a torch that brings no CUDA along; docs/how-to/train.md says how"
         )
-
-
-_USUAL = Training("")
-_MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")
 
 
 def run_training(

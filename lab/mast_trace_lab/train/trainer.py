@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mast_trace_lab.train.examples import Division, Example
     from mast_trace_lab.train.settings import Training
 
+MODEL = "model"
+
 
 class Passes(RepeatSampler):  # type: ignore[misc]  # untyped
     """As many passes over the prompts as a training takes, each in an order of its own.
@@ -99,9 +101,6 @@ def answers(
         tokenizer.padding_side = side
         model.train(was_training)
     return found
-
-
-MODEL = "model"
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
 _PAUSE: Final = 1.0
 
+_ENTRY_POINT_GROUP = "mast_trace_replay"
+_SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
+"""Beginning of the ids of answers from a tape."""
+
 
 def end_with(starter: int, folder: Path) -> None:
     """End this program, its child processes and its folder after the process ``starter`` has ended.
@@ -71,11 +75,6 @@ def _is_there(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-_ENTRY_POINT_GROUP = "mast_trace_replay"
-_SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
-"""Beginning of the ids of answers from a tape."""
 
 
 class Interceptor(Protocol):

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
     from mast_trace_dashboards.web.conversation.arcs import Arc
 
+_BEFORE: Final = 4.0
+"""Factor of the length of an arrow if its later agent stands above the earlier one: reading goes down."""
+_WORK: Final = 2_000_000
+"""Additions after which no further round begins: about a second."""
+Agent = TypeVar("Agent")
+_ARROWS_OF_A_BOX: Final = 4
+"""Most arrows for each box, the busiest: more of them cover each other."""
+_FOLDED_COLOUR: Final = 7
+
 
 def label_of(name: str, room: int) -> str:
     """Return a name in at most ``room`` columns, shortened in its middle: names often differ at their ends.
@@ -58,14 +67,6 @@ def _fitting(text: str, room: int) -> str:
         if used > room:
             return text[:number]
     return text
-
-
-_BEFORE: Final = 4.0
-"""Factor of the length of an arrow if its later agent stands above the earlier one: reading goes down."""
-_WORK: Final = 2_000_000
-"""Additions after which no further round begins: about a second."""
-
-Agent = TypeVar("Agent")
 
 
 def ordered(
@@ -124,11 +125,6 @@ def _sifted(
     here = order.index(agent)
     best = min(gaps, key=lambda gap: (round(costs[gap], 6), abs(gap - here)))
     return [*rest[:best], agent, *rest[best:]]
-
-
-_ARROWS_OF_A_BOX: Final = 4
-"""Most arrows for each box, the busiest: more of them cover each other."""
-_FOLDED_COLOUR: Final = 7
 
 
 class AgentPair(NamedTuple):

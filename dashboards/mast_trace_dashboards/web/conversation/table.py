@@ -17,6 +17,9 @@ MOST_AGENTS: Final = 40
 SHADES: Final = 4
 """Number of shades of a cell."""
 
+MOST_LINES: Final = 2000
+"""Most lines that a page can carry; the download of the run has every message."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -84,10 +87,6 @@ def _shade(times: int, most: int) -> int:
     if not times:
         return 0
     return 1 + min(int(SHADES * math.log(times) / math.log(most + 1)), SHADES - 1)
-
-
-MOST_LINES: Final = 2000
-"""Most lines that a page can carry; the download of the run has every message."""
 
 
 class MessageCount(NamedTuple):

@@ -26,6 +26,11 @@ KINDS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson
 """Kinds of files, with their media types."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
+PER_PAGE: Final = 50
+"""Number of runs on a page."""
+MOST_CHOSEN: Final = 10_000
+"""Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
+
 
 def csv_of(listed: Listed) -> Iterator[str]:
     """Yield runs as CSV, one row each, with a head.
@@ -56,12 +61,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return value
-
-
-PER_PAGE: Final = 50
-"""Number of runs on a page."""
-MOST_CHOSEN: Final = 10_000
-"""Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
 
 
 @dataclass(frozen=True)

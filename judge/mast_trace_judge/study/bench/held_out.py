@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
     Predictions = Sequence[Sequence[Prediction]]
 
+Answers = Mapping[tuple[str, str], Opinion | None]
+"""A model's answers, by subset and name of the run."""
+Distribution = dict[int, float]
+Joins = Callable[["LabelledRun", Distribution], Distribution]
+"""Changes a run's distribution by models' answers."""
+_FLIP = 0.8
+"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
+
 
 def places_seen(runs: Sequence[LabelledRun], own: Sequence[Profile] = ()) -> frozenset[int]:
     """Return the places of the runs that a shipped profile, or one of one's own, was trained on.
@@ -67,15 +75,6 @@ def scores_by_sample(
                 [predictions[i] for i in places],
                 in_sample=len(part) if sample == "in sample" else 0,
             )
-
-
-Answers = Mapping[tuple[str, str], Opinion | None]
-"""A model's answers, by subset and name of the run."""
-Distribution = dict[int, float]
-Joins = Callable[["LabelledRun", Distribution], Distribution]
-"""Changes a run's distribution by models' answers."""
-_FLIP = 0.8
-"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,24 @@ fails whenever it is kept, as the error is one that cannot be repaired."""
 
 _TOTAL: Final = sum(weight for _, _, weight in ALTERNATIVES)
 
+EFFECT: Final = 0.2
+"""Smallest difference of success rates that counts as a proof.
+
+A smaller one would take more pairs than the 40 replays of an experiment hold, and help in fewer than one run of five.
+"""
+State = Literal["open", "confirmed", "abandoned", "exhausted"]
+_ALIKE: Final = 2
+"""Equal pairs that decide on a fix of a deterministic program: a third would be the same pair again."""
+_FEW: Final = 4
+"""Pairs after which a fix is given up that never succeeded, or not more often than the kept step did.
+
+A fix that succeeds half of the time is given up by chance in 6 % (0.5 to the 4th)."""
+_MANY: Final = 10
+"""Pairs after which a fix is given up whose effect is below `EFFECT`.
+
+One that raises success from 0.1 to 0.5 is given up by chance in 9 %; one that raises it to 0.7, in 1 %.
+"""
+
 
 class Bet:
     """An e-process over the pairs of one fix at one step.
@@ -59,29 +77,6 @@ class Bet:
         top = max(self._logs)
         mean = top + math.log(sum(math.exp(each - top) for each in self._logs))
         return math.exp(min(700.0, mean + self._earlier))
-
-
-EFFECT: Final = 0.2
-"""Smallest difference of success rates that counts as a proof.
-
-A smaller one would take more pairs than the 40 replays of an experiment hold, and help in fewer than one run of five.
-"""
-
-State = Literal["open", "confirmed", "abandoned", "exhausted"]
-
-_ALIKE: Final = 2
-"""Equal pairs that decide on a fix of a deterministic program: a third would be the same pair again."""
-
-_FEW: Final = 4
-"""Pairs after which a fix is given up that never succeeded, or not more often than the kept step did.
-
-A fix that succeeds half of the time is given up by chance in 6 % (0.5 to the 4th)."""
-
-_MANY: Final = 10
-"""Pairs after which a fix is given up whose effect is below `EFFECT`.
-
-One that raises success from 0.1 to 0.5 is given up by chance in 9 %; one that raises it to 0.7, in 1 %.
-"""
 
 
 @dataclass

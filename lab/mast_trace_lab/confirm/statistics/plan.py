@@ -26,6 +26,12 @@ _ROUNDING: Final = 1e-14
 UNIFORM: Final = 0.35
 """Share of the prior that does not follow the judge."""
 
+_OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
+Part = tuple[int, Fix]
+"""A step and its fix."""
+_LEVEL: Final = 20
+"""Inverse of the chance of a false proof that is tolerated over a run's lifetime: 5 %."""
+
 
 def origin_weights(length: int, candidates: Mapping[int, float]) -> tuple[float, ...]:
     """Return the prior of the origin by position.
@@ -75,14 +81,6 @@ class LocationPrior:
         found += right * (self._later[until] - self._later[after])
         found -= self._moments[until] - self._moments[after]
         return found if found > _ROUNDING else 0.0
-
-
-_OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
-Part = tuple[int, Fix]
-"""A step and its fix."""
-
-_LEVEL: Final = 20
-"""Inverse of the chance of a false proof that is tolerated over a run's lifetime: 5 %."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 _LEVEL: Final = 0.95
 
+Word = Literal["better", "worse", "not decided"]
+_UNEQUAL: Final = 4.0
+"""Standard deviations by which the number of an arm's tasks may differ from its share."""
+_LARGEST: Final = 700.0
+"""Logarithm beyond which an e-value is not written out."""
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -79,13 +85,6 @@ def _t_quantile(probability: float, freedom: int) -> float:
         + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
         + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
     )
-
-
-Word = Literal["better", "worse", "not decided"]
-_UNEQUAL: Final = 4.0
-"""Standard deviations by which the number of an arm's tasks may differ from its share."""
-_LARGEST: Final = 700.0
-"""Logarithm beyond which an e-value is not written out."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _MIXTURE_COST: Final = 0.8
 """Cost of the mean over stakes and centres, in units of log e: it bets on others as well."""
 
+THRESHOLD: Final = 20.0
+"""The e-value from which one contrast counts as decided: it is reached falsely in at most 5 %."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -98,10 +101,6 @@ def _gains(baseline: float, other: float, *, pairs: bool) -> Iterator[tuple[floa
     for sign, rate in ((1, other), (-1, baseline)):
         for outcome, chance in ((1, rate), (0, 1 - rate)):
             yield chance / 2, sign * (outcome - centre) / bound
-
-
-THRESHOLD: Final = 20.0
-"""The e-value from which one contrast counts as decided: it is reached falsely in at most 5 %."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,16 @@ _EMPTY: Final = ("", "[]", "No results.")
 _FAILED: Final = re.compile(r"\b(fail\w*|false|wrong|invalid|mismatch|error)\b", re.IGNORECASE)
 _PASSED: Final = ("passed", "ok: all checks passed", "true")
 
+_SEEN: Final = "The recorded result was another one."
+_LONG: Final = 4
+"""Messages besides system prompt and task from which a history can lose its oldest ones."""
+SHORTEST: Final = 10
+"""Characters of a message from which it is told from a word of another text."""
+_SENT: Final = "The sender's answer, which is recorded, held another text."
+_ARRIVES: Final = (
+    "The model is shown an answer of another agent for the first time, word for word, and it"
+)
+
 
 def _error(site: RecordedResult, rng: Random) -> Change | None:
     number = rng.randrange(len(_ERRORS))
@@ -62,8 +72,6 @@ def _passes(site: RecordedResult, rng: Random) -> Change | None:
     return Change(site.step.index, "result", _PASSED[number], phrasing=number)
 
 
-_SEEN: Final = "The recorded result was another one."
-
 RESULTS: Final = (
     Operator("tool-error", "A tool raises an exception.", _SEEN, _error,
              applies="Every tool result, hand-overs excluded."),
@@ -79,9 +87,6 @@ RESULTS: Final = (
              applies="The result says that something failed or is wrong."),
 )  # fmt: skip
 """Operators at the level of tool results. Nobody of the agents is to blame for them."""
-
-_LONG: Final = 4
-"""Messages besides system prompt and task from which a history can lose its oldest ones."""
 
 
 def _talk(site: RecordedAnswer) -> int:
@@ -138,9 +143,6 @@ REQUESTS: Final = (
 )  # fmt: skip
 """Operators at the level of requests."""
 
-SHORTEST: Final = 10
-"""Characters of a message from which it is told from a word of another text."""
-
 
 def _arriving(site: RecordedAnswer) -> list[str]:
     """Return the messages of other agents that the model is shown for the first time here, in order."""
@@ -192,11 +194,6 @@ def _garbled(site: RecordedAnswer, rng: Random) -> Change | None:
 def _cut(site: RecordedAnswer, rng: Random) -> Change | None:
     return _changed(site, rng, without_a_fact)
 
-
-_SENT: Final = "The sender's answer, which is recorded, held another text."
-_ARRIVES: Final = (
-    "The model is shown an answer of another agent for the first time, word for word, and it"
-)
 
 MESSAGES: Final = (
     Operator("message-number", "A message arrives with another number than was sent.", _SENT, _garbled,

@@ -21,6 +21,8 @@ NUMBER = re.compile(
 )
 SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\d)|\n|$)")
 
+Site = TypeVar("Site", RecordedAnswer, RecordedResult)
+
 
 def other_number(text: str, rng: Random) -> str:
     """Return a number that differs from the given one and is written alike.
@@ -85,9 +87,6 @@ def without_a_fact(text: str, rng: Random, needed: Sequence[str] = ()) -> str | 
         return None
     left = text.replace(rng.choice(told), "", 1).strip()
     return left or None
-
-
-Site = TypeVar("Site", RecordedAnswer, RecordedResult)
 
 
 @dataclass(frozen=True)
