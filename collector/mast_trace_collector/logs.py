@@ -1,4 +1,4 @@
-"""Log entries for people (text) or for machines (one JSON object a line)."""
+"""Log entries for people (text) or for machines (one JSON object a line); repeated ones are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for the certainty of a verdict, the same on pages and in terminals."""
+"""Words for the certainty of a verdict and for what replays have shown, the same on pages and in terminals."""
 
 from __future__ import annotations
 

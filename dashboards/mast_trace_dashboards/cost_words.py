@@ -1,4 +1,4 @@
-"""Costs in words: an unknown price is said, and never taken as 0."""
+"""Costs in words, also of listed runs: an unknown price is said, and never taken as 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for the outcome of a run, the same on pages and in terminals."""
+"""Words for the outcome, the totals and the duration of a run, the same on pages and in terminals."""
 
 from __future__ import annotations
 

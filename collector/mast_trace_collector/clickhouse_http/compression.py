@@ -1,8 +1,6 @@
-"""Content encodings of requests and results.
+"""Content encodings of requests and results, and ClickHouse's own compression.
 
-ClickHouse's own compression, which JDBC drivers ask for by ``compress=1`` and ``decompress=1``.
-
-A body is a row of blocks, each compressed for itself: 16 bytes of CityHash128 (version 1.0.2) over
+JDBC drivers ask for the latter by ``compress=1`` and ``decompress=1``. A body is a row of blocks, each compressed for itself: 16 bytes of CityHash128 (version 1.0.2) over
 what follows, the higher half first; one byte that names the method; the size of the block without its
 checksum and its size decompressed, four bytes each, the lowest first; the compressed bytes.
 """

@@ -1,6 +1,6 @@
-"""Plans the execution of a reader's statement, after it was checked.
+"""Plans the execution of a reader's statement, after it was checked; rewrites SHOW and EXISTS as a SELECT.
 
-Proof that the tree of a statement shows every name in it, which the gate relies on.
+The gate relies on it that the tree of a statement shows every name in it, which is proved at the start.
 
 Engines before 26.7 leave out the ORDER BY and PARTITION BY of a window. Others may leave out
 something else. So at the start one statement is parsed that calls a function, and passes it by

@@ -1,4 +1,4 @@
-"""The memory that requests hold until they are answered, and the share of it for each sender."""
+"""The memory that requests hold until they are answered, and the share of it, and of slots for work, for each sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a spool: reads closed segments, removes stored ones, sets damaged ones aside."""
+"""The folder of a spool: recovers what an earlier process left, reads closed segments, removes stored ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lock and the quota of the spool's folder."""
+"""The lock, the limits and the quota of the spool's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to ClickHouse, lent to one caller at a time."""
+"""Connections to ClickHouse, also over a Unix socket, lent to one caller at a time."""
 
 from __future__ import annotations
 

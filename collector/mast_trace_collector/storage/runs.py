@@ -1,4 +1,4 @@
-"""Reads runs: those to be judged, one run's spans, one run by its id."""
+"""Reads runs: those to be judged, one run's spans, one run by its id, runs by an attribute."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Writes YAML that people can read.
-
-The rules as files for Grafana's provisioning.
+"""The alert rules as files for Grafana's provisioning, in YAML that people can read.
 
 Fields are those that Grafana reads (``rules_types.go``). A rule's query gives a table with one
 column of numbers and others of strings: one alert instance per row. Texts use ``{{ .Labels }}`` and

@@ -1,4 +1,4 @@
-"""The overview dashboard: the present state, and the largest changes for the worse."""
+"""The overview dashboard: the present state, what runs cost, and the largest changes for the worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything in one process: receivers, embedded store, judge, web view, ClickHouse endpoint."""
+"""Everything in one process: receivers, embedded store, judge, web view, ClickHouse endpoint with its password."""
 
 from __future__ import annotations
 

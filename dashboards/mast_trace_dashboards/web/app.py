@@ -1,4 +1,4 @@
-"""Assembles the web view."""
+"""Assembles the web view, with its pages of runbooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses the forms of the pages."""
+"""Parses the forms of the pages, and numbers in addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page of the run list: filtered, in some order, with the cost of each run."""
+"""A page of the run list: filtered, in some order, with the cost of each run; and the selected runs as a file."""
 
 from __future__ import annotations
 
