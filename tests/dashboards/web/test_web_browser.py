@@ -77,7 +77,7 @@ def page(browser: Browser, served: str) -> Iterator[Page]:
 def violations(page: Page) -> list[str]:
     """Return axe's objections. Its script is evaluated by the test, past the page's own policy.
 
-    Of a list of thousands of pairs, whose rows are of a few kinds, it looks at the first hundred.
+    It looks at the first hundred of a list of thousands of pairs, whose rows are of a few kinds.
     """
     page.evaluate(
         """() => document.querySelectorAll('.pairs > li:nth-child(n+101)').forEach(row => row.remove())"""

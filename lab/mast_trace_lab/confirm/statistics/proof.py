@@ -34,8 +34,8 @@ Replays with a new answer of the model succeed as often as those that keep every
 DOUBTS: Final = 5
 """Further positions that are measured before a deterministic program is believed.
 
-Of the 32 ways in which five outcomes can fall, 6 fall once along the run as those of a deterministic program do: outcomes that
-share one draw, by a cache or a fixed seed, are found out in four cases of five.
+Five outcomes can fall in 32 ways, and in 6 of them once along the run, as those of a deterministic program do: outcomes that share
+one draw, by a cache or a fixed seed, are found out in four cases of five.
 """
 
 NEAR: Final = 0.5
