@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from simulate import Services
 
-    from mast_trace_dashboards.alerts.lifecycle import Alert, Change
+    from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
 
 EVERY: Final = 5
 SHIPPED: Final = [rule for rule in RULES if rule.query == "specification_spike"]
@@ -64,7 +64,7 @@ def looks(services: Services) -> Iterator[int]:
     yield from range(BASELINE_MINUTES, services.judged.shape[1] + 1, EVERY)
 
 
-def shipped(store: Store, services: Services) -> Iterator[tuple[int, Change]]:
+def shipped(store: Store, services: Services) -> Iterator[tuple[int, AlertChange]]:
     """Yield the changes of the shipped rules, with their minutes."""
     stored(store, services)
     evaluator = Evaluator(store, SHIPPED)
@@ -74,7 +74,7 @@ def shipped(store: Store, services: Services) -> Iterator[tuple[int, Change]]:
             yield minute, change
 
 
-def naive(services: Services) -> Iterator[tuple[int, Change]]:
+def naive(services: Services) -> Iterator[tuple[int, AlertChange]]:
     """Yield the same for the naive ones."""
     alerts: dict[str, list[Alert]] = {each.title: [] for each in NAIVE}
     for minute in looks(services):
@@ -85,7 +85,7 @@ def naive(services: Services) -> Iterator[tuple[int, Change]]:
             yield from ((minute, change) for change in changes)
 
 
-def firings(firing_changes: Iterable[tuple[int, Change]]) -> Iterator[tuple[str, str, int]]:
+def firings(firing_changes: Iterable[tuple[int, AlertChange]]) -> Iterator[tuple[str, str, int]]:
     """Yield rule, service and minute of each alert that begins to fire."""
     for minute, change in firing_changes:
         if change.kind == "firing":

@@ -13,7 +13,7 @@ import numpy as np
 
 from mast_trace.experiment.assignment import ARMS, HASH, PAIRS, arm_of
 from mast_trace_lab.feedback.statistics.betting import PAIRED, centres_of, path
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Team:
     drift: float = 0.0
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ExperimentPlan:
         """The plan of its experiments."""
         expected = abs(self.effect) if self.effect else 0.1
-        return Plan(
+        return ExperimentPlan(
             self.name,
             design=self.design,
             repeats=self.repeats,

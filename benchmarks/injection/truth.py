@@ -36,7 +36,7 @@ from mast_trace_lab.replay.changes import intervention_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_judge.arms import Arm
+    from mast_trace_judge.arms import ReplayArm
     from mast_trace_lab.inject.faults import Fault
     from mast_trace_lab.inject.trial import Trial
 
@@ -86,7 +86,7 @@ class Team:
         session = Session(self._task, self._habits, self.rng, change)
         return session, session.run()
 
-    def change_of(self, arm: Arm) -> Change:
+    def change_of(self, arm: ReplayArm) -> Change:
         """Return what the replay of an arm serves and changes."""
         if arm.operator == "verify":
             return Change(self._answers)

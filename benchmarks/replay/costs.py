@@ -31,7 +31,7 @@ from mast_trace_judge.llm.budget import Price, Tokens  # noqa: E402
 
 if TYPE_CHECKING:
     from mast_trace_judge.arms import ArmResult
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 RUNS = 300
 MODEL, PRICE = "gpt-5-mini", Price(input=0.25, output=2.0)
@@ -82,7 +82,7 @@ class Metered(Policy):
 
     spent: Spent = field(default_factory=Spent)
 
-    def replay(self, trial: Trial, draw: random.Random, number: int) -> ArmResult:
+    def replay(self, trial: ReplayTrial, draw: random.Random, number: int) -> ArmResult:
         """Draw the result of a replay, and add its calls."""
         if trial.arm.operator not in {"verify", "score"}:
             self.spent.calls += trial.calls

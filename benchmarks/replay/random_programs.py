@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.arms import ArmResult, Fix
-from mast_trace_judge.decision_points import Point
+from mast_trace_judge.decision_points import DecisionPoint
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 LENGTH = 20
 """Steps of a run, where a class does not say otherwise."""
@@ -66,7 +66,7 @@ class Policy:
         """Fixes by step."""
         return self.sources or dict.fromkeys(range(self.length), (RESAMPLE,))
 
-    def rate(self, trial: Trial) -> float:
+    def rate(self, trial: ReplayTrial) -> float:
         """Return the success rate of a replay."""
         arm = trial.arm
         if arm.operator in {"verify", "score"}:
@@ -80,7 +80,7 @@ class Policy:
             return self.fixed[arm.step]
         return self.rates[arm.step]
 
-    def replay(self, trial: Trial, draw: random.Random, number: int) -> ArmResult:
+    def replay(self, trial: ReplayTrial, draw: random.Random, number: int) -> ArmResult:
         """Draw the result of a replay.
 
         Args:
@@ -111,9 +111,9 @@ class Policy:
         )
 
 
-def points(length: int) -> list[Point]:
+def points(length: int) -> list[DecisionPoint]:
     """Return the decision points of a simulated run."""
-    return [Point(step, f"agent {step % 3}", f"{step:016x}", "") for step in range(length)]
+    return [DecisionPoint(step, f"agent {step % 3}", f"{step:016x}", "") for step in range(length)]
 
 
 def judged(draw: random.Random, *errors: int, length: int = LENGTH) -> dict[int, float]:

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.bounds import Allowance
+    from mast_trace_lab.confirm.bounds import ReplayAllowance
     from mast_trace_lab.confirm.conducting import Execute
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 RUNS = 20
 """Runs of a class."""
@@ -166,7 +166,7 @@ class Bench:
 def by_coin(execute: Execute, kind: TeamClass, draw: random.Random) -> Execute:
     """Return an execution whose outcomes, but for replays without a change, are those of a coin."""
 
-    def executed(trial: Trial, allowance: Allowance) -> ArmResult:
+    def executed(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
         result = execute(trial, allowance)
         if trial.phase == "verify" or result.status != "ok":
             return result

@@ -30,7 +30,7 @@ from scripted_llm import ScriptedLLM  # noqa: E402
 from twenty_steps import PROGRAMS, STEPS  # noqa: E402
 
 from mast_trace.testing import capture_spans  # noqa: E402
-from mast_trace_judge.arms import Arm  # noqa: E402
+from mast_trace_judge.arms import ReplayArm  # noqa: E402
 from mast_trace_judge.decision_points import decision_points  # noqa: E402
 from mast_trace_lab.program.forking import PreparedParent  # noqa: E402
 from mast_trace_lab.program.process import Limits  # noqa: E402
@@ -93,7 +93,7 @@ def timed(name: str, recorded: Trajectory, repeats: int) -> dict[str, list[tuple
             for way, parent in parents.items():
                 settings = ArmSettings(Limits(parent=parent, output="discarded"))
                 began, before = time.perf_counter(), busy_seconds()
-                done = run_arm(recorded, command, Arm("verify"), settings=settings)
+                done = run_arm(recorded, command, ReplayArm("verify"), settings=settings)
                 ended, after = time.perf_counter(), busy_seconds()
                 assert done.status == "ok", done.reason
                 assert done.served_calls == STEPS

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from random_programs import RESAMPLE
 
-from mast_trace_judge.arms import Arm
-from mast_trace_lab.confirm.statistics import Trial
+from mast_trace_judge.arms import ReplayArm
+from mast_trace_lab.confirm.statistics import ReplayTrial
 
 if TYPE_CHECKING:
     import random
@@ -38,14 +38,14 @@ class Replays:
     def fix(self, step: int) -> bool:
         """Replay the run with another answer at a step, of the judge if it has one."""
         fix = self._policy.fixes.get(step, (RESAMPLE,))[-1]
-        return self._replay(Arm("fix", step, fix), step)
+        return self._replay(ReplayArm("fix", step, fix), step)
 
     def keep(self, step: int) -> bool:
         """Replay the run with all kept up to and including a step."""
-        return self._replay(Arm("keep", step), step)
+        return self._replay(ReplayArm("keep", step), step)
 
-    def _replay(self, arm: Arm, step: int) -> bool:
-        trial = Trial(arm, "pairs", calls=self.length - 1 - step)
+    def _replay(self, arm: ReplayArm, step: int) -> bool:
+        trial = ReplayTrial(arm, "pairs", calls=self.length - 1 - step)
         found = self._policy.replay(trial, self._draw, self.made)
         self.made += 1
         self.calls += trial.calls

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 RUNS = 1000
 _TAIL = 0.005
@@ -118,7 +118,7 @@ def simulate(kind: TeamClass, seed: int) -> tuple[str, Confirmation]:
     return ending(told, None if kind.always or kind.by_coin else decision_of(place)), told
 
 
-def replay(kind: TeamClass, model: ErringModel, trial: Trial) -> ArmResult:
+def replay(kind: TeamClass, model: ErringModel, trial: ReplayTrial) -> ArmResult:
     """Return the result of a simulated replay: sums instead of messages."""
     arm, draw = trial.arm, model.draw
     assert draw is not None

@@ -15,7 +15,7 @@ from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
 from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
 from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.security import ProjectKeys, check_bind
-from mast_trace_collector.spool import Refused
+from mast_trace_collector.spool import RequestRefused
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -121,7 +121,7 @@ class Collector:
         reason = "" if self._running else "the collector is not running"
         try:
             self._pipelines[0].spool.check_again()
-        except Refused as error:
+        except RequestRefused as error:
             reason = str(error)
         trouble = [
             pipeline.exporter.trouble for pipeline in self._pipelines if pipeline.exporter.trouble

@@ -1,4 +1,4 @@
-"""Log entries for people (text) or for machines (one JSON object a line)."""
+"""Log entries for people (text) or for machines (one JSON object a line); repeated ones are counted."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 
 _MOST = 10
 _SECONDS = 10.0
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_QUIETER = {
+    # Its entries (server process started) add nothing to the ready line.
+    "uvicorn": logging.WARNING,
+    # Each attempt at a database that is down would be logged three times; the pipeline logs it
+    # once. (The client sets its own level for "urllib3" when it is imported.)
+    "urllib3.connectionpool": logging.ERROR,
+    "clickhouse_connect": logging.ERROR,
+    # It logs an entry for each request to a judge's model.
+    "httpx": logging.WARNING,
+}
+# Characters that end a line, move or hide the text around them, or cannot be written: control
+# characters, separators of lines, marks of direction, halves of surrogate pairs.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass
@@ -111,26 +126,6 @@ def _summary(last: logging.LogRecord, count: int, seconds: float) -> logging.Log
         "repeated": count,
     }
     return logging.makeLogRecord(fields)
-
-
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-
-
-_QUIETER = {
-    # Its entries (server process started) add nothing to the ready line.
-    "uvicorn": logging.WARNING,
-    # Each attempt at a database that is down would be logged three times; the pipeline logs it
-    # once. (The client sets its own level for "urllib3" when it is imported.)
-    "urllib3.connectionpool": logging.ERROR,
-    "clickhouse_connect": logging.ERROR,
-    # It logs an entry for each request to a judge's model.
-    "httpx": logging.WARNING,
-}
-
-
-# Characters that end a line, move or hide the text around them, or cannot be written: control
-# characters, separators of lines, marks of direction, halves of surrogate pairs.
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The pipeline of one signal: its spool, its exporter, its dead letters."""
+"""The pipeline of one signal: its spool, its exporter, its dead letters; it can be drained without receivers."""
 
 from __future__ import annotations
 

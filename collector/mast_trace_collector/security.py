@@ -31,6 +31,17 @@ _LINE = re.compile(
     r"(?P<project>[\w.-]{1,64})\s+sha256:(?P<hash>[0-9a-f]{64})(?:\s+(?P<rights>\S.*))?"
 )
 
+FORMER_UNTIL = "0.2"
+"""Version from which on a line that names no rights grants `WRITE` alone."""
+logger = logging.getLogger(__name__)
+_RELOAD_SECONDS = 1.0
+_MAX_KEY_LENGTH = 512
+_NAMED_LINES = 8
+_told: dict[Path, _State | None] = {}
+"""Files, with their content, whose lines without rights were reported: several parts of a process
+read the same file.
+"""
+
 
 class Right(str, Enum):
     """A right that a key gives its holder, always within the key's project.
@@ -47,8 +58,6 @@ class Right(str, Enum):
 _NAMES = ", ".join(right.value for right in Right)
 FORMER_RIGHTS = frozenset({Right.WRITE, Right.READ, Right.METRICS})
 """The rights of a line that names none, until `FORMER_UNTIL`."""
-FORMER_UNTIL = "0.2"
-"""Version from which on a line that names no rights grants `WRITE` alone."""
 
 
 class MissingRight(CollectorError):
@@ -131,18 +140,6 @@ def read_rights(texts: Iterable[str]) -> frozenset[Right]:
 def spelled(rights: frozenset[Right]) -> str:
     """Return rights as they are written in the keys file."""
     return ",".join(right.value for right in Right if right in rights)
-
-
-logger = logging.getLogger(__name__)
-
-_RELOAD_SECONDS = 1.0
-_MAX_KEY_LENGTH = 512
-_NAMED_LINES = 8
-
-_told: dict[Path, _State | None] = {}
-"""Files, with their content, whose lines without rights were reported: several parts of a process
-read the same file.
-"""
 
 
 class ProjectKeys:

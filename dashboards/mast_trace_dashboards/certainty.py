@@ -1,4 +1,4 @@
-"""Words for the certainty of a verdict, the same on pages and in terminals."""
+"""Words for the certainty of a verdict and for what replays have shown, the same on pages and in terminals."""
 
 from __future__ import annotations
 
@@ -32,6 +32,42 @@ SOURCES: Final[Mapping[str, str]] = {
 """The origins of fixes in words."""
 _MANY = 1_000_000.0
 
+HEADINGS: Final[Mapping[ConfirmationStatus, str]] = {
+    "confirmed": "Confirmed by replay",
+    "repairable": "Confirmed by replay: repairable",
+    "systematic": "Replays fail from the start: systematic",
+    "overdetermined": "Replays: no single correction helps",
+    "diffuse": "Replays: no single step is decisive",
+    "unstable": "Replays: the check of the answer is unstable",
+    "not isolated": "Replays cannot be compared",
+    "refuted": "Refuted by replay",
+    "inconclusive": "Replays are inconclusive",
+    "untested": "Not tested by replay",
+}
+"""A heading for each conclusion."""
+NOBODY: Final = "unknown agent"
+"""Stands for the unknown agent of a step."""
+WHY_NONE: Final = (
+    "A step is called decisive where an exact finding shows the error itself, where such steps were right "
+    "more often than not in labelled runs like this one, or where a model quotes it. None of that is so "
+    "here."
+)
+"""The reason for which a failed run has candidates only."""
+NOT_MEASURED: Final = (
+    "How often such candidates are right was not measured on runs like this one. To have it measured, "
+    "label ten failed runs of yours (`mast-trace label RUN`) and run `mast-trace judge fit`; a model "
+    "reads the runs as well where MAST_TRACE_JUDGE_MODEL names one."
+)
+"""Replaces percentages where a verdict is not calibrated, and names the next step."""
+RANKS: Final[Mapping[Rank, str]] = {
+    "confirmed by replay": "confirmed by replay",
+    "exact": "exact finding",
+    "model": "quoted by a model",
+    "calibrated guess": "calibrated guess",
+    "guess": "guess",
+}
+"""The words for the ranks of a decisive error, the strongest first."""
+
 
 def count_words(successes: int, runs: int) -> str:
     """Return the result of an arm, such as "3 of 8"."""
@@ -57,7 +93,7 @@ def evidence_words(contrast: Contrast, *, alike: bool = False) -> str:
         return "Repeated replays were all alike, so these pairs prove it for these answers of the model."
     value, needed = contrast.e_value, f"once in {contrast.threshold:,.0f}"
     if math.isnan(value) or value < 1.0:
-        return f"The pairs do not speak for the fix; a confirmation needs {needed}."
+        return f"The pairs give no evidence for the fix; a confirmation needs {needed}."
     rarity = f"{value:,.1f}" if value < 10 else f"{value:,.0f}"
     if value > _MANY:
         rarity = "a million or more"
@@ -65,21 +101,6 @@ def evidence_words(contrast: Contrast, *, alike: bool = False) -> str:
     if value < contrast.threshold:
         return f"{chance}; a confirmation needs {needed}, so this is not enough."
     return f"{chance}; a confirmation needs {needed}."
-
-
-HEADINGS: Final[Mapping[ConfirmationStatus, str]] = {
-    "confirmed": "Confirmed by replay",
-    "repairable": "Confirmed by replay: repairable",
-    "systematic": "Replays fail from the start: systematic",
-    "overdetermined": "Replays: no single correction helps",
-    "diffuse": "Replays: no single step is decisive",
-    "unstable": "Replays: the check of the answer is unstable",
-    "not isolated": "Replays cannot be compared",
-    "refuted": "Refuted by replay",
-    "inconclusive": "Replays are inconclusive",
-    "untested": "Not tested by replay",
-}
-"""A heading for each conclusion."""
 
 
 def heading(confirmation: Confirmation) -> str:
@@ -126,30 +147,6 @@ def price(confirmation: Confirmation) -> str:
     cost = "cost unknown" if confirmation.cost_usd is None else f"${confirmation.cost_usd:.4f}"
     made = "" if confirmation.plan_id or not confirmation.replays else ", taken over from a file"
     return f"{confirmation.replays:,} replays, {confirmation.live_calls:,} live model calls, {cost}{made}"
-
-
-NOBODY: Final = "unknown agent"
-"""Stands for the unknown agent of a step."""
-WHY_NONE: Final = (
-    "A step is called decisive where an exact finding shows the error itself, where such steps were right "
-    "more often than not in labelled runs like this one, or where a model quotes it. None of that is so "
-    "here."
-)
-"""The reason for which a failed run has candidates only."""
-NOT_MEASURED: Final = (
-    "How often such candidates are right was not measured on runs like this one. To have it measured, "
-    "label ten failed runs of yours (`mast-trace label RUN`) and run `mast-trace judge fit`; a model "
-    "reads the runs as well where MAST_TRACE_JUDGE_MODEL names one."
-)
-"""Replaces percentages where a verdict is not calibrated, and names the next step."""
-RANKS: Final[Mapping[Rank, str]] = {
-    "confirmed by replay": "confirmed by replay",
-    "exact": "exact finding",
-    "model": "quoted by a model",
-    "calibrated guess": "calibrated guess",
-    "guess": "guess",
-}
-"""The words for the ranks of a decisive error, the strongest first."""
 
 
 def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Costs in words: an unknown price is said, and never taken as 0."""
+"""Costs in words, also of listed runs: an unknown price is said, and never taken as 0."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 _LEAST: Final = 0.000001
+
+_AROUND: Final = timedelta(seconds=1)
+"""Times in questions are in milliseconds."""
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:
@@ -39,10 +42,6 @@ def dollars(cost: float) -> str:
     if cost < _LEAST:
         return "less than $0.000001"
     return f"${cost:,.2f}" if cost >= 1 else f"${cost:.6f}".rstrip("0")
-
-
-_AROUND: Final = timedelta(seconds=1)
-"""Times in questions are in milliseconds."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,13 @@ _SURE: Final = 0.05
 _TEXT: Final = 160
 _REASON: Final = 300
 
+PROGRAM: Final = "YOUR COMMAND"
+"""Stands for the program that made the runs."""
+LISTER: Final = "mast-trace patterns list"
+"""The command that lists patterns."""
+_RUNS: Final = 20
+_MOST: Final = 10_000
+
 
 def title(row: Mapping[str, Any]) -> str:
     """Return a pattern's place in a few words: failure mode, agent or edge, tool."""
@@ -153,14 +160,6 @@ def _of(project: str) -> str:
 def _percent(value: float) -> str:
     percent = 100 * value
     return f"{percent:.0f}" if percent >= 10 or percent == 0 else f"{percent:.2g}"
-
-
-PROGRAM: Final = "YOUR COMMAND"
-"""Stands for the program that made the runs."""
-LISTER: Final = "mast-trace patterns list"
-"""The command that lists patterns."""
-_RUNS: Final = 20
-_MOST: Final = 10_000
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Section(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Report(NamedTuple):
+class CommandReport(NamedTuple):
     """A part of a command's output.
 
     Attributes:
@@ -110,7 +110,7 @@ class Plugin(plugins.Plugin):
         """Return further tools of the MCP server, which only read; their docstrings are for the model."""
         return ()
 
-    def reports(self, command: str, store: Store, config: Path | None) -> Sequence[Report]:  # noqa: ARG002
+    def reports(self, command: str, store: Store, config: Path | None) -> Sequence[CommandReport]:  # noqa: ARG002
         """Return further parts of the output of a command: ``judge agree``."""
         return ()
 

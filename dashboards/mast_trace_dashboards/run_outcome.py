@@ -1,4 +1,4 @@
-"""Words for the outcome of a run, the same on pages and in terminals."""
+"""Words for the outcome, the totals and the duration of a run, the same on pages and in terminals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "?"
 _LONGEST = 366 * 24 * 3600.0
 """Longest duration of a run, in seconds. Beyond it, a span lacks a time or has a wrong one."""
+
+_OPEN = frozenset({"running", NO_END})
+_SHOWN_STATES = _OPEN | {"waiting", "unscored"}
 
 
 def in_words(milliseconds: float, *, space: str = " ") -> str:
@@ -44,10 +47,6 @@ def tokens_of(row: Mapping[str, Any]) -> str:
     if row["Totals"] == "being counted":
         return f"{tokens} (being counted)"
     return tokens if row["Totals"] == "exact" else f"{row['Totals']} {tokens}"
-
-
-_OPEN = frozenset({"running", NO_END})
-_SHOWN_STATES = _OPEN | {"waiting", "unscored"}
 
 
 class OutcomeWords(NamedTuple):

@@ -79,7 +79,7 @@ class Fix:
 
 
 @dataclass(frozen=True)
-class Arm:
+class ReplayArm:
     """One arm of an experiment.
 
     Attributes:
@@ -130,7 +130,7 @@ class ArmResult:
         seconds: duration.
     """
 
-    arm: Arm
+    arm: ReplayArm
     status: ReplayStatus
     success: bool | None = None
     reason: str = ""

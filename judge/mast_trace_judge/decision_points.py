@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Point:
+class DecisionPoint:
     """One recorded model answer.
 
     Attributes:
@@ -30,7 +30,7 @@ class Point:
     text: str
 
 
-def decision_points(recorded: Trajectory) -> tuple[Point, ...]:
+def decision_points(recorded: Trajectory) -> tuple[DecisionPoint, ...]:
     """Return the model answers of a run in the order of their completion.
 
     A failed call, and an answer of which no step of the run was made, is no decision point.
@@ -44,7 +44,7 @@ def decision_points(recorded: Trajectory) -> tuple[Point, ...]:
         if step is not None:
             taken.add(step.index)
             agent = call.agent or step.agent
-            points.append(Point(step.index, agent, call.span_id, _words(call, answer)))
+            points.append(DecisionPoint(step.index, agent, call.span_id, _words(call, answer)))
     return tuple(points)
 
 

@@ -42,6 +42,50 @@ _LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_ignores", "type_par
 _FOR_TYPES = {"__future__", "typing"}
 """Modules that the names used in the code identify completely."""
 
+ENTRIES = ("mast_trace_judge.judge", "mast_trace_judge.local.long_runs")
+"""The modules that turn a trajectory into a verdict, and spans into a trajectory."""
+MODEL = ("mast_trace_judge.llm", "mast_trace_judge.layer_fusion")
+"""Modules and packages that matter only where a model reads runs too."""
+BOUNDARY: Mapping[str, str] = MappingProxyType(
+    {
+        "mast_trace.exceptions": "names of errors",
+        "mast_trace.retry_after": "says when a call is made again",
+        "mast_trace.urls": "checks and masks addresses",
+        "mast_trace_judge.confirmation": "what replays have shown; joined to a verdict when it is read",
+        "mast_trace_judge.config": "settings; the version has the values of those that decide",
+        "mast_trace_judge.llm.budget": "says whether a call is still paid for",
+        "mast_trace_judge.llm.retry": "says how many calls run at a time, and when one is made again",
+        "mast_trace_judge.plugins": "asks rules of other distributions; the version has theirs",
+        "mast_trace_judge.store": "fetches spans and keeps verdicts and calls",
+        "mast_trace_judge.version": "computes the version itself",
+    }
+)
+"""Modules and packages at which the walk stops, with the reason why they decide no verdict."""
+TEXTS = ("mast_trace_judge.local",)
+"""Packages whose files with a suffix of `SUFFIXES` count; with a model those of `MODEL` too."""
+SUFFIXES = (".json", ".md")
+_READ = ("mast_trace", "mast_trace_judge")
+"""Packages whose modules may count; our other packages are beyond the boundary, or above the judge."""
+_OURS = (
+    *_READ,
+    "mast_trace_instrumentations",
+    "mast_trace_collector",
+    "mast_trace_dashboards",
+    "mast_trace_lab",
+)
+REVIEWED: Mapping[str, str] = MappingProxyType(
+    {
+        # Rules of plugins are asked, of which the version has its own account; modules were put together, classes renamed.
+        "27e187d676863e61bfd1ef864d4ca3adc3a46f1f3081b67d07d10dcc6ceee73f": "b7bc82052770eadf684869cd4d5ed621958ec3951f3361e4d13dd7daf3bdbc45",
+        "9570b7f3eeb6ae070e6980cbd74dead8c75dbd9a764e2d55cf7f77b11e6b8542": "7881b22ecf663500ac535fa76e25939d74acd29fb5d1d0bb55ce1c73611194d4",
+    }
+)
+"""Fingerprints of code that gives the verdicts of an earlier one, and that one, without a model and with.
+
+Another version has a week of runs judged again, at the user's cost. Somebody has read each change here, and a
+test compares the verdicts on labelled runs; any further change leaves the table, and is another version.
+"""
+
 
 @dataclass(frozen=True, order=True)
 class ImportedName:
@@ -173,52 +217,6 @@ def _imports(tree: ast.Module) -> Iterator[ImportedName]:
                 for name in node.names:
                     yield ImportedName(node.module, name.name, name.asname or name.name)
         waiting.extend(ast.iter_child_nodes(node))
-
-
-ENTRIES = ("mast_trace_judge.judge", "mast_trace_judge.local.long_runs")
-"""The modules that turn a trajectory into a verdict, and spans into a trajectory."""
-MODEL = ("mast_trace_judge.llm", "mast_trace_judge.layer_fusion")
-"""Modules and packages that matter only where a model reads runs too."""
-BOUNDARY: Mapping[str, str] = MappingProxyType(
-    {
-        "mast_trace.exceptions": "names of errors",
-        "mast_trace.retry_after": "says when a call is made again",
-        "mast_trace.urls": "checks and masks addresses",
-        "mast_trace_judge.confirmation": "what replays have shown; joined to a verdict when it is read",
-        "mast_trace_judge.config": "settings; the version has the values of those that decide",
-        "mast_trace_judge.llm.budget": "says whether a call is still paid for",
-        "mast_trace_judge.llm.retry": "says how many calls run at a time, and when one is made again",
-        "mast_trace_judge.plugins": "asks rules of other distributions; the version has theirs",
-        "mast_trace_judge.store": "fetches spans and keeps verdicts and calls",
-        "mast_trace_judge.version": "computes the version itself",
-    }
-)
-"""Modules and packages at which the walk stops, with the reason why they decide no verdict."""
-TEXTS = ("mast_trace_judge.local",)
-"""Packages whose files with a suffix of `SUFFIXES` count; with a model those of `MODEL` too."""
-SUFFIXES = (".json", ".md")
-_READ = ("mast_trace", "mast_trace_judge")
-"""Packages whose modules may count; our other packages are beyond the boundary, or above the judge."""
-_OURS = (
-    *_READ,
-    "mast_trace_instrumentations",
-    "mast_trace_collector",
-    "mast_trace_dashboards",
-    "mast_trace_lab",
-)
-
-REVIEWED: Mapping[str, str] = MappingProxyType(
-    {
-        # Rules of plugins are asked, of which the version has its own account; modules were put together.
-        "a025e410fa477cd205c7a658502ba3e4cbd3d3e8eda7c68885accde3b18310f0": "b7bc82052770eadf684869cd4d5ed621958ec3951f3361e4d13dd7daf3bdbc45",
-        "f530b3fa9b022a7d7e488e1da08a379ef64794f952e11c5c8f0436c685cc79b1": "7881b22ecf663500ac535fa76e25939d74acd29fb5d1d0bb55ce1c73611194d4",
-    }
-)
-"""Fingerprints of code that gives the verdicts of an earlier one, and that one, without a model and with.
-
-Another version has a week of runs judged again, at the user's cost. Somebody has read each change here, and a
-test compares the verdicts on labelled runs; any further change leaves the table, and is another version.
-"""
 
 
 @cache

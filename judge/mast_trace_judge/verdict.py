@@ -20,6 +20,16 @@ WRITTEN_FROM: Final = 3
 _LONGEST: Final = 8000
 """Characters beyond which a corrected step is not taken: a part of it would be another step."""
 
+SHOWN_FROM = 0.5
+"""The probability from which a failure mode counts as shown, everywhere; below it is possible."""
+Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "guess"]
+"""The kind of evidence for a decisive error, the strongest first.
+
+``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
+``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: how often such
+steps are right was measured on labelled runs; ``guess``: it was not. No rank is silence: no step is named.
+"""
+
 
 class CorrectedCall(BaseModel):
     """A tool call of a corrected step; ``arguments`` are a JSON object as text."""
@@ -77,19 +87,6 @@ def unpacked(stored: str) -> tuple[str, CorrectedStep | None]:
         return (description, CorrectedStep.model_validate_json(rest)) if line else (stored, None)
     except ValidationError:
         return stored, None
-
-
-SHOWN_FROM = 0.5
-"""The probability from which a failure mode counts as shown, everywhere; below it is possible."""
-
-
-Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "guess"]
-"""The kind of evidence for a decisive error, the strongest first.
-
-``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
-``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: how often such
-steps are right was measured on labelled runs; ``guess``: it was not. No rank is silence: no step is named.
-"""
 
 
 class Evidence(str, Enum):

@@ -31,6 +31,10 @@ _LONGEST: Final = 600.0
 _FORGOTTEN: Final = 3600.0
 """Seconds after the end of its pause in which a run that does not come up again is remembered."""
 
+_LOG = logging.getLogger(__name__)
+_MOST_LOGGED: Final = 1000
+_MOST_REMEMBERED: Final = 10_000
+
 
 def key_of(run: RunSummary) -> Key:
     """Return the key of a run."""
@@ -77,11 +81,6 @@ class HeldOff:
         }
         ended = any(looked < until <= self._looked for _, until in self._runs.values())
         return {key for key, (_, until) in self._runs.items() if until > self._looked}, ended
-
-
-_LOG = logging.getLogger(__name__)
-_MOST_LOGGED: Final = 1000
-_MOST_REMEMBERED: Final = 10_000
 
 
 class VerdictWriter:

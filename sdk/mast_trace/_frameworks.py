@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Status = Literal["on", "unsupported", "not installed", "switched off", "broken"]
 
+logger = logging.getLogger("mast_trace")
+ENTRY_POINT_GROUP = "mast_trace_instrumentor"
+
 
 @dataclass(frozen=True)
 class FrameworkReport:
@@ -88,11 +91,6 @@ class InstrumentReport:
         lines = [f"mast-trace records {self.service_name or 'this program'} to {target}"]
         lines += [f"  {framework}" for framework in self.frameworks]
         return "\n".join(lines)
-
-
-logger = logging.getLogger("mast_trace")
-
-ENTRY_POINT_GROUP = "mast_trace_instrumentor"
 
 
 class _State(Protocol):

@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from mast_trace.delivery.encoding import Delivered
     from mast_trace.delivery.transport import ExportResult
 
+_DISTRIBUTIONS = (
+    "mast-trace",
+    "opentelemetry-api",
+    "opentelemetry-sdk",
+    "opentelemetry-exporter-otlp-proto-common",
+    "protobuf",
+    "requests",
+    "wrapt",
+    "grpcio",
+)
+
 
 @dataclass(frozen=True)
 class CollectorReachability:
@@ -102,18 +113,6 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield "Problems" if diagnosis.problems else "No problems found."
     for problem in diagnosis.problems:
         yield f"  - {problem}"
-
-
-_DISTRIBUTIONS = (
-    "mast-trace",
-    "opentelemetry-api",
-    "opentelemetry-sdk",
-    "opentelemetry-exporter-otlp-proto-common",
-    "protobuf",
-    "requests",
-    "wrapt",
-    "grpcio",
-)
 
 
 def examine(

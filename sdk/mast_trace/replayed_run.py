@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace.captured_spans import CapturedSpans
-    from mast_trace.replay.player import Player, Report
+    from mast_trace.replay.player import Player, ReplayReport
 
 
 class ReplayedRun:
@@ -33,7 +33,7 @@ class ReplayedRun:
         self._player = player
 
     @property
-    def report(self) -> Report:
+    def report(self) -> ReplayReport:
         """Counts of the calls that were answered so far, and the first divergence."""
         return self._player.report()
 

@@ -285,7 +285,7 @@ def test_each_call_costs_what_it_should_in_every_implementation(store: Store) ->
 
 
 def test_a_gate_prices_calls_as_the_queries_do() -> None:
-    """From spans, by prices of one's own, those of a provider first; another price is unknown."""
+    """From spans, by your own prices, those of a provider first; another price is unknown."""
     read, cached, written, wrote = (Decimal(each) for each in BANDS["flat"][0][4:8])
     own = {
         name: OwnPrice(

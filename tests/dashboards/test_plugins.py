@@ -96,6 +96,15 @@ class Second(Plugin):
     name = "runs-by-service"
 
 
+class Shows(Plugin):
+    name = "shows"
+
+    def sections(self, page, store):
+        from mast_trace_dashboards.plugins import Section
+
+        return [Section("no_such_template.html", {}), Section("_selftests.html", {})]
+
+
 class NoPlugin:
     name = "something else"
 """
@@ -107,6 +116,7 @@ d-other = broken_plugins:NoPlugin
 e-absent = package_that_was_left_out.plugin:Plugin
 f-ours = runs_by_service:RunsByService
 g-second = broken_plugins:Second
+h-shows = broken_plugins:Shows
 """
 
 
@@ -161,6 +171,7 @@ def test_a_plugin_adds_a_page_and_a_link_to_it(store: Store) -> None:
     assert judge[0] == 200
     assert 'href="/busy"' in judge[1]
     assert "taken" not in judge[1]
+    assert judge[1].rstrip().endswith("</html>")
 
 
 @pytest.mark.usefixtures("others")
@@ -187,7 +198,15 @@ def test_each_plugin_that_fails_is_named_and_the_absent_one_is_not(
         names = [each.name for each in installed()]
         added = {plugin.name for plugin, _ in answers(Plugin, lambda each: each.commands())}
     ours = ["confirm", "feedback", "fit", "inject", "replay", "selftest", "teams", "train"]
-    assert names == ["raises", "takes", *ours[:1], "runs-by-service", *ours[1:]]
+    assert names == [
+        "raises",
+        "takes",
+        *ours[:1],
+        "runs-by-service",
+        *ours[1:3],
+        "shows",
+        *ours[3:],
+    ]
     assert added == set(names) - {"raises"}
     told = "\n".join(record.getMessage() for record in caplog.records)
     assert len(caplog.records) == 4

@@ -35,6 +35,12 @@ _STEP_KEYS = ("step", "step_number", "mistake_step", "step_id")
 _AGENT_KEYS = ("agent", "agent_name", "mistake_agent")
 _LEAST = 1e-6
 """Probability that a step keeps at least, so that a model can still name it."""
+Answers = Mapping[tuple[str, str], "Opinion | None"]
+"""A model's answers, by subset and name of the run."""
+Joins = Callable[["LabelledRun", Distribution], Distribution]
+"""Changes a run's distribution by models' answers."""
+_FLIP = 0.8
+"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +139,6 @@ def _integer(value: Any) -> int | None:
     if isinstance(value, str) and (found := re.search(r"\d+", value)):
         return int(found[0])
     return None
-
-
-Answers = Mapping[tuple[str, str], Opinion | None]
-"""A model's answers, by subset and name of the run."""
-Joins = Callable[["LabelledRun", Distribution], Distribution]
-"""Changes a run's distribution by models' answers."""
-_FLIP = 0.8
-"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
 
 
 def predictions(

@@ -42,6 +42,17 @@ _REPORT_EVERY: Final = 5.0
 _DONE: Final = frozenset({"BACKUP_CREATED", "RESTORED"})
 _MIB: Final = 2**20
 
+FORMAT: Final = 1
+MANIFEST: Final = "backup.json"
+DATABASE: Final = "clickhouse"
+FILES: Final = "files"
+_NOT_COPIED: Final = frozenset(
+    {DATABASE, "backups", "restoring", "up.json", "up.tmp", HELD_FILE, NEXT_FILE}
+)
+_SEGMENTS: Final = "*.log"
+_RECEIPT: Final = ".acked"
+_PATIENCE: Final = 600.0
+
 
 def backup_database(store: Store, engine: Path, target: Path, say: Callable[[str], None]) -> None:
     """Back the database up into a new folder.
@@ -125,18 +136,6 @@ def _run(store: Store, statement: str, doing: str, say: Callable[[str], None]) -
 
 def _value(store: Store, statement: str) -> Any:
     return store.command(statement, use_database=False)
-
-
-FORMAT: Final = 1
-MANIFEST: Final = "backup.json"
-DATABASE: Final = "clickhouse"
-FILES: Final = "files"
-_NOT_COPIED: Final = frozenset(
-    {DATABASE, "backups", "restoring", "up.json", "up.tmp", HELD_FILE, NEXT_FILE}
-)
-_SEGMENTS: Final = "*.log"
-_RECEIPT: Final = ".acked"
-_PATIENCE: Final = 600.0
 
 
 @dataclass(frozen=True)

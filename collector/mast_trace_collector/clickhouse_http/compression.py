@@ -1,8 +1,6 @@
-"""Content encodings of requests and results.
+"""Content encodings of requests and results, and ClickHouse's own compression.
 
-ClickHouse's own compression, which JDBC drivers ask for by ``compress=1`` and ``decompress=1``.
-
-A body is a row of blocks, each compressed for itself: 16 bytes of CityHash128 (version 1.0.2) over
+JDBC drivers ask for the latter by ``compress=1`` and ``decompress=1``. A body is a row of blocks, each compressed for itself: 16 bytes of CityHash128 (version 1.0.2) over
 what follows, the higher half first; one byte that names the method; the size of the block without its
 checksum and its size decompressed, four bytes each, the lowest first; the compressed bytes.
 """
@@ -31,6 +29,8 @@ _BLOCK = 1024 * 1024
 _CHECKSUM_DOES_NOT_MATCH = 40
 _CANNOT_DECOMPRESS = 271
 _UNKNOWN_METHOD = 89
+
+_SMALL = 1024
 
 
 def pack(data: bytes) -> bytes:
@@ -129,9 +129,6 @@ def _broken(offset: int, why: str) -> QueryError:
         f"the compressed block at byte {offset} cannot be read: {why}",
         "CANNOT_DECOMPRESS",
     )
-
-
-_SMALL = 1024
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:

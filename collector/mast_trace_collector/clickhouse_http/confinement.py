@@ -37,6 +37,38 @@ if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.engine import Handle
     from mast_trace_collector.clickhouse_http.tree import Node
 
+MAX_STATEMENT: Final = 64 * 1024 * 1024
+"""Most characters of a statement, with the values of its parameters filled in."""
+_VIEW = (
+    "CREATE VIEW {database}.{name} DEFINER = {user} SQL SECURITY DEFINER AS "
+    "SELECT * FROM ({select}) WHERE {{on:UInt8}}"
+)
+_PARSED = "EXPLAIN AST " + _VIEW.format(
+    database="x", name="x", user="x", select="{select}"
+).replace("{on:UInt8}", "{{on:UInt8}}")
+_PROOF = (
+    f"CREATE TABLE {DATABASE}.{PROOF} (Project String) ENGINE = Memory",
+    f"INSERT INTO {DATABASE}.{PROOF} VALUES ('one'), ('other')",
+)
+_DENIED = f"SELECT * FROM {DATABASE}.{seat(0)}", "SELECT * FROM file('/dev/null', 'LineAsString')"
+_AROUND = frozenset(
+    {
+        "Asterisk",
+        "CreateQuery",
+        "ExpressionList",
+        "Identifier",
+        "QueryParameter",
+        "SelectQuery",
+        "SelectWithUnionQuery",
+        "Subquery",
+        "TableExpression",
+        "TablesInSelectQuery",
+        "TablesInSelectQueryElement",
+        "View",
+    }
+)
+"""Kinds of nodes of the view itself."""
+
 
 class Seats:
     """Lends users to projects; a project keeps its user until another project needs a seat.
@@ -84,39 +116,6 @@ class Seats:
             handle.do(f"TRUNCATE TABLE {table}")
             handle.do(f"INSERT INTO {table} VALUES ({literal(project)})")
         self._places[name] = project
-
-
-MAX_STATEMENT: Final = 64 * 1024 * 1024
-"""Most characters of a statement, with the values of its parameters filled in."""
-_VIEW = (
-    "CREATE VIEW {database}.{name} DEFINER = {user} SQL SECURITY DEFINER AS "
-    "SELECT * FROM ({select}) WHERE {{on:UInt8}}"
-)
-_PARSED = "EXPLAIN AST " + _VIEW.format(
-    database="x", name="x", user="x", select="{select}"
-).replace("{on:UInt8}", "{{on:UInt8}}")
-_PROOF = (
-    f"CREATE TABLE {DATABASE}.{PROOF} (Project String) ENGINE = Memory",
-    f"INSERT INTO {DATABASE}.{PROOF} VALUES ('one'), ('other')",
-)
-_DENIED = f"SELECT * FROM {DATABASE}.{seat(0)}", "SELECT * FROM file('/dev/null', 'LineAsString')"
-_AROUND = frozenset(
-    {
-        "Asterisk",
-        "CreateQuery",
-        "ExpressionList",
-        "Identifier",
-        "QueryParameter",
-        "SelectQuery",
-        "SelectWithUnionQuery",
-        "Subquery",
-        "TableExpression",
-        "TablesInSelectQuery",
-        "TablesInSelectQueryElement",
-        "View",
-    }
-)
-"""Kinds of nodes of the view itself."""
 
 
 class Confinement:

@@ -33,6 +33,11 @@ else:
 _FUNCTIONS = "SELECT name, alias_to, is_aggregate FROM system.functions"
 _TABLE_FUNCTIONS = "SELECT lower(name) FROM system.table_functions"
 
+_KNOWN_FOR: Final = 5.0
+"""Seconds for which the names of databases and tables are cached."""
+_TABLES = "SELECT name FROM system.tables WHERE database = {}"
+_DATABASES = "SELECT name FROM system.databases"
+
 
 @dataclass(frozen=True)
 class Lists:
@@ -129,12 +134,6 @@ def _combined(name: str, aggregates: frozenset[str]) -> bool:
                     return True
                 waiting.append(rest)
     return False
-
-
-_KNOWN_FOR: Final = 5.0
-"""Seconds for which the names of databases and tables are cached."""
-_TABLES = "SELECT name FROM system.tables WHERE database = {}"
-_DATABASES = "SELECT name FROM system.databases"
 
 
 class Gate:

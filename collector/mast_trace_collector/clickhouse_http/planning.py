@@ -1,6 +1,6 @@
-"""Plans the execution of a reader's statement, after it was checked.
+"""Plans the execution of a reader's statement, after it was checked; rewrites SHOW and EXISTS as a SELECT.
 
-Proof that the tree of a statement shows every name in it, which the gate relies on.
+The gate relies on it that the tree of a statement shows every name in it, which is proved at the start.
 
 Engines before 26.7 leave out the ORDER BY and PARTITION BY of a window. Others may leave out
 something else. So at the start one statement is parsed that calls a function, and passes it by
@@ -36,6 +36,27 @@ _LIKE = re.compile(r"(NOT )?(I?LIKE) ('(?:[^'\\]|\\.)*')")
 _LIMIT = re.compile(r"LIMIT (\d+)")
 _NAME = re.compile(r"(?P<database>\w+)(?: \. (?P<table>\w+))?")
 _SHOWN = "SHOW TABLES, SHOW DATABASES, SHOW CREATE TABLE, DESCRIBE TABLE, EXISTS TABLE and EXISTS DATABASE are"
+
+_PLACES: Final = """
+WITH ? AS a, c AS (SELECT ?), (x -> ?) AS f
+SELECT ? AS b, arrayMap(hostName, [?]), arrayMap(x -> ?, [1]), [?], (?, 1),
+    sum(?) FILTER (WHERE ?), quantile(?)(1), (SELECT ?), EXISTS (SELECT ?),
+    sum(1) OVER (PARTITION BY ? ORDER BY ? ROWS BETWEEN ? PRECEDING AND ? FOLLOWING),
+    CASE ? WHEN ? THEN ? ELSE ? END, CAST(?, 'String'), ?::String,
+    b[?], INTERVAL ? DAY, * REPLACE (? AS r), COLUMNS('r') REPLACE (? AS r)
+FROM view(SELECT ?) AS t LEFT JOIN numbers(?) AS j ON ? = ?
+    INNER JOIN (SELECT ? AS k) AS s USING (k) ARRAY JOIN [?] AS e
+PREWHERE ? WHERE ? IN (?) AND a IN (SELECT ?) GROUP BY ? HAVING ?
+WINDOW w AS (PARTITION BY ? ORDER BY ?) QUALIFY ?
+ORDER BY ? WITH FILL FROM ? TO ? STEP ? INTERPOLATE (b AS ?)
+LIMIT ? OFFSET ? BY ? LIMIT ?, ?
+UNION ALL SELECT DISTINCT ON (?) ? FROM numbers(1)
+UNION ALL SELECT 1 GROUP BY GROUPING SETS ((?), (?))
+EXCEPT SELECT ? ORDER BY ?
+"""
+"""A question mark marks a place where a call may stand."""
+_MAX_TEXT = 256 * 1024
+_KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
 
 
 def shows(text: str) -> bool:
@@ -108,24 +129,6 @@ def _filtered(rest: Sequence[Token]) -> tuple[str, str]:
     return condition, limit
 
 
-_PLACES: Final = """
-WITH ? AS a, c AS (SELECT ?), (x -> ?) AS f
-SELECT ? AS b, arrayMap(hostName, [?]), arrayMap(x -> ?, [1]), [?], (?, 1),
-    sum(?) FILTER (WHERE ?), quantile(?)(1), (SELECT ?), EXISTS (SELECT ?),
-    sum(1) OVER (PARTITION BY ? ORDER BY ? ROWS BETWEEN ? PRECEDING AND ? FOLLOWING),
-    CASE ? WHEN ? THEN ? ELSE ? END, CAST(?, 'String'), ?::String,
-    b[?], INTERVAL ? DAY, * REPLACE (? AS r), COLUMNS('r') REPLACE (? AS r)
-FROM view(SELECT ?) AS t LEFT JOIN numbers(?) AS j ON ? = ?
-    INNER JOIN (SELECT ? AS k) AS s USING (k) ARRAY JOIN [?] AS e
-PREWHERE ? WHERE ? IN (?) AND a IN (SELECT ?) GROUP BY ? HAVING ?
-WINDOW w AS (PARTITION BY ? ORDER BY ?) QUALIFY ?
-ORDER BY ? WITH FILL FROM ? TO ? STEP ? INTERPOLATE (b AS ?)
-LIMIT ? OFFSET ? BY ? LIMIT ?, ?
-UNION ALL SELECT DISTINCT ON (?) ? FROM numbers(1)
-UNION ALL SELECT 1 GROUP BY GROUPING SETS ((?), (?))
-EXCEPT SELECT ? ORDER BY ?
-"""
-"""A question mark marks a place where a call may stand."""
 _BEFORE, *_AFTER = _PLACES.split("?")
 EVERYWHERE: Final = _BEFORE + "".join(
     f"hostName({number}){text}" for number, text in enumerate(_AFTER)
@@ -150,13 +153,11 @@ def prove(tree: Node) -> None:
         )
 
 
-_MAX_TEXT = 256 * 1024
 _DESCRIBE, _TREE = "DESCRIBE TABLE ", "EXPLAIN AST "
-_KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
 
 
 @dataclass(frozen=True)
-class Plan:
+class StatementPlan:
     """The plan of a statement.
 
     Attributes:
@@ -198,7 +199,7 @@ class Planner:
         self._confinement = confinement
         self._database = database
 
-    def plan(self, handle: Handle, statement: Statement) -> Plan:
+    def plan(self, handle: Handle, statement: Statement) -> StatementPlan:
         """Return the plan of a statement.
 
         Raises:
@@ -215,10 +216,12 @@ class Planner:
             self._gate.check_setting(name)
         wanted = taken.format or statement.default_format
         self._gate.check_format(wanted)
-        plan = Plan(taken.select, wanted, settings, current, is_hello=rendered == native.HELLO)
+        plan = StatementPlan(
+            taken.select, wanted, settings, current, is_hello=rendered == native.HELLO
+        )
         return self._checked(handle, plan, statement)
 
-    def _checked(self, handle: Handle, plan: Plan, statement: Statement) -> Plan:
+    def _checked(self, handle: Handle, plan: StatementPlan, statement: Statement) -> StatementPlan:
         text = plan.select
         if shows(text):
             current = plan.database if plan.database != CATALOGUE else "system"
@@ -236,7 +239,7 @@ class Planner:
     def _filled(self, handle: Handle, text: str, statement: Statement) -> str:
         return reading.filled(handle, tokens(text), text, statement.params)
 
-    def _select(self, handle: Handle, plan: Plan, text: str) -> Plan:
+    def _select(self, handle: Handle, plan: StatementPlan, text: str) -> StatementPlan:
         """Check a SELECT in exactly the form in which it will be run."""
         tree = self._confinement.tree(handle, text)
         named = reading.with_names(text, tree)
@@ -245,7 +248,7 @@ class Planner:
         self._gate.check(handle, tree)
         return replace(plan, select=named)
 
-    def _describe(self, handle: Handle, plan: Plan, text: str) -> Plan:
+    def _describe(self, handle: Handle, plan: StatementPlan, text: str) -> StatementPlan:
         tree = read_tree(handle.text(_TREE + text))
         what = text.removeprefix(_DESCRIBE)
         source = tree.first("TableExpression").children[0]

@@ -37,6 +37,32 @@ if TYPE_CHECKING:
 
 _ESCAPED = frozenset("\\\t\n\r\0'")
 
+_SETTING = re.compile(r"(\w+) = (?:'((?:[^'\\]|\\['\\])*)'|(-? ?[\w.]+))(?: , |$)")
+_ENDS_OF_LIST = frozenset(
+    [
+        "EXCEPT",
+        "FROM",
+        "GROUP",
+        "HAVING",
+        "INTERSECT",
+        "LIMIT",
+        "OFFSET",
+        "ORDER",
+        "PREWHERE",
+        "QUALIFY",
+        "UNION",
+        "WHERE",
+        "WINDOW",
+    ]
+)
+_CONSTANTS = {
+    "currentuser": "'default'",
+    "displayname": "'mast-trace'",
+    "revision": f"toUInt32({OUR_REVISION})",
+    "user": "'default'",
+}
+"""Fixed answers to functions that clients call when they connect: function -> answer."""
+
 
 def literals(
     handle: Handle, places: Sequence[Token], params: Mapping[str, str]
@@ -87,35 +113,8 @@ def _cast(value: str, kind: str) -> str:
     return value if kind == "String" else f"_CAST({value}, {literal(kind)})"
 
 
-_SETTING = re.compile(r"(\w+) = (?:'((?:[^'\\]|\\['\\])*)'|(-? ?[\w.]+))(?: , |$)")
-_ENDS_OF_LIST = frozenset(
-    [
-        "EXCEPT",
-        "FROM",
-        "GROUP",
-        "HAVING",
-        "INTERSECT",
-        "LIMIT",
-        "OFFSET",
-        "ORDER",
-        "PREWHERE",
-        "QUALIFY",
-        "UNION",
-        "WHERE",
-        "WINDOW",
-    ]
-)
-_CONSTANTS = {
-    "currentuser": "'default'",
-    "displayname": "'mast-trace'",
-    "revision": f"toUInt32({OUR_REVISION})",
-    "user": "'default'",
-}
-"""Fixed answers to functions that clients call when they connect: function -> answer."""
-
-
 @dataclass(frozen=True)
-class Reading:
+class StatementReading:
     """The parts of a statement.
 
     Attributes:
@@ -136,7 +135,7 @@ class Reading:
         return self.text[: self.found[-1].end] if self.found else ""
 
 
-def take_apart(text: str) -> Reading:
+def take_apart(text: str) -> StatementReading:
     """Split FORMAT and SETTINGS off the end of a rendered statement.
 
     Raises:
@@ -144,7 +143,7 @@ def take_apart(text: str) -> Reading:
     """
     found = tokens(text)
     _refuse_files(found)
-    reading = _without_format(Reading(text, found))
+    reading = _without_format(StatementReading(text, found))
     return _without_settings(reading)
 
 
@@ -235,7 +234,7 @@ def _refuse_files(found: Sequence[Token]) -> None:
             raise denied("INTO OUTFILE is not allowed: the rows are the answer")
 
 
-def _without_format(reading: Reading) -> Reading:
+def _without_format(reading: StatementReading) -> StatementReading:
     found = reading.found
     for index in range(len(found) - 1, 1, -1):
         before, name = found[index - 1], found[index]
@@ -248,7 +247,7 @@ def _without_format(reading: Reading) -> Reading:
     return reading
 
 
-def _without_settings(reading: Reading) -> Reading:
+def _without_settings(reading: StatementReading) -> StatementReading:
     found = reading.found
     starts = [index for index, t in enumerate(found) if t.word == "SETTINGS" and not t.depth]
     if not starts or starts[0] == 0:

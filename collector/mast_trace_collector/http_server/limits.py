@@ -13,7 +13,7 @@ MAX_PIPELINED = 16
 
 
 @dataclass(frozen=True)
-class Fault:
+class PeerFault:
     """A fault of a peer.
 
     Attributes:
@@ -35,18 +35,20 @@ class Fault:
         ).encode("ascii")
 
 
-MALFORMED = Fault(400, "malformed", "this is no valid HTTP request")
-OLD_CHUNKS = Fault(400, "malformed", "HTTP/1.0 has no transfer-encoding")
-PIPELINED = Fault(400, "pipelined", f"more than {MAX_PIPELINED} requests wait for their answers")
+MALFORMED = PeerFault(400, "malformed", "this is no valid HTTP request")
+OLD_CHUNKS = PeerFault(400, "malformed", "HTTP/1.0 has no transfer-encoding")
+PIPELINED = PeerFault(
+    400, "pipelined", f"more than {MAX_PIPELINED} requests wait for their answers"
+)
 
 
-def too_large(limits: HTTPLimits) -> Fault:
+def too_large(limits: HTTPLimits) -> PeerFault:
     """Return the fault of a request with too many bytes beside its body."""
     text = (
         f"the request has more than {limits.header_bytes} bytes beside its body, "
         f"or more than {limits.headers} headers"
     )
-    return Fault(431, "header_too_large", text)
+    return PeerFault(431, "header_too_large", text)
 
 
 @dataclass(frozen=True)

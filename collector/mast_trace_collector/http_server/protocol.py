@@ -12,8 +12,8 @@ from mast_trace_collector.http_server.limits import (
     MAX_PIPELINED,
     OLD_CHUNKS,
     PIPELINED,
-    Fault,
     HTTPLimits,
+    PeerFault,
     too_large,
 )
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 # A chunk of 48 bytes or more pays for its own size line.
 _BODY_PER_OVERHEAD = 8
+
+_PIECE = 8 * 1024
+_LINGER_SECONDS = 1.0
+_OF_UPGRADE = {b"connection", b"upgrade", b"http2-settings"}
 
 
 class Overhead:
@@ -87,13 +91,6 @@ class Overhead:
         self._total = max(min(self._head, total), total - body // _BODY_PER_OVERHEAD)
 
 
-_PIECE = 8 * 1024
-_LINGER_SECONDS = 1.0
-
-
-_OF_UPGRADE = {b"connection", b"upgrade", b"http2-settings"}
-
-
 class BoundedProtocol(HttpToolsProtocol):
     """Ends connections whose headers arrive too slowly or are too large, with an answer in words.
 
@@ -116,8 +113,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _ended = False
     _body_left = 0
     _method = b""
-    _fault: Fault | None = None
-    _owed: Fault | None = None
+    _fault: PeerFault | None = None
+    _owed: PeerFault | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer for the headers of a first request."""
@@ -243,7 +240,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
 
-    def _failed(self, fault: Fault) -> ValueError:
+    def _failed(self, fault: PeerFault) -> ValueError:
         self._fault = fault
         return ValueError(fault.text)
 
@@ -271,7 +268,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.refused("evicted")
         self.transport.close()
 
-    def _end(self, fault: Fault) -> None:
+    def _end(self, fault: PeerFault) -> None:
         """Read no more; answer the requests in their order, and close."""
         self._ended = True
         self._headers_are_in()
@@ -292,7 +289,7 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self._owed = fault
 
-    def _answer(self, fault: Fault) -> None:
+    def _answer(self, fault: PeerFault) -> None:
         self.transport.write(fault.answer())
         if self.transport.can_write_eof():
             # Further bytes of the peer are read and dropped for a moment: if they were left unread,

@@ -35,6 +35,9 @@ _YOUNG_SECONDS = 0.2
 # Number of connections beyond the limit that are answered with 503 at a time; others are closed.
 _STANDING = 16
 
+_STOP_SECONDS = 10
+_BACKLOG = 512
+
 
 class Acceptor:
     """Accepts connections until it is closed.
@@ -137,10 +140,6 @@ class Acceptor:
             logger.debug("a connection ended before its first request: %r", error)
             self._refused("handshake")
             connection.close()
-
-
-_STOP_SECONDS = 10
-_BACKLOG = 512
 
 
 class HTTPServer:

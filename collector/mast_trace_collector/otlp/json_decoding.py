@@ -32,6 +32,17 @@ _MOST_DIGITS = 4000
 """Longer numbers are none for Python."""
 _HALF_CHARACTER = re.compile("[\\ud800-\\udfff]")
 
+_ID_LENGTHS = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
+_FLOATS = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
+_INTEGERS = {
+    FieldDescriptor.CPPTYPE_INT32,
+    FieldDescriptor.CPPTYPE_INT64,
+    FieldDescriptor.CPPTYPE_UINT32,
+    FieldDescriptor.CPPTYPE_UINT64,
+}
+# Name of the field, converter of its value, the converter's argument, whether it is repeated.
+_Field = tuple[str, "Callable[[_Reader, Any, Any, int], Any]", Any, bool]
+
 
 def read_json(body: bytes) -> tuple[Any, bool]:
     """Return a document, and whether it is JSON by the standard; if not, texts may be invalid.
@@ -68,16 +79,6 @@ def with_valid_texts(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: with_valid_texts(item) for key, item in value.items()}
     return value
-
-
-_ID_LENGTHS = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
-_FLOATS = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
-_INTEGERS = {
-    FieldDescriptor.CPPTYPE_INT32,
-    FieldDescriptor.CPPTYPE_INT64,
-    FieldDescriptor.CPPTYPE_UINT32,
-    FieldDescriptor.CPPTYPE_UINT64,
-}
 
 
 def parse_json(body: bytes, signal: Signal, max_nesting: int) -> Any:
@@ -202,10 +203,6 @@ class _Reader:
         if len(data) != length:
             raise ValueError("an id is neither hexadecimal nor base64")
         return data
-
-
-# Name of the field, converter of its value, the converter's argument, whether it is repeated.
-_Field = tuple[str, "Callable[[_Reader, Any, Any, int], Any]", Any, bool]
 
 
 @cache  # one entry for each message type of OTLP

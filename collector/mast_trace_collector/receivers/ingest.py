@@ -15,7 +15,7 @@ from mast_trace_collector.otlp.density import takes_long
 from mast_trace_collector.otlp.errors import Forbidden, TooLarge, Unauthenticated
 from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, Slots
 from mast_trace_collector.security import MissingRight, Right
-from mast_trace_collector.spool import Refused
+from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,7 +176,9 @@ class Ingest:
             future = self._decoders.submit(work)
         except RuntimeError:
             leave()
-            raise Refused("shutting_down", "the collector is stopping", retry_after=1.0) from None
+            raise RequestRefused(
+                "shutting_down", "the collector is stopping", retry_after=1.0
+            ) from None
 
         def left(_: Future[Decoded]) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for a slot
@@ -209,7 +211,9 @@ class Ingest:
 
     def stop_reading(self) -> None:
         """Refuse the requests whose bodies are still arriving; their senders send them again."""
-        self._memory.close(Refused("shutting_down", "the collector is stopping", retry_after=1.0))
+        self._memory.close(
+            RequestRefused("shutting_down", "the collector is stopping", retry_after=1.0)
+        )
 
     def close(self) -> None:
         """Stop the decoders without waiting for their work, whose answers nobody awaits."""

@@ -1,4 +1,4 @@
-"""The memory that requests hold until they are answered, and the share of it for each sender."""
+"""The memory that requests hold until they are answered, and the share of it, and of slots for work, for each sender."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.spool import Refused
+from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_WAITS_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+_MOST_REMEMBERED = 1000
 
 
 class Slots:
@@ -67,11 +71,6 @@ class Slots:
         self._taken[sender] += 1
 
 
-_WAITS_SECONDS = 10.0
-_RETRY_SECONDS = 1.0
-_MOST_REMEMBERED = 1000
-
-
 class MemoryShares:
     """Counts the bytes of all requests, up to a limit.
 
@@ -90,7 +89,7 @@ class MemoryShares:
         self._by_sender: Counter[str] = Counter()
         self._arriving: dict[str, dict[MemoryReservation, None]] = {}
         self._waits: dict[str, float] = {}
-        self._closed: Refused | None = None
+        self._closed: RequestRefused | None = None
         self.held = 0
 
     def hold(self, sender: str, size: int) -> None:
@@ -106,11 +105,11 @@ class MemoryShares:
             self._make_room(sender, size)
         if self.held + size > self._most:
             self._remember(sender, now)
-            raise Refused(
+            raise RequestRefused(
                 "memory_full", "too many requests are in flight", retry_after=_RETRY_SECONDS
             )
         if self._by_sender[sender] + size > self._share and self._others_wait(sender, now):
-            raise Refused(
+            raise RequestRefused(
                 "share_full",
                 "other senders wait, and this one has its share",
                 retry_after=_RETRY_SECONDS,
@@ -136,7 +135,7 @@ class MemoryShares:
         if not requests:
             self._arriving.pop(memory.sender, None)
 
-    def close(self, error: Refused) -> None:
+    def close(self, error: RequestRefused) -> None:
         """Refuse all requests whose bodies are still arriving, and all to come."""
         self._closed = error
         for requests in list(self._arriving.values()):
@@ -151,7 +150,7 @@ class MemoryShares:
         if greedy == sender or held <= self._share:
             return
         self._remember(sender, time.monotonic())
-        error = Refused(
+        error = RequestRefused(
             "share_full",
             "other senders wait, and this one has more than its share",
             retry_after=_RETRY_SECONDS,
@@ -188,7 +187,7 @@ class MemoryReservation:
         self._stop: Callable[[], object] | None = None
         self.sender = sender
         self.size = 0
-        self.broken_off: Refused | None = None
+        self.broken_off: RequestRefused | None = None
 
     def belongs_to(self, project: str | None) -> None:
         """Count for a project, whatever the address; call it before any memory is reserved."""
@@ -214,7 +213,7 @@ class MemoryReservation:
         self._shares.hold(self.sender, size)
         self.size += size
 
-    def break_off(self, error: Refused) -> None:
+    def break_off(self, error: RequestRefused) -> None:
         """Stop the body, which is being read, and release everything."""
         self.broken_off = error
         stop = self._stop

@@ -32,7 +32,7 @@ from mast_trace_collector.otlp.errors import (
 )
 from mast_trace_collector.otlp.signals import LOGS, METRICS_SERVICE, TRACES
 from mast_trace_collector.receivers.memory import Slots, sender_of
-from mast_trace_collector.spool import Refused
+from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -57,6 +57,10 @@ MAX_CALLS = 128
 # Clients that keep a connection alive ping at most every ten seconds by default.
 _PING_MS = 1000
 _PING_STRIKES = 2
+
+_TRANSPORT = "grpc"
+_STOP_SECONDS = 10
+_DETAILS = "grpc-status-details-bin"
 
 
 def grpc_options(config: CollectorConfig) -> list[tuple[str, int]]:
@@ -113,7 +117,7 @@ class Messages:
             try:
                 await asyncio.wait_for(self._slots.take(sender), self._seconds)
             except asyncio.TimeoutError:
-                raise Refused(
+                raise RequestRefused(
                     "memory_full", "too many messages are arriving", retry_after=1.0
                 ) from None
             try:
@@ -129,7 +133,7 @@ class Messages:
     @contextlib.contextmanager
     def _counted(self, sender: str) -> Iterator[None]:
         if self._calls[sender] >= MAX_CALLS // 2:
-            raise Refused(
+            raise RequestRefused(
                 "share_full", "the calls of this sender take up half of all slots", retry_after=1.0
             )
         self._calls[sender] += 1
@@ -139,11 +143,6 @@ class Messages:
             self._calls[sender] -= 1
             if not self._calls[sender]:
                 del self._calls[sender]
-
-
-_TRANSPORT = "grpc"
-_STOP_SECONDS = 10
-_DETAILS = "grpc-status-details-bin"
 
 
 class OTLPGRPCReceiver:
@@ -212,7 +211,7 @@ class OTLPGRPCReceiver:
             except RequestError as error:
                 self._refused(signal, error.reason)
                 await context.abort(_code(error), str(error))
-            except Refused as error:
+            except RequestRefused as error:
                 self._refused(signal, error.reason)
                 await _refuse(context, error)
             return answer
@@ -289,7 +288,7 @@ def _code(error: RequestError) -> grpc.StatusCode:
     return grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def _refuse(context: _Context, error: Refused) -> None:
+async def _refuse(context: _Context, error: RequestRefused) -> None:
     """Tell the sender to retry, and when."""
     when = RetryInfo()
     when.retry_delay.FromMilliseconds(int(error.retry_after * 1000))

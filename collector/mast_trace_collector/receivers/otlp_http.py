@@ -13,7 +13,7 @@ from google.rpc.status_pb2 import Status
 from mast_trace_collector.http_server.pace import Pace
 from mast_trace_collector.otlp.errors import RequestError, TooLarge, TooSlow, UnsupportedMediaType
 from mast_trace_collector.receivers.memory import sender_of
-from mast_trace_collector.spool import Refused
+from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.ingest import Ingest
     from mast_trace_collector.receivers.memory import MemoryReservation
+
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+_TRANSPORT = "http"
 
 
 class Disconnected(Exception):
@@ -116,9 +120,6 @@ class Body:
         return TooLarge(f"the request has more than {self._limit} bytes")
 
 
-PROTOBUF = "application/x-protobuf"
-JSON = "application/json"
-_TRANSPORT = "http"
 # google.rpc codes: INVALID_ARGUMENT and UNAVAILABLE.
 _INVALID, _UNAVAILABLE = 3, 14
 
@@ -158,7 +159,7 @@ class OTLPHTTPReceiver:
                 answer = await self._answer(headers, body, signal, memory)
         except asyncio.CancelledError:
             # The server stops, and waits no longer. Unacknowledged requests are sent again.
-            error = Refused("shutting_down", "the collector is stopping", retry_after=1.0)
+            error = RequestRefused("shutting_down", "the collector is stopping", retry_after=1.0)
             self._refused(signal, error.reason)
             await self._refuse(send, headers, 503, error)
             return
@@ -169,7 +170,7 @@ class OTLPHTTPReceiver:
             self._refused(signal, error.reason)
             await self._refuse(send, headers, error.status, error)
             return
-        except Refused as error:
+        except RequestRefused as error:
             self._refused(signal, error.reason)
             await self._refuse(send, headers, 503, error)
             return
@@ -206,7 +207,7 @@ class OTLPHTTPReceiver:
 
     async def _refuse(self, send: Send, headers: _Headers, status: int, error: Exception) -> None:
         extra = []
-        if isinstance(error, Refused):
+        if isinstance(error, RequestRefused):
             extra.append((b"retry-after", str(math.ceil(error.retry_after)).encode()))
         elif status == 401:
             extra.append((b"www-authenticate", b"Bearer"))
@@ -214,7 +215,7 @@ class OTLPHTTPReceiver:
         # nothing arrives, or more than the headers have announced.
         if headers.expects_continue or isinstance(error, TooSlow):
             extra.append((b"connection", b"close"))
-        code = _UNAVAILABLE if isinstance(error, Refused) else _INVALID
+        code = _UNAVAILABLE if isinstance(error, RequestRefused) else _INVALID
         report = Status(code=code, message=str(error))
         if headers.content_type == PROTOBUF:
             await respond(send, status, PROTOBUF, report.SerializeToString(), *extra)

@@ -1,7 +1,7 @@
 """The durable spool: an acknowledged request is on disk until its rows are in the database."""
 
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
-from mast_trace_collector.spool.quota import Refused, SpoolLimits
+from mast_trace_collector.spool.quota import RequestRefused, SpoolLimits
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import Segment
 from mast_trace_collector.spool.spool import Acknowledgement, Spool
@@ -11,7 +11,7 @@ __all__ = [
     "DamagedFiles",
     "Loss",
     "Record",
-    "Refused",
+    "RequestRefused",
     "Segment",
     "Spool",
     "SpoolLimits",

@@ -1,4 +1,4 @@
-"""The folder of a spool: reads closed segments, removes stored ones, sets damaged ones aside."""
+"""The folder of a spool: recovers what an earlier process left, reads closed segments, removes stored ones."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ _UNREADABLE_ADVICE = (
     "To have it stored after all, make it readable, move it and its .acked file back, and start "
     "the collector anew."
 )
+
+_PROBE_BYTES = 4096
+"""A block of a usual file system: a disk that does not take one takes no request."""
 
 
 @dataclass
@@ -200,7 +203,7 @@ def _owner(path: Path, names: dict[bytes, str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SegmentReading:
     """The readable part of a segment.
 
     Attributes:
@@ -212,10 +215,6 @@ class Reading:
     records: list[Record]
     gone: frozenset[bytes] = frozenset()
     lost: int = 0
-
-
-_PROBE_BYTES = 4096
-"""A block of a usual file system: a disk that does not take one takes no request."""
 
 
 class SegmentFolder:
@@ -263,7 +262,7 @@ class SegmentFolder:
             self.remove(segment)
         return digests, found
 
-    def read(self, segment: Segment) -> Reading:
+    def read(self, segment: Segment) -> SegmentReading:
         """Return the readable part of a closed segment.
 
         Raises:
@@ -277,7 +276,7 @@ class SegmentFolder:
         gone = frozenset(segment.digests) - {record.digest for record in records}
         new = gone != self._gone.get(segment.name, frozenset())
         if not new:
-            return Reading(records, gone)
+            return SegmentReading(records, gone)
         kept = sum(record.items for record in records)
         counted = self._counted.get(segment.name, 0)
         lost = max(0, segment.items - kept - counted)
@@ -287,7 +286,7 @@ class SegmentFolder:
         self._counted[segment.name] = counted + lost
         self._losses[segment.name] = loss
         self.damaged.report(loss)
-        return Reading(records, gone, lost)
+        return SegmentReading(records, gone, lost)
 
     def remove(self, segment: Segment) -> None:
         """Remove a stored segment, or set it aside if it was damaged.

@@ -1,4 +1,4 @@
-"""The lock and the quota of the spool's folder."""
+"""The lock, the limits and the quota of the spool's folder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from mast_trace_collector.spool.segment import make_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
+logger = logging.getLogger(__name__)
+_CHECK_SECONDS = 0.2
 
-class Refused(CollectorError):
+
+class RequestRefused(CollectorError):
     """The request was not accepted; the sender keeps it and sends it again later.
 
     Attributes:
@@ -51,11 +54,6 @@ class SpoolLimits:
     segment_items: int
     segment_age: float
     duplicate_window: int
-
-
-logger = logging.getLogger(__name__)
-
-_CHECK_SECONDS = 0.2
 
 
 class FolderLock:
@@ -148,7 +146,7 @@ class DiskQuota:
         """
         try:
             self._check(size)
-        except Refused as refused:
+        except RequestRefused as refused:
             self._want(size)
             if refused.reason != self._refuses:
                 logger.warning(
@@ -172,10 +170,10 @@ class DiskQuota:
 
     def _check(self, size: int) -> None:
         if self.used + size > self._max_bytes:
-            raise Refused("spool_full", "too much is waiting for the database")
+            raise RequestRefused("spool_full", "too much is waiting for the database")
         now = time.monotonic()
         if now - self._checked > _CHECK_SECONDS:
             self._free = shutil.disk_usage(self._directory).free
             self._checked = now
         if self._free - size < self._min_free_bytes:
-            raise Refused("disk_full", "the collector's disk is nearly full")
+            raise RequestRefused("disk_full", "the collector's disk is nearly full")

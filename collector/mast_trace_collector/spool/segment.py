@@ -32,6 +32,14 @@ _FIELDS = struct.Struct("<8sQQQ16s")
 _DIGEST_BYTES = 16
 _SIZE = _FIELDS.size + _DIGEST_BYTES
 
+logger = logging.getLogger(__name__)
+LOG = ".log"
+_MAX_IOVECS = 1024  # IOV_MAX on Linux and macOS
+_PORTION = 1024 * 1024
+"""Bytes written at a time. For larger writes Linux allocates its pages in larger blocks, which on a
+virtual machine come from the host each time: the same bytes cost up to four times as much CPU.
+"""
+
 
 @dataclass(frozen=True)
 class Receipt:
@@ -109,16 +117,6 @@ def read_receipt(path: Path) -> Receipt | None:
         return None
     marker, *values = _FIELDS.unpack_from(data)
     return Receipt(*values) if marker == marker_of(path.stem) else None
-
-
-logger = logging.getLogger(__name__)
-
-LOG = ".log"
-_MAX_IOVECS = 1024  # IOV_MAX on Linux and macOS
-_PORTION = 1024 * 1024
-"""Bytes written at a time. For larger writes Linux allocates its pages in larger blocks, which on a
-virtual machine come from the host each time: the same bytes cost up to four times as much CPU.
-"""
 
 
 @dataclass(frozen=True)

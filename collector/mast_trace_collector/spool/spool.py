@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.deduplication import RecentRequests
 from mast_trace_collector.spool.folder import SegmentFolder
-from mast_trace_collector.spool.quota import DiskQuota, FolderLock, Refused
+from mast_trace_collector.spool.quota import DiskQuota, FolderLock, RequestRefused
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.spool.damaged import Loss
-    from mast_trace_collector.spool.folder import Reading
+    from mast_trace_collector.spool.folder import SegmentReading
     from mast_trace_collector.spool.quota import SpoolLimits
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Acknowledgement:
     """A request's receipt from the spool.
 
     Attributes:
-        durable: done when the request is on disk, or failed with `Refused`.
+        durable: done when the request is on disk, or failed with `RequestRefused`.
         duplicate: the same request was accepted before; nothing was written for this one.
     """
 
@@ -121,7 +121,7 @@ class Spool:
         record = Record.of(payload, items)
         with self._lock:
             if not self._running:
-                raise Refused("shutting_down", "the collector is stopping", retry_after=1.0)
+                raise RequestRefused("shutting_down", "the collector is stopping", retry_after=1.0)
             known = self._recent.get(record.digest)
             if known is not None:
                 return Acknowledgement(known, duplicate=True)
@@ -270,7 +270,7 @@ class Spool:
             del self._taken[segment.name]
             self._closed.append(segment)
 
-    def read(self, segment: Segment) -> Reading:
+    def read(self, segment: Segment) -> SegmentReading:
         """Return the readable part of a taken segment.
 
         Raises:
@@ -349,7 +349,7 @@ class Spool:
 
     def _check_running(self) -> None:
         if not self._running:
-            raise Refused("shutting_down", "the collector is not running", retry_after=1.0)
+            raise RequestRefused("shutting_down", "the collector is not running", retry_after=1.0)
 
     def close(self) -> None:
         """Finish the present write and accept no more; segments can still be taken."""
@@ -367,5 +367,5 @@ class Spool:
         self._folder_lock.release()
 
 
-def _disk_error(error: Exception) -> Refused:
-    return Refused("disk_error", f"the collector cannot write to its disk: {error}")
+def _disk_error(error: Exception) -> RequestRefused:
+    return RequestRefused("disk_error", f"the collector cannot write to its disk: {error}")

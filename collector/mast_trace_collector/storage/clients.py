@@ -1,4 +1,4 @@
-"""Connections to ClickHouse, lent to one caller at a time."""
+"""Connections to ClickHouse, also over a Unix socket, lent to one caller at a time."""
 
 from __future__ import annotations
 
@@ -24,6 +24,43 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
     from mast_trace_collector.storage.address import Address
+
+SERVER: Final = {
+    # The cache confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a
+    # filter without matches, other filters had no matches either (seen with ClickHouse 26.9).
+    "use_query_condition_cache": "0",
+    # Blocks of 1 MB, the default, are so small that sorting merges many of them row by row.
+    "preferred_block_size_bytes": str(4 * 1024 * 1024),
+}
+"""Settings for any ClickHouse."""
+EMBEDDED: Final = {
+    **SERVER,
+    # One more thread for each so many bytes that are free under the engine's limit. The default of
+    # 1 GiB leaves one thread to an engine that may use no more than that.
+    "max_threads_min_free_memory_per_thread": str(64 * 1024 * 1024),
+    # Code that is compiled at its third use has then cost 100 ms, and gains nothing on so little
+    # data.
+    "compile_expressions": "0",
+    "compile_aggregate_expressions": "0",
+    "compile_sort_description": "0",
+}
+"""Settings for the engine in this process."""
+_ADVICE = {
+    60: "the table is missing: run `mast-trace migrate`",
+    81: "the database is missing: run `mast-trace migrate`",
+    241: "the query needs more memory than the limit allows: narrow its time range, or raise the limit",
+    252: "too many parts wait for a merge: inserts are too small or the disk is too slow",
+    243: "the disk is full: free space or lower the retention",
+    516: "user or password is wrong",
+    497: "the user lacks a right that this needs",
+}
+"""The advice for each error code."""
+_PART = "while reading from part"
+_PART_ADVICE = (
+    "a file of the database is damaged on disk: restore a backup, or stop what serves the database "
+    "and move the folder of the part named here out of it: its rows are lost, all others can be "
+    "read again"
+)
 
 
 class SocketPoolManager(PoolManager):
@@ -74,46 +111,6 @@ class _Connection(HTTPConnection):
             made.close()
             raise NewConnectionError(self, f"cannot connect to {self._path}: {error}") from error
         return made
-
-
-SERVER: Final = {
-    # The cache confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a
-    # filter without matches, other filters had no matches either (seen with ClickHouse 26.9).
-    "use_query_condition_cache": "0",
-    # Blocks of 1 MB, the default, are so small that sorting merges many of them row by row.
-    "preferred_block_size_bytes": str(4 * 1024 * 1024),
-}
-"""Settings for any ClickHouse."""
-
-EMBEDDED: Final = {
-    **SERVER,
-    # One more thread for each so many bytes that are free under the engine's limit. The default of
-    # 1 GiB leaves one thread to an engine that may use no more than that.
-    "max_threads_min_free_memory_per_thread": str(64 * 1024 * 1024),
-    # Code that is compiled at its third use has then cost 100 ms, and gains nothing on so little
-    # data.
-    "compile_expressions": "0",
-    "compile_aggregate_expressions": "0",
-    "compile_sort_description": "0",
-}
-"""Settings for the engine in this process."""
-
-_ADVICE = {
-    60: "the table is missing: run `mast-trace migrate`",
-    81: "the database is missing: run `mast-trace migrate`",
-    241: "the query needs more memory than the limit allows: narrow its time range, or raise the limit",
-    252: "too many parts wait for a merge: inserts are too small or the disk is too slow",
-    243: "the disk is full: free space or lower the retention",
-    516: "user or password is wrong",
-    497: "the user lacks a right that this needs",
-}
-"""The advice for each error code."""
-_PART = "while reading from part"
-_PART_ADVICE = (
-    "a file of the database is damaged on disk: restore a backup, or stop what serves the database "
-    "and move the folder of the part named here out of it: its rows are lost, all others can be "
-    "read again"
-)
 
 
 class Clients:

@@ -79,6 +79,23 @@ SELECT throwIf(NOT ({hold}), 'row policies do not hold in this version: upgrade 
 SAFE_VERSIONS: Final = "ClickHouse 26.9 or newer, or 26.3.33.101 or a later 26.3"
 """The versions in which no table function is known that reads past row policies."""
 
+_USERS = "SELECT name, storage FROM system.users ORDER BY name"
+# All columns: `is_wildcard` is new.
+_GRANTS = "SELECT * FROM system.grants WHERE access_type IN ('SELECT', 'ALL')"
+_ROLES = "SELECT user_name, role_name, granted_role_name FROM system.role_grants"
+_POLICIES = """
+    SELECT table, select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except
+    FROM system.row_policies WHERE database = {database:String} AND select_filter IS NOT NULL"""
+_ALWAYS = {"1", "true"}
+"""Filters that leave every row: the server adds them for users of a file that has filters for others."""
+_ACCESS_DENIED = 497
+_OBJECTS = """
+    SELECT name, engine, match(create_table_query, 'SQL SECURITY (DEFINER|NONE)') AS by_definer
+    FROM system.tables WHERE database = {database:String} AND NOT is_temporary ORDER BY name"""
+_SEATS = {seat(number) for number in range(SEATS)}
+"""Users of the embedded engine, whose statements the endpoint reads before."""
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+
 
 def policies_hold(version: str = "version()") -> str:
     """Return SQL that tells whether row policies hold in a version of ClickHouse.
@@ -127,19 +144,8 @@ def _policy(user: str, names: list[str], condition: str) -> str:
     return f"CREATE ROW POLICY OR REPLACE of_{user} ON\n    {on}\n    USING {condition} TO {user};"
 
 
-_USERS = "SELECT name, storage FROM system.users ORDER BY name"
-# All columns: `is_wildcard` is new.
-_GRANTS = "SELECT * FROM system.grants WHERE access_type IN ('SELECT', 'ALL')"
-_ROLES = "SELECT user_name, role_name, granted_role_name FROM system.role_grants"
-_POLICIES = """
-    SELECT table, select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except
-    FROM system.row_policies WHERE database = {database:String} AND select_filter IS NOT NULL"""
-_ALWAYS = {"1", "true"}
-"""Filters that leave every row: the server adds them for users of a file that has filters for others."""
-
-
 @dataclass(frozen=True)
-class Access:
+class DatabaseAccess:
     """Rights to read one database, and the policies on its tables.
 
     Attributes:
@@ -157,7 +163,7 @@ class Access:
     policies: tuple[dict[str, Any], ...]
 
     @classmethod
-    def of(cls, store: Store) -> Access:
+    def of(cls, store: Store) -> DatabaseAccess:
         """Read the server's users as they are now.
 
         Raises:
@@ -249,15 +255,6 @@ def _applies(policy: dict[str, Any], names: set[str]) -> bool:
     return bool(names & set(policy["apply_to_list"]))
 
 
-_ACCESS_DENIED = 497
-_OBJECTS = """
-    SELECT name, engine, match(create_table_query, 'SQL SECURITY (DEFINER|NONE)') AS by_definer
-    FROM system.tables WHERE database = {database:String} AND NOT is_temporary ORDER BY name"""
-_SEATS = {seat(number) for number in range(SEATS)}
-"""Users of the embedded engine, whose statements the endpoint reads before."""
-_PLAIN = re.compile(r"[A-Za-z_]\w*")
-
-
 @dataclass(frozen=True)
 class WideUser:
     """A user that a row policy confines, and that reads beyond it.
@@ -299,7 +296,7 @@ def wide_users(store: Store) -> list[WideUser]:
         StorageError: the account may not see users, or the database does not answer.
     """
     objects = store.query(_OBJECTS, {"database": store.database})
-    access = Access.of(store)
+    access = DatabaseAccess.of(store)
     void = _void(store, objects)
     found = (_examine(user, access, objects, void) for user in access.users if user not in _SEATS)
     return [user for user in found if user]
@@ -334,7 +331,7 @@ def _void(store: Store, objects: list[dict[str, Any]]) -> str:
 
 
 def _examine(
-    user: str, access: Access, objects: list[dict[str, Any]], void: str
+    user: str, access: DatabaseAccess, objects: list[dict[str, Any]], void: str
 ) -> WideUser | None:
     known = [each["name"] for each in objects]
     if not access.is_confined(user):
@@ -349,7 +346,7 @@ def _examine(
     return WideUser(user, access.users[user], tuple(read), tuple(remedy), reason)
 
 
-def _is_open(each: dict[str, Any], user: str, access: Access, void: str) -> bool:
+def _is_open(each: dict[str, Any], user: str, access: DatabaseAccess, void: str) -> bool:
     """Return whether everybody who may read an object reads rows of every project."""
     rows = DECLARED.get(each["name"].removesuffix(LOCAL), Rows.NONE)
     if rows is Rows.ALL:

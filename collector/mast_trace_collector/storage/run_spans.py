@@ -29,24 +29,6 @@ RECORD_COLUMNS = """
 """
 """Columns of a query for `record`; times as integers, because datetimes lose nanoseconds."""
 
-
-def record(row: Mapping[str, Any]) -> SpanRecord:
-    """Read one row; a span that lasts beyond the end of time ends there."""
-    return SpanRecord(
-        trace_id=row["TraceId"],
-        span_id=row["SpanId"],
-        parent_span_id=row["ParentSpanId"],
-        name=row["Name"],
-        start=row["StartNano"],
-        end=within(row["StartNano"] + row["Duration"]),
-        attributes=row["SpanAttributes"],
-        status=row["Status"],
-        status_message=row["StatusMessage"],
-        service=row["Service"],
-        scope=row["ScopeName"],
-    )
-
-
 _MOST_BYTES = 64 * 1024 * 1024
 """Most bytes of the records of several runs together."""
 _OPEN_ROOTS = f"""
@@ -65,30 +47,6 @@ ORDER BY Timestamp, SpanId
 LIMIT 1 BY Project, TraceId
 SETTINGS max_result_bytes = {_MOST_BYTES}
 """  # noqa: S608  # made of constants
-
-
-def open_roots(
-    store: Store, trace_ids: Sequence[str], *, project: str | None = None
-) -> dict[tuple[str, str], SpanRecord]:
-    """Return the root of each run of which only the beginning is known, by project and trace id.
-
-    Args:
-        store: the database.
-        trace_ids: of the runs.
-        project: of the runs; any project if absent.
-
-    Raises:
-        StorageError: the database does not answer, or the records exceed the limit of memory.
-    """
-    if not trace_ids:
-        return {}
-    given = {"traces": sorted(set(trace_ids)), "project": project}
-    return {
-        (row["RunProject"], row["TraceId"]): replace(record(row), is_open=True)
-        for row in store.query(_OPEN_ROOTS, given)
-    }
-
-
 PAGE_BYTES = 8 * 1024 * 1024
 """Approximate bytes of attributes that are read at a time."""
 _A_SPAN = 512
@@ -143,8 +101,47 @@ _CLIPPED = f"""mapApply((k, v) -> (k, if(k IN ({", ".join(map(literal, _PLAIN))}
     substringUTF8(v, 1, {{clip:UInt64}}), v)), SpanAttributes)"""
 
 
+def record(row: Mapping[str, Any]) -> SpanRecord:
+    """Read one row; a span that lasts beyond the end of time ends there."""
+    return SpanRecord(
+        trace_id=row["TraceId"],
+        span_id=row["SpanId"],
+        parent_span_id=row["ParentSpanId"],
+        name=row["Name"],
+        start=row["StartNano"],
+        end=within(row["StartNano"] + row["Duration"]),
+        attributes=row["SpanAttributes"],
+        status=row["Status"],
+        status_message=row["StatusMessage"],
+        service=row["Service"],
+        scope=row["ScopeName"],
+    )
+
+
+def open_roots(
+    store: Store, trace_ids: Sequence[str], *, project: str | None = None
+) -> dict[tuple[str, str], SpanRecord]:
+    """Return the root of each run of which only the beginning is known, by project and trace id.
+
+    Args:
+        store: the database.
+        trace_ids: of the runs.
+        project: of the runs; any project if absent.
+
+    Raises:
+        StorageError: the database does not answer, or the records exceed the limit of memory.
+    """
+    if not trace_ids:
+        return {}
+    given = {"traces": sorted(set(trace_ids)), "project": project}
+    return {
+        (row["RunProject"], row["TraceId"]): replace(record(row), is_open=True)
+        for row in store.query(_OPEN_ROOTS, given)
+    }
+
+
 @dataclass(frozen=True)
-class Page:
+class SpanPage:
     """A part of a run by time: from one span to another, both included."""
 
     first: tuple[int, str]
@@ -187,14 +184,14 @@ class RunSpans:
         return {row["SpanId"]: row["Kept"] for row in self._store.query(_MOVED, self._of_run)}
 
     @cached_property
-    def pages(self) -> tuple[Page, ...]:
+    def pages(self) -> tuple[SpanPage, ...]:
         """The run's parts, by time.
 
         Raises:
             StorageError: the database does not answer.
         """
         return tuple(
-            Page(
+            SpanPage(
                 (row["First"], row["FirstSpan"]),
                 (row["Last"], row["LastSpan"]),
                 row["Spans"],
@@ -229,7 +226,7 @@ class RunSpans:
         return not all(row["Ours"] for row in self._rows)
 
     def read(
-        self, pages: Iterable[Page] | None = None, *, clip: int | None = None
+        self, pages: Iterable[SpanPage] | None = None, *, clip: int | None = None
     ) -> Iterator[Sequence[SpanRecord]]:
         """Yield the spans of each page by their start.
 

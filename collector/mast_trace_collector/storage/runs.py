@@ -1,4 +1,4 @@
-"""Reads runs: those to be judged, one run's spans, one run by its id."""
+"""Reads runs: those to be judged, one run's spans, one run by its id, runs by an attribute."""
 
 from __future__ import annotations
 
@@ -33,6 +33,90 @@ SESSION: tuple[str, ...] = (
 """Attributes that hold the conversation of a run."""
 
 _OURS = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
+
+_SKEW = 900.0
+_SHORT_SKEW = 60.0
+"""Clock skew between cluster nodes, or replica lag, in seconds. The scan of recent runs allows for
+less of it; the next full scan catches anything it missed."""
+_CANDIDATES = """
+    SELECT Project, TraceId, Seen, Judged
+    FROM
+    (
+        SELECT RunKey, any(s.Project) AS Project, any(s.TraceId) AS TraceId, max(s.Root) AS Root,
+            max(s.LastSeen) AS Seen
+        FROM mast_run_states AS s
+        WHERE s.Day >= today() - {lookback_days:UInt32} AND {of_runs}
+          AND cityHash64(s.TraceId) % {shards:UInt32} = {shard:UInt32}
+          AND s.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out
+              WHERE RunSeen >= today() - {lookback_days:UInt32} - 1)
+        GROUP BY RunKey
+        HAVING max(s.Kind) = ''
+    ) AS runs
+    LEFT JOIN
+    (
+        SELECT RunKey, max(JudgedAt) AS Judged,
+            if(max(RunSeen) = 0, Judged - toIntervalMillisecond(1), max(RunSeen)) AS Known
+        FROM mast_verdicts
+        WHERE JudgeVersion = {judge_version:String} AND {of_runs}
+        GROUP BY RunKey
+    ) AS verdicts USING (RunKey)
+    WHERE Seen <= now64(3) - toIntervalMillisecond(
+            multiIf(Root = 2, {quiet_ms:UInt64}, Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
+      AND (Judged = 0 OR Seen > Known OR Seen >= now64(3) - toIntervalMillisecond({skew_ms:UInt64}))
+"""
+_ALL = "1"
+# All rows of a run count, but only of runs with recent rows.
+_OF_LATE = """RunKey GLOBAL IN
+            (
+                SELECT RunKey FROM mast_run_states
+                WHERE Day >= toDate(now64(3) - toIntervalMillisecond({recent_ms:UInt64}))
+                  AND LastSeen >= now64(3) - toIntervalMillisecond({recent_ms:UInt64})
+            )"""
+# Fingerprints are computed only for runs that may be due: a run without a verdict needs none, and
+# one with a verdict only if rows arrived since it was judged, or shortly before: clocks differ. The
+# due keys are computed once, as a scalar array.
+_FINISHED = """
+WITH
+(
+    SELECT arrayConcat(
+        groupArrayIf((toString(Project), TraceId), Judged != 0),
+        arraySlice(groupArrayIf((toString(Project), TraceId), Judged = 0), 1, {limit:UInt64}))
+    FROM ({candidates} ORDER BY Seen)
+) AS due
+SELECT * FROM mast_runs
+WHERE (Project, TraceId) IN (SELECT arrayJoin(due)) AND Kind = ''
+AND (Project, TraceId, Fingerprint) NOT IN
+(
+    SELECT Project, TraceId, Fingerprint FROM mast_verdicts
+    WHERE JudgeVersion = {judge_version:String} AND (Project, TraceId) IN (SELECT arrayJoin(due))
+)
+-- Of a run whose spans were left out, a late span or outcome would be judged alone.
+AND (Project, TraceId) NOT IN
+(
+    SELECT Project, TraceId FROM mast_left_out WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
+)
+-- What has arrived of an erased run waits for the sweep.
+AND (Project, TraceId) NOT IN
+(
+    SELECT Project, TraceId FROM mast_tombstones WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
+)
+ORDER BY LastSeen
+LIMIT {limit:UInt64}
+"""
+_NESTED_QUIET = 30.0
+"""Seconds without a new span after which a run inside an application's trace counts as finished."""
+_MOST_BYTES = 128 * 1024 * 1024
+"""Most bytes of the spans of several runs together; beyond them, each run is read alone."""
+_SPANS = f"""
+SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
+FROM otel_traces
+WHERE TraceId IN {{traces:Array(String)}}
+ORDER BY ReceivedAt DESC
+LIMIT 1 BY Project, TraceId, SpanId
+SETTINGS max_result_bytes = {_MOST_BYTES}
+"""  # noqa: S608  # made of constants
+_OF_PROJECT = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
+_OF_RUN = f"TraceId = {{trace_id:String}} AND {_OF_PROJECT}"
 
 
 def runs_with(
@@ -100,93 +184,6 @@ class RunSummary:
     termination_reason: str
     kind: str = ""
     totals: str = "exact"
-
-
-_SKEW = 900.0
-_SHORT_SKEW = 60.0
-"""Clock skew between cluster nodes, or replica lag, in seconds. The scan of recent runs allows for
-less of it; the next full scan catches anything it missed."""
-_CANDIDATES = """
-    SELECT Project, TraceId, Seen, Judged
-    FROM
-    (
-        SELECT RunKey, any(s.Project) AS Project, any(s.TraceId) AS TraceId, max(s.Root) AS Root,
-            max(s.LastSeen) AS Seen
-        FROM mast_run_states AS s
-        WHERE s.Day >= today() - {lookback_days:UInt32} AND {of_runs}
-          AND cityHash64(s.TraceId) % {shards:UInt32} = {shard:UInt32}
-          AND s.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out
-              WHERE RunSeen >= today() - {lookback_days:UInt32} - 1)
-        GROUP BY RunKey
-        HAVING max(s.Kind) = ''
-    ) AS runs
-    LEFT JOIN
-    (
-        SELECT RunKey, max(JudgedAt) AS Judged,
-            if(max(RunSeen) = 0, Judged - toIntervalMillisecond(1), max(RunSeen)) AS Known
-        FROM mast_verdicts
-        WHERE JudgeVersion = {judge_version:String} AND {of_runs}
-        GROUP BY RunKey
-    ) AS verdicts USING (RunKey)
-    WHERE Seen <= now64(3) - toIntervalMillisecond(
-            multiIf(Root = 2, {quiet_ms:UInt64}, Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
-      AND (Judged = 0 OR Seen > Known OR Seen >= now64(3) - toIntervalMillisecond({skew_ms:UInt64}))
-"""
-_ALL = "1"
-# All rows of a run count, but only of runs with recent rows.
-_OF_LATE = """RunKey GLOBAL IN
-            (
-                SELECT RunKey FROM mast_run_states
-                WHERE Day >= toDate(now64(3) - toIntervalMillisecond({recent_ms:UInt64}))
-                  AND LastSeen >= now64(3) - toIntervalMillisecond({recent_ms:UInt64})
-            )"""
-
-# Fingerprints are computed only for runs that may be due: a run without a verdict needs none, and
-# one with a verdict only if rows arrived since it was judged, or shortly before: clocks differ. The
-# due keys are computed once, as a scalar array.
-_FINISHED = """
-WITH
-(
-    SELECT arrayConcat(
-        groupArrayIf((toString(Project), TraceId), Judged != 0),
-        arraySlice(groupArrayIf((toString(Project), TraceId), Judged = 0), 1, {limit:UInt64}))
-    FROM ({candidates} ORDER BY Seen)
-) AS due
-SELECT * FROM mast_runs
-WHERE (Project, TraceId) IN (SELECT arrayJoin(due)) AND Kind = ''
-AND (Project, TraceId, Fingerprint) NOT IN
-(
-    SELECT Project, TraceId, Fingerprint FROM mast_verdicts
-    WHERE JudgeVersion = {judge_version:String} AND (Project, TraceId) IN (SELECT arrayJoin(due))
-)
--- Of a run whose spans were left out, a late span or outcome would be judged alone.
-AND (Project, TraceId) NOT IN
-(
-    SELECT Project, TraceId FROM mast_left_out WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
-)
--- What has arrived of an erased run waits for the sweep.
-AND (Project, TraceId) NOT IN
-(
-    SELECT Project, TraceId FROM mast_tombstones WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
-)
-ORDER BY LastSeen
-LIMIT {limit:UInt64}
-"""
-
-_NESTED_QUIET = 30.0
-"""Seconds without a new span after which a run inside an application's trace counts as finished."""
-
-
-_MOST_BYTES = 128 * 1024 * 1024
-"""Most bytes of the spans of several runs together; beyond them, each run is read alone."""
-_SPANS = f"""
-SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
-FROM otel_traces
-WHERE TraceId IN {{traces:Array(String)}}
-ORDER BY ReceivedAt DESC
-LIMIT 1 BY Project, TraceId, SpanId
-SETTINGS max_result_bytes = {_MOST_BYTES}
-"""  # noqa: S608  # made of constants
 
 
 def finished_runs(
@@ -308,10 +305,6 @@ def record_outcome(
             {"project": found, "trace_id": trace_id, "outcome": outcome, "reason": reason},
         )
     return bool(projects)
-
-
-_OF_PROJECT = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
-_OF_RUN = f"TraceId = {{trace_id:String}} AND {_OF_PROJECT}"
 
 
 def _of_run(trace_id: str, project: str | None) -> dict[str, Any]:

@@ -34,6 +34,38 @@ _VALUE_TYPES = (
 KEY_VALUES = f"Array(Tuple(key LowCardinality(String), value Tuple({_VALUE_TYPES})))"
 """The type of a list of attributes."""
 
+_NOT_JSON = "json: unsupported value: "
+_DOUBLE = (
+    r"transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], "
+    f"['{_NOT_JSON}NaN', '{_NOT_JSON}+Inf', '{_NOT_JSON}-Inf'])"
+)
+_ITEM = (
+    "multiIf(i.value = 'string_value', toJSONString(i.string_value), "
+    "i.value = 'int_value', toString(i.int_value), "
+    "i.value = 'bool_value', if(i.bool_value, 'true', 'false'), "
+    # Adding 0 removes the sign of -0, which some writers of JSON do not know.
+    "i.value = 'double_value', toString(i.double_value + 0), 'null')"
+)
+_LIST = f"concat('[', arrayStringConcat(arrayMap(i -> {_ITEM}, v.array_value.values), ','), ']')"
+# Everything but a string's own text is short: joining it copies the long texts once.
+_TEXT = (
+    "concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, "
+    f"v.value = 'double_value', {_DOUBLE}, "
+    "v.value = 'bool_value', v.bool_value, "
+    f"v.value = 'array_value', {_LIST}, "
+    "v.value = 'bytes_value', base64Encode(v.bytes_value), ''))"
+)
+_PLACEHOLDER = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
+_POLICY = re.compile(r"[\w.-]+")
+_FINDING = (
+    "Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,\n"
+    "    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,\n"
+    "    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,\n"
+    "    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,\n"
+    "    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination"
+)
+"""The columns of a verdict that ``mast_findings`` keeps."""
+
 
 def attributes_map(attributes: str) -> str:
     """Return attributes as Map(String, String)."""
@@ -64,40 +96,6 @@ def hex_id(data: str) -> str:
 def time(nanoseconds: str) -> str:
     """Return nanoseconds as an integer in the range of DateTime64(9)."""
     return f"toInt64(least({nanoseconds}, 9223372036854775807))"
-
-
-_NOT_JSON = "json: unsupported value: "
-_DOUBLE = (
-    r"transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], "
-    f"['{_NOT_JSON}NaN', '{_NOT_JSON}+Inf', '{_NOT_JSON}-Inf'])"
-)
-_ITEM = (
-    "multiIf(i.value = 'string_value', toJSONString(i.string_value), "
-    "i.value = 'int_value', toString(i.int_value), "
-    "i.value = 'bool_value', if(i.bool_value, 'true', 'false'), "
-    # Adding 0 removes the sign of -0, which some writers of JSON do not know.
-    "i.value = 'double_value', toString(i.double_value + 0), 'null')"
-)
-_LIST = f"concat('[', arrayStringConcat(arrayMap(i -> {_ITEM}, v.array_value.values), ','), ']')"
-# Everything but a string's own text is short: joining it copies the long texts once.
-_TEXT = (
-    "concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, "
-    f"v.value = 'double_value', {_DOUBLE}, "
-    "v.value = 'bool_value', v.bool_value, "
-    f"v.value = 'array_value', {_LIST}, "
-    "v.value = 'bytes_value', base64Encode(v.bytes_value), ''))"
-)
-
-_PLACEHOLDER = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
-_POLICY = re.compile(r"[\w.-]+")
-_FINDING = (
-    "Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,\n"
-    "    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,\n"
-    "    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,\n"
-    "    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,\n"
-    "    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination"
-)
-"""The columns of a verdict that ``mast_findings`` keeps."""
 
 
 @dataclass(frozen=True)

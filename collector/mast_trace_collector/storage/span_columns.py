@@ -28,6 +28,37 @@ _SMALLEST_PLAIN = 1e-6
 _LARGEST_PLAIN = 1e21
 """JSON writes numbers outside of these with an exponent."""
 
+SPAN_COLUMNS = (
+    "Timestamp",
+    "TraceId",
+    "SpanId",
+    "ParentSpanId",
+    "TraceState",
+    "SpanName",
+    "SpanKind",
+    "ServiceName",
+    "ResourceAttributes",
+    "ScopeName",
+    "ScopeVersion",
+    "SpanAttributes",
+    "Duration",
+    "StatusCode",
+    "StatusMessage",
+    "Events.Timestamp",
+    "Events.Name",
+    "Events.Attributes",
+    "Links.TraceId",
+    "Links.SpanId",
+    "Links.TraceState",
+    "Links.Attributes",
+)
+"""The exporter's columns, in its order."""
+LATEST_TIME = 2**63 - 1
+"""The last nanosecond that DateTime64(9) can hold; later ones are stored as this one."""
+_KINDS = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")
+_STATUSES = ("Unset", "Ok", "Error")
+_NONE: list[Any] = []
+
 
 def attributes_text(attributes: Iterable[KeyValue]) -> dict[str, str]:
     """Return each attribute as text; of duplicate keys the last wins."""
@@ -90,39 +121,6 @@ _TEXTS: Mapping[str | None, Callable[[AnyValue], str]] = {
     "array_value": _json,
     "kvlist_value": _json,
 }
-
-SPAN_COLUMNS = (
-    "Timestamp",
-    "TraceId",
-    "SpanId",
-    "ParentSpanId",
-    "TraceState",
-    "SpanName",
-    "SpanKind",
-    "ServiceName",
-    "ResourceAttributes",
-    "ScopeName",
-    "ScopeVersion",
-    "SpanAttributes",
-    "Duration",
-    "StatusCode",
-    "StatusMessage",
-    "Events.Timestamp",
-    "Events.Name",
-    "Events.Attributes",
-    "Links.TraceId",
-    "Links.SpanId",
-    "Links.TraceState",
-    "Links.Attributes",
-)
-"""The exporter's columns, in its order."""
-
-LATEST_TIME = 2**63 - 1
-"""The last nanosecond that DateTime64(9) can hold; later ones are stored as this one."""
-
-_KINDS = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")
-_STATUSES = ("Unset", "Ok", "Error")
-_NONE: list[Any] = []
 
 
 class SpanColumns:

@@ -32,6 +32,15 @@ _PROJECT_TAG = bytes([0xC2, 0x3E])
 _UNABLE = frozenset({48, 60, 73, 115})
 """Not supported, no such table, format or setting: this database cannot parse OTLP at all."""
 
+_TABLE = "otel_traces"
+_PROBE_TABLE = "mast_probe"
+DEFAULT_PARSE_FROM = 2 * 1024 * 1024
+"""Below this size, planning the parsing statement costs more than it saves."""
+COLUMNS_BYTES = 8 * 1024 * 1024
+"""Size at which a piece is closed: column form takes about twenty times the memory of the encoded
+requests.
+"""
+
 
 class OtlpTable:
     """Inserts OTLP requests that ClickHouse parses itself."""
@@ -142,16 +151,6 @@ def _length(size: int) -> bytes:
         size >>= 7
     prefix.append(size)
     return bytes(prefix)
-
-
-_TABLE = "otel_traces"
-_PROBE_TABLE = "mast_probe"
-DEFAULT_PARSE_FROM = 2 * 1024 * 1024
-"""Below this size, planning the parsing statement costs more than it saves."""
-COLUMNS_BYTES = 8 * 1024 * 1024
-"""Size at which a piece is closed: column form takes about twenty times the memory of the encoded
-requests.
-"""
 
 
 class PoisonError(StorageError):

@@ -54,72 +54,8 @@ INNER JOIN
 ) AS old ON old.TraceId = r.TraceId
 """  # noqa: S608  # made of constants
 
-
-@dataclass(frozen=True)
-class Piece:
-    """Runs of one project, from one trace up to another.
-
-    Attributes:
-        spans: number of their spans that earlier versions stored.
-    """
-
-    project: str
-    first: str
-    last: str
-    spans: int = 0
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The values of `RANGE`."""
-        return {name: value for name, value in asdict(self).items() if name != "spans"}
-
-
-def remember_totals(store: Store) -> None:
-    """Record the totals of runs as the former view has them; call it before the view is changed.
-
-    Raises:
-        StorageError: the database refused; call it again later.
-    """
-    for piece in pieces(store):
-        store.command(_REMEMBER, piece.params, settings=WRITE_SETTINGS)
-
-
-def old_spans(store: Store) -> int:
-    """Return the approximate number of spans of all pieces."""
-    (row,) = store.query(_HOW_MANY)
-    return int(row["Spans"])
-
-
-def pieces(store: Store) -> Iterator[Piece]:
-    """Yield pieces that cover all former runs, from a random start and around.
-
-    Processes that repair one database at once begin at different pieces.
-    """
-    for project in [row["Project"] for row in store.query(_PROJECTS)]:
-        middle = secrets.token_hex(16)
-        yield from _between(store, project, middle, "")
-        yield from _between(store, project, "", middle)
-
-
-def _between(store: Store, project: str, after: str, end: str) -> Iterator[Piece]:
-    while True:
-        given = {"project": project, "after": after, "end": end, "rows": _ROWS_AT_ONCE}
-        rows = store.query(_NEXT, given)
-        if not rows:
-            return
-        first = after = rows[0]["TraceId"]
-        spans = 0
-        for row in rows:
-            if spans >= SPANS_AT_ONCE and row["TraceId"] != after:
-                break
-            spans, after = spans + int(row["Length"]), row["TraceId"]
-        yield Piece(project, first, after, spans)
-
-
 logger = logging.getLogger(__name__)
-
 _SECONDS_BETWEEN_REPORTS = 10.0
-
 # By the states: the view of a version before has no word for it.
 _ARE_ANY_LEFT = f"""
 SELECT count() AS Runs FROM
@@ -169,6 +105,67 @@ _LATE = _STATES.replace(
 _LATE = f"SELECT Project, TraceId FROM ({_LATE}) WHERE Ids < Marks"  # noqa: S608  # made of constants
 
 
+@dataclass(frozen=True)
+class RunRange:
+    """Runs of one project, from one trace up to another.
+
+    Attributes:
+        spans: number of their spans that earlier versions stored.
+    """
+
+    project: str
+    first: str
+    last: str
+    spans: int = 0
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The values of `RANGE`."""
+        return {name: value for name, value in asdict(self).items() if name != "spans"}
+
+
+def remember_totals(store: Store) -> None:
+    """Record the totals of runs as the former view has them; call it before the view is changed.
+
+    Raises:
+        StorageError: the database refused; call it again later.
+    """
+    for piece in pieces(store):
+        store.command(_REMEMBER, piece.params, settings=WRITE_SETTINGS)
+
+
+def old_spans(store: Store) -> int:
+    """Return the approximate number of spans of all pieces."""
+    (row,) = store.query(_HOW_MANY)
+    return int(row["Spans"])
+
+
+def pieces(store: Store) -> Iterator[RunRange]:
+    """Yield pieces that cover all former runs, from a random start and around.
+
+    Processes that repair one database at once begin at different pieces.
+    """
+    for project in [row["Project"] for row in store.query(_PROJECTS)]:
+        middle = secrets.token_hex(16)
+        yield from _between(store, project, middle, "")
+        yield from _between(store, project, "", middle)
+
+
+def _between(store: Store, project: str, after: str, end: str) -> Iterator[RunRange]:
+    while True:
+        given = {"project": project, "after": after, "end": end, "rows": _ROWS_AT_ONCE}
+        rows = store.query(_NEXT, given)
+        if not rows:
+            return
+        first = after = rows[0]["TraceId"]
+        spans = 0
+        for row in rows:
+            if spans >= SPANS_AT_ONCE and row["TraceId"] != after:
+                break
+            spans, after = spans + int(row["Length"]), row["TraceId"]
+        yield RunRange(project, first, after, spans)
+
+
 def repair_totals(
     store: Store, options: SchemaOptions, stop: threading.Event | None = None
 ) -> bool:
@@ -206,11 +203,11 @@ def repair_totals(
 
 def _sql(store: Store, options: SchemaOptions) -> str:
     states = states_of_stored_spans(options, of=RANGE)
-    columns = ", ".join(name for name, _ in store.describe(states, Piece("", "", "").params))
+    columns = ", ".join(name for name, _ in store.describe(states, RunRange("", "", "").params))
     return _REPAIR.replace("{columns}", columns).replace("{states}", states)
 
 
-def _left(store: Store) -> Iterator[Piece]:
+def _left(store: Store) -> Iterator[RunRange]:
     """Yield the pieces with runs that have not been repaired by another process or at another time."""
     for piece in pieces(store):
         (row,) = store.query(_ARE_ANY_LEFT, piece.params)
@@ -218,7 +215,7 @@ def _left(store: Store) -> Iterator[Piece]:
             yield piece
 
 
-def _late(store: Store, since: datetime) -> Iterator[Piece]:
+def _late(store: Store, since: datetime) -> Iterator[RunRange]:
     """Yield the runs that got rows through the former view, about the time when the repair began."""
     for row in store.query(_LATE, {"since": since}):
-        yield Piece(row["Project"], row["TraceId"], row["TraceId"])
+        yield RunRange(row["Project"], row["TraceId"], row["TraceId"])

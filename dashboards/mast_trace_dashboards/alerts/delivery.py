@@ -14,14 +14,14 @@ from mast_trace_dashboards.alerts.runbooks import address
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_dashboards.alerts.lifecycle import Change
+    from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
 Shape = Literal["alertmanager", "slack"]
 
 _BY_UID = {rule.uid: rule for rule in RULES}
 
 
-def sentence(change: Change) -> str:
+def sentence(change: AlertChange) -> str:
     """Return a sentence about a change, for people."""
     rule = _BY_UID[change.alert.rule]
     labels = dict(change.alert.labels)
@@ -42,7 +42,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def payload(
-    changes: Sequence[Change], shape: Shape, view: str = "", web: str = DEFAULT_WEB
+    changes: Sequence[AlertChange], shape: Shape, view: str = "", web: str = DEFAULT_WEB
 ) -> dict[str, Any]:
     """Return the body of a delivery.
 
@@ -69,11 +69,11 @@ def payload(
     }
 
 
-def _runbook(change: Change, web: str) -> str:
+def _runbook(change: AlertChange, web: str) -> str:
     return address(web, _BY_UID[change.alert.rule].runbook)
 
 
-def _alert(change: Change, view: str, web: str) -> dict[str, Any]:
+def _alert(change: AlertChange, view: str, web: str) -> dict[str, Any]:
     rule = _BY_UID[change.alert.rule]
     labels = {"alertname": rule.uid, "severity": rule.severity, "app": "mast-trace"}
     return {

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
-from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, Change, advance
+from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, AlertChange, advance
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
 from mast_trace_dashboards.queries import QUERIES
 
@@ -31,6 +31,9 @@ WINDOW: Final = 600.0
 _REFUSED = "mast_trace_collector_refused_requests_total"
 _DAMAGED = "mast_trace_collector_damaged_files"
 _TIMEOUT = 10.0
+
+logger = logging.getLogger(__name__)
+_BROKEN = "its query fails"
 
 
 class Collectors:
@@ -120,11 +123,6 @@ def _growth(totals: Sequence[float]) -> float:
     return sum(new - old if new >= old else new for old, new in pairwise(totals))
 
 
-logger = logging.getLogger(__name__)
-
-_BROKEN = "its query fails"
-
-
 @dataclass
 class Evaluator:
     """The rules with the state of their alerts.
@@ -143,11 +141,11 @@ class Evaluator:
     parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     collectors: Collectors | None = None
 
-    def look(self, moment: datetime | None = None) -> list[Change]:
+    def look(self, moment: datetime | None = None) -> list[AlertChange]:
         """Evaluate every rule at ``moment`` (now if absent) and return the changes."""
         moment = moment or datetime.now(timezone.utc)
         active: list[Alert] = []
-        changes: list[Change] = []
+        changes: list[AlertChange] = []
         # Rules that differ only in their threshold share a result.
         answers = {name: self._ask(name, moment) for name in {r.query for r in self.rules}}
         for rule in self.rules:
@@ -173,7 +171,7 @@ class Evaluator:
 
 def _compared(
     rule: Rule, known: list[Alert], rows: list[dict[str, Any]] | None, now: float
-) -> tuple[list[Alert], list[Change]]:
+) -> tuple[list[Alert], list[AlertChange]]:
     if rows is None:
         if rule.on_error != "alert":
             return known, []
@@ -186,7 +184,7 @@ def _compared(
 def run(
     evaluator: Evaluator,
     outbox: Outbox,
-    looked: Callable[[list[Change]], None],
+    looked: Callable[[list[AlertChange]], None],
     stop: Event,
     *,
     interval: float = 300.0,

@@ -1,6 +1,4 @@
-"""Writes YAML that people can read.
-
-The rules as files for Grafana's provisioning.
+"""The alert rules as files for Grafana's provisioning, in YAML that people can read.
 
 Fields are those that Grafana reads (``rules_types.go``). A rule's query gives a table with one
 column of numbers and others of strings: one alert instance per row. Texts use ``{{ .Labels }}`` and
@@ -24,6 +22,11 @@ if TYPE_CHECKING:
 
     from mast_trace_dashboards.alerts.rules import Rule
 
+DATASOURCE: Final = "mast-clickhouse"
+_NO_DATA: Final = {"ok": "OK", "alert": "Alerting", "keep": "KeepLast"}
+_ON_ERROR: Final = {"ok": "OK", "alert": "Error", "keep": "KeepLast"}
+_WEEK_AND_WINDOW = 174 * 3600
+
 
 class _Readable(yaml.SafeDumper):
     """Writes long texts as blocks, so that queries can be read."""
@@ -40,12 +43,6 @@ _Readable.add_representer(str, _text)
 def as_yaml(shape: dict[str, Any]) -> str:
     """Return a file's text."""
     return yaml.dump(shape, Dumper=_Readable, sort_keys=False, width=100, allow_unicode=True)
-
-
-DATASOURCE: Final = "mast-clickhouse"
-_NO_DATA: Final = {"ok": "OK", "alert": "Alerting", "keep": "KeepLast"}
-_ON_ERROR: Final = {"ok": "OK", "alert": "Error", "keep": "KeepLast"}
-_WEEK_AND_WINDOW = 174 * 3600
 
 
 def rule_file(rules: Iterable[Rule] = RULES, web: str = DEFAULT_WEB) -> dict[str, Any]:

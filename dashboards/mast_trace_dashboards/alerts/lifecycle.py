@@ -56,7 +56,7 @@ class Alert:
 
 
 @dataclass(frozen=True)
-class Change:
+class AlertChange:
     """An alert that begins or ceases to fire.
 
     Attributes:
@@ -72,7 +72,7 @@ class Change:
 
 def advance(
     rule: Rule, known: Sequence[Alert], rows: Sequence[Mapping[str, Any]], now: float
-) -> tuple[list[Alert], list[Change]]:
+) -> tuple[list[Alert], list[AlertChange]]:
     """Advance the alerts of a rule by one evaluation.
 
     Args:
@@ -87,16 +87,16 @@ def advance(
     before = {alert.key: alert for alert in known}
     seen = {alert.key: alert for alert in (_inactive(rule, row, now) for row in rows)}
     after: list[Alert] = []
-    changes: list[Change] = []
+    changes: list[AlertChange] = []
     for key in dict.fromkeys([*before, *seen]):
         old = before.get(key) or seen[key]
         new = _moved(rule, old, seen[key].value, now) if key in seen else _missed(old, now)
         if new.phase != "inactive":
             after.append(new)
         if new.phase == "firing" and old.phase != "firing":
-            changes.append(Change(new, "firing", new.since))
+            changes.append(AlertChange(new, "firing", new.since))
         elif old.phase == "firing" and new.phase != "firing":
-            changes.append(Change(new, "resolved", old.since))
+            changes.append(AlertChange(new, "resolved", old.since))
     return after, changes
 
 
@@ -140,7 +140,7 @@ class AlertState:
     """
 
     alerts: Sequence[Alert] = ()
-    waiting: Sequence[tuple[Change, ...]] = ()
+    waiting: Sequence[tuple[AlertChange, ...]] = ()
 
 
 def load(path: Path) -> AlertState:
@@ -163,7 +163,7 @@ def _read(stored: Any) -> AlertState:
     if isinstance(stored, list):  # the format up to 0.1
         return AlertState([_alert(shape) for shape in stored])
     waiting = [
-        tuple(Change(**{**change, "alert": _alert(change["alert"])}) for change in delivery)
+        tuple(AlertChange(**{**change, "alert": _alert(change["alert"])}) for change in delivery)
         for delivery in stored["waiting"]
     ]
     return AlertState([_alert(shape) for shape in stored["alerts"]], waiting)

@@ -30,9 +30,9 @@ from mast_trace_dashboards.printable import clip
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace_dashboards.alerts.lifecycle import Change
+    from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
-    Delivery = tuple[Change, ...]
+    Delivery = tuple[AlertChange, ...]
     from collections.abc import Mapping
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -47,6 +47,14 @@ METADATA: Final = tuple(
 _UNREADABLE: Final = frozenset({400, 413, 415, 422})
 _LONGEST_PROBLEM = 200
 _LAST_PORT = 65535
+
+logger = logging.getLogger(__name__)
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+LARGEST: Final = 50
+"""Most changes in one delivery."""
+MOST: Final = 1000
+"""Most deliveries that wait; beyond them the oldest are given up."""
 
 
 @dataclass(frozen=True)
@@ -152,16 +160,6 @@ def _checked(url: str) -> httpx.URL:
     return read
 
 
-logger = logging.getLogger(__name__)
-
-FIRST_PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 60.0
-LARGEST: Final = 50
-"""Most changes in one delivery."""
-MOST: Final = 1000
-"""Most deliveries that wait; beyond them the oldest are given up."""
-
-
 class Outbox:
     """Deliveries in their order.
 
@@ -187,7 +185,7 @@ class Outbox:
         self._pause = FIRST_PAUSE
         self._problem = ""
 
-    def add(self, changes: Sequence[Change]) -> None:
+    def add(self, changes: Sequence[AlertChange]) -> None:
         """Add the changes of one evaluation."""
         self.waiting += [
             tuple(changes[at : at + LARGEST]) for at in range(0, len(changes), LARGEST)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.alerts.lifecycle import Change
+    from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
 FIRING = 1
 """Exit status of `alerts check` when a rule is above its threshold."""
@@ -224,7 +224,7 @@ def run_alerts(
             collectors=_collectors(settings, path.parent),
         )
 
-        def looked(changes: list[Change]) -> None:
+        def looked(changes: list[AlertChange]) -> None:
             for change in changes:
                 _say(change, as_json=as_json)
             # First send the deliveries of a process that was killed.
@@ -242,7 +242,7 @@ def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: AlertSta
         return Outbox(lambda *_: DeliveryResult(), "nobody")
     webhook = Webhook(address)
 
-    def post(delivery: Sequence[Change], key: str) -> DeliveryResult:
+    def post(delivery: Sequence[AlertChange], key: str) -> DeliveryResult:
         return webhook.post(payload(delivery, shape.value, view, settings.alert_web_url), key)
 
     return Outbox(post, webhook.label, remembered.waiting)
@@ -256,7 +256,7 @@ def _collectors(settings: AlertConfig, data_dir: Path) -> Collectors | None:
     return Collectors(urls, key) if urls else None
 
 
-def _say(change: Change, *, as_json: bool) -> None:
+def _say(change: AlertChange, *, as_json: bool) -> None:
     if as_json:
         print_json_line(
             {

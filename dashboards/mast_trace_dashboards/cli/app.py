@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     Register = Callable[[typer.Typer], None]
 
+_GOING_ON = (("up",), ("collect",), ("judge", "work"), ("alerts", "run"))
+"""Commands that run until they are stopped."""
+
 
 class LazyGroup(TyperGroup):
     """The group of all commands; those of further plugins are known when they are called."""
@@ -91,9 +94,6 @@ def _group(part: typer.Typer) -> typer.Typer:
     assert group.typer_instance
     return group.typer_instance
 
-
-_GOING_ON = (("up",), ("collect",), ("judge", "work"), ("alerts", "run"))
-"""Commands that run until they are stopped."""
 
 app = typer.Typer(
     name="mast-trace",

@@ -17,7 +17,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
-from mast_trace_dashboards.gate.counting import Wanted, count_sides
+from mast_trace_dashboards.gate.counting import WantedSides, count_sides
 from mast_trace_dashboards.gate.reports import junit, junit_without, markdown, markdown_without
 from mast_trace_dashboards.gate.words import (
     FINDINGS,
@@ -37,12 +37,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_dashboards.gate.counting import Sides
-    from mast_trace_judge.gate.comparison import Comparison
+    from mast_trace_judge.gate.comparison import RateComparison
 
 MISUSED: Final = 2
 """Exit status of arguments and settings that cannot be used."""
 UNDECIDED: Final = 3
 """Exit status if nothing could have been found worse: nothing judged, no baseline, too few runs, no database."""
+
+WORSE: Final = 1
+"""Exit status if a rate is higher than the baseline's."""
+_AGE: Final = re.compile(r"\d+\s*[smhdw]")
+_VERSION: Final = "version:"
+_STYLES: Final = {"worse": "bold red", "undecided": "bold yellow", "not worse": "bold green"}
 
 
 @contextmanager
@@ -78,13 +84,6 @@ def write_report(path: Path, text: str) -> None:
             draft.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-WORSE: Final = 1
-"""Exit status if a rate is higher than the baseline's."""
-_AGE: Final = re.compile(r"\d+\s*[smhdw]")
-_VERSION: Final = "version:"
-_STYLES: Final = {"worse": "bold red", "undecided": "bold yellow", "not worse": "bold green"}
 
 
 class Rates(str, Enum):
@@ -189,7 +188,7 @@ def check(
 
 def _wanted(
     baseline: str, since: str, version: str, lookback: str, services: list[str], project: str | None
-) -> Wanted:
+) -> WantedSides:
     moment, now = parse_time(since), datetime.now(timezone.utc)
     if moment >= now:
         raise ConfigurationError(f"--since {since} is in the future: no run has started since then")
@@ -206,14 +205,14 @@ def _wanted(
     }
     if _AGE.fullmatch(name):
         begin = moment - (now - parse_time(name))
-        return Wanted(since=begin, **both)
+        return WantedSides(since=begin, **both)
     name = name.removeprefix(_VERSION)
     if version == name:
         raise ConfigurationError(f"--version and --baseline are both {name}: nothing is compared")
-    return Wanted(since=parse_time(lookback), version=name, **both)
+    return WantedSides(since=parse_time(lookback), version=name, **both)
 
 
-def _show(found: Comparison, sides: Sides, wanted: Wanted) -> None:
+def _show(found: RateComparison, sides: Sides, wanted: WantedSides) -> None:
     shown = console()
     for line in facts(found, sides, wanted):
         shown.print(plain(line), soft_wrap=True)
@@ -239,7 +238,7 @@ def _show(found: Comparison, sides: Sides, wanted: Wanted) -> None:
     shown.print(plain(headline(found), _STYLES[found.status]), soft_wrap=True)
 
 
-def _as_dict(found: Comparison, sides: Sides, wanted: Wanted) -> dict[str, Any]:
+def _as_dict(found: RateComparison, sides: Sides, wanted: WantedSides) -> dict[str, Any]:
     return {
         "status": found.status,
         "reasons": found.reasons,

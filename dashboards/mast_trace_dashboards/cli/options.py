@@ -15,27 +15,6 @@ from mast_trace_dashboards.queries import QUERIES
 
 _OFFERED = 30
 
-
-def run_ids(context: Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the newest runs whose id begins with the text, each with its name; `last` is always one."""
-    given = context.params
-    try:
-        with open_store(given.get("url"), given.get("data_dir"), given.get("config")) as store:
-            rows = QUERIES["runs"].run(store, limit=_OFFERED)
-    except MastTraceError:
-        rows = []  # an error has no place in a shell's completion
-    offered = [("last", "the newest run")]
-    offered += [
-        (row["TraceId"][:ID_SHOWN], f"{row['Name']} {row['Outcome'] or row['State']}")
-        for row in rows
-    ]
-    return [(name, meaning) for name, meaning in offered if name.startswith(incomplete)]
-
-
-RunName = Annotated[
-    str,
-    typer.Argument(help="The run's id, its beginning, or `last`.", autocompletion=run_ids),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Url = Annotated[
     str | None,
@@ -88,11 +67,32 @@ ReadyFile = Annotated[
     Path | None,
     typer.Option(help="Write the addresses here, as JSON, when ready.", show_default=False),
 ]
-
 Uncertain = Annotated[
     bool,
     typer.Option(
         "--uncertain",
         help="Take labels of uncertain operators in as well; `mast-trace inject --operators` names them.",
     ),
+]
+
+
+def run_ids(context: Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return the newest runs whose id begins with the text, each with its name; `last` is always one."""
+    given = context.params
+    try:
+        with open_store(given.get("url"), given.get("data_dir"), given.get("config")) as store:
+            rows = QUERIES["runs"].run(store, limit=_OFFERED)
+    except MastTraceError:
+        rows = []  # an error has no place in a shell's completion
+    offered = [("last", "the newest run")]
+    offered += [
+        (row["TraceId"][:ID_SHOWN], f"{row['Name']} {row['Outcome'] or row['State']}")
+        for row in rows
+    ]
+    return [(name, meaning) for name, meaning in offered if name.startswith(incomplete)]
+
+
+RunName = Annotated[
+    str,
+    typer.Argument(help="The run's id, its beginning, or `last`.", autocompletion=run_ids),
 ]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_WIDTH_OF_FILES = 160
+
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
@@ -33,9 +35,6 @@ def draft_of(path: Path) -> Iterator[Path]:
         draft.replace(whole)
     finally:
         draft.unlink(missing_ok=True)
-
-
-_WIDTH_OF_FILES = 160
 
 
 def console(*, stderr: bool = False) -> Console:

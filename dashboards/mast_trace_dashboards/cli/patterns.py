@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 _SHOWN_ID = 8
 _TITLE = 90
 
+PatternName = Annotated[
+    str, typer.Argument(metavar="PATTERN", help="The pattern's id, or the beginning of it.")
+]
+Note = Annotated[str, typer.Option("--note", help="For people.")]
+By = Annotated[str, typer.Option("--by", help="Name of the person.", show_default="your user name")]
+
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of patterns."""
@@ -124,13 +130,6 @@ def _facts(
     yield "tokens", f"{row['Tokens']:,} in its runs"
     yield "cost", found_pattern.cost(row, cost, priced)
     yield "confirmed", found_pattern.confirmed(row)
-
-
-PatternName = Annotated[
-    str, typer.Argument(metavar="PATTERN", help="The pattern's id, or the beginning of it.")
-]
-Note = Annotated[str, typer.Option("--note", help="For people.")]
-By = Annotated[str, typer.Option("--by", help="Name of the person.", show_default="your user name")]
 
 
 class State(str, Enum):

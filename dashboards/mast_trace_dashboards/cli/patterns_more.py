@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 20
 
+Service = Annotated[list[str] | None, typer.Option(help="Only this service's runs.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Most rows.")]
+_WARNS = 3.0
+
 
 def nothing_separates(
     asked: Sequence[str], services: Sequence[str], counts: Sequence[Mapping[str, Any]]
@@ -84,11 +88,6 @@ def _name(row: Mapping[str, Any]) -> str:
 def _few(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-
-
-Service = Annotated[list[str] | None, typer.Option(help="Only this service's runs.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Most rows.")]
-_WARNS = 3.0
 
 
 def register(group: typer.Typer) -> None:

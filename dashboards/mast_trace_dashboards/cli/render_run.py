@@ -46,6 +46,15 @@ _JUDGED_BY = {
     "fused": "rules, local attribution and a model",
 }
 
+_CLIP = 400
+"""Characters of a text that are shown; `--full` shows all."""
+_NO_END = (
+    ": no spans have arrived for a while. The program may have been killed, or may wait for a person; "
+    "later spans open the run again."
+)
+_AT_ONCE = 500
+"""Number of steps that are read and rendered together."""
+
 
 def verdict_view(
     row: Mapping[str, Any], verdict: Verdict | None, calibration: ModelCalibration | None = None
@@ -130,16 +139,6 @@ def _modes(verdict: Verdict) -> Table:
             why,
         )
     return table
-
-
-_CLIP = 400
-"""Characters of a text that are shown; `--full` shows all."""
-_NO_END = (
-    ": no spans have arrived for a while. The program may have been killed, or may wait for a person; "
-    "later spans open the run again."
-)
-_AT_ONCE = 500
-"""Number of steps that are read and rendered together."""
 
 
 def run_view(

@@ -28,6 +28,9 @@ from mast_trace_dashboards.queries import QUERIES
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_UNITS = ("", "K", "M", "G", "T")
+
 
 def thin_shown(store: Store, before: datetime, share: float, *, project: str | None) -> Thinned:
     """Thin the runs, with a progress bar on a terminal; see `mast_trace_collector.storage.thinning.thin`."""
@@ -73,10 +76,6 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
             f"{row['LeftSpans']:,}",
         )
     console().print(table)
-
-
-_SIZE = re.compile(r"(\d+)\s*([KMGT]?)i?B?", re.IGNORECASE)
-_UNITS = ("", "K", "M", "G", "T")
 
 
 def register(app: typer.Typer) -> None:

@@ -43,6 +43,11 @@ _CLIP: Final = 400
 _SIGNS: Final = {"kept": " ", "new": "+", "gone": "-"}
 _STYLES: Final = {"kept": "", "new": "green", "gone": "red"}
 
+_DONE = frozenset({"judged", "unscored", NO_END})
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_AT_ONCE = 500
+_FIELDS = tuple(field.name for field in dataclasses.fields(Step))
+
 
 def input_view(seen: SeenInput | None, reason: str, *, full: bool = False) -> Iterator[Text]:
     """Yield the input of a step.
@@ -102,12 +107,6 @@ def _message(each: SeenMessage, seen: SeenInput, *, full: bool) -> Text:
     calls = [f"{call.name}({call.text})" for call in said.tool_calls]
     content = "\n".join([said.content, *calls] if said.content else calls)
     return text.append_text(plain(content if full else clip(content, _CLIP), style))
-
-
-_DONE = frozenset({"judged", "unscored", NO_END})
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_AT_ONCE = 500
-_FIELDS = tuple(field.name for field in dataclasses.fields(Step))
 
 
 def register(app: typer.Typer) -> None:

@@ -21,7 +21,7 @@ _CODES = tuple(FAILURE_MODES)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSides:
     """The sides of a comparison.
 
     Attributes:
@@ -71,7 +71,7 @@ class Sides:
     judge: str = ""
 
 
-def count_sides(store: Store, wanted: Wanted) -> Sides:
+def count_sides(store: Store, wanted: WantedSides) -> Sides:
     """Count the runs of both sides.
 
     Raises:

@@ -20,8 +20,8 @@ from mast_trace_dashboards.printable import safe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_dashboards.gate.counting import Sides, Wanted
-    from mast_trace_judge.gate.comparison import Comparison
+    from mast_trace_dashboards.gate.counting import Sides, WantedSides
+    from mast_trace_judge.gate.comparison import RateComparison
 
 _SUITE: Final = "mast-trace check"
 # Characters that XML 1.0 does not have, whichever way they are written.
@@ -30,7 +30,7 @@ _NOT_XML: Final = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U00
 _MARKUP: Final = re.compile(r"[\\`*_{}\[\]()<>#+!|~@&\"':/=^$-]")
 
 
-def junit(found: Comparison, sides: Sides, wanted: Wanted) -> str:
+def junit(found: RateComparison, sides: Sides, wanted: WantedSides) -> str:
     """Return the report as JUnit XML: one test case for the decision, one for each rate."""
     cases = [_decision(headline(found) if found.status == "undecided" else "")]
     for measure in found.measures:
@@ -82,7 +82,7 @@ def _decision(problem: str) -> ET.Element:
     return case
 
 
-def markdown(found: Comparison, sides: Sides, wanted: Wanted) -> str:
+def markdown(found: RateComparison, sides: Sides, wanted: WantedSides) -> str:
     """Return the report in GitHub's Markdown."""
     lines = [f"### {_SUITE}: {found.status}", "", _md(headline(found)), ""]
     lines += [

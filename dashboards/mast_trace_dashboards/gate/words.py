@@ -9,8 +9,8 @@ from mast_trace_judge.gate.comparison import FAILURES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_dashboards.gate.counting import Sides, Wanted
-    from mast_trace_judge.gate.comparison import Comparison, Finding, Measure, Side
+    from mast_trace_dashboards.gate.counting import Sides, WantedSides
+    from mast_trace_judge.gate.comparison import ComparedRate, Finding, RateComparison, Side
 
 FINDINGS: Final[dict[Finding, str]] = {
     "worse": "WORSE",
@@ -27,7 +27,7 @@ _STATES: Final = {
 _NAMED: Final = 10
 
 
-def headline(found: Comparison) -> str:
+def headline(found: RateComparison) -> str:
     """Return the result in one sentence."""
     if found.status == "not worse":
         return "Not worse: no rate of the new runs is shown to be higher than the baseline's."
@@ -47,7 +47,7 @@ def p_words(p: float | None) -> str:
     return "below 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def note(measure: Measure, found: Comparison) -> str:
+def note(measure: ComparedRate, found: RateComparison) -> str:
     """Return what a measure can say with so many runs, and what it would need."""
     counts = measure.counts
     if measure.finding == "not compared":
@@ -70,7 +70,7 @@ def note(measure: Measure, found: Comparison) -> str:
     return enough
 
 
-def told_apart(found: Comparison) -> tuple[list[Measure], list[str]]:
+def told_apart(found: RateComparison) -> tuple[list[ComparedRate], list[str]]:
     """Return the rates for a table, and sentences about those that have nothing to show there."""
     absent, skipped, told = [], [], []
     for measure in found.measures:
@@ -89,11 +89,11 @@ def told_apart(found: Comparison) -> tuple[list[Measure], list[str]]:
     return told, lines
 
 
-def _codes(measures: list[Measure]) -> str:
+def _codes(measures: list[ComparedRate]) -> str:
     return f"modes {', '.join(each.key for each in measures)}"
 
 
-def facts(found: Comparison, sides: Sides, wanted: Wanted) -> Iterator[str]:
+def facts(found: RateComparison, sides: Sides, wanted: WantedSides) -> Iterator[str]:
     """Yield the lines about both sides, and about all that no rate counts."""
     yield f"new runs: {_side(found.new)}"
     name = f"version {wanted.version}" if wanted.version else "the time before"

@@ -1,4 +1,4 @@
-"""The dashboard of failure modes by framework, agent and model."""
+"""The dashboards of failure modes by framework, agent and model, and of decisive errors."""
 
 from __future__ import annotations
 

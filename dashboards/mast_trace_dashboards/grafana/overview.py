@@ -1,4 +1,4 @@
-"""The overview dashboard: the present state, and the largest changes for the worse."""
+"""The overview dashboard: the present state, what runs cost, and the largest changes for the worse."""
 
 from __future__ import annotations
 
@@ -41,6 +41,35 @@ _TOTALS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ResentTokens": {"displayName": "Context sent again"},
 }
 """Numbers of one query, which takes seconds where many runs are in the range: one panel shows them all."""
+
+_FAILING = Thresholds(warn=0.2, bad=0.5)
+_VIOLATING = Thresholds(warn=0.15, bad=0.3)
+_ALERTS: Final = Panel(
+    "alertlist",
+    "Alerts",
+    "Alert rules of mast-trace that fire or are about to.",
+    width=8,
+    height=8,
+    options={
+        "viewMode": "list",
+        "groupMode": "default",
+        "groupBy": [],
+        "maxItems": 20,
+        "sortOrder": 1,
+        "alertName": "",
+        "alertInstanceLabelFilter": '{app="mast-trace"}',
+        "datasource": "",
+        "dashboardAlerts": False,
+        "stateFilter": {
+            "firing": True,
+            "pending": True,
+            "recovering": True,
+            "noData": True,
+            "normal": False,
+            "error": True,
+        },
+    },
+)
 
 
 def _by(part: str, description: str) -> Panel:
@@ -115,35 +144,6 @@ COST_ROWS: Final[Sequence[Sequence[Panel]]] = (
 )
 """Each part in half of the width, and the totals above."""
 
-_FAILING = Thresholds(warn=0.2, bad=0.5)
-_VIOLATING = Thresholds(warn=0.15, bad=0.3)
-
-_ALERTS: Final = Panel(
-    "alertlist",
-    "Alerts",
-    "Alert rules of mast-trace that fire or are about to.",
-    width=8,
-    height=8,
-    options={
-        "viewMode": "list",
-        "groupMode": "default",
-        "groupBy": [],
-        "maxItems": 20,
-        "sortOrder": 1,
-        "alertName": "",
-        "alertInstanceLabelFilter": '{app="mast-trace"}',
-        "datasource": "",
-        "dashboardAlerts": False,
-        "stateFilter": {
-            "firing": True,
-            "pending": True,
-            "recovering": True,
-            "noData": True,
-            "normal": False,
-            "error": True,
-        },
-    },
-)
 
 OVERVIEW: Final = Dashboard(
     uid="mast-overview",

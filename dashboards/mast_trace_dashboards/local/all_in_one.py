@@ -1,4 +1,4 @@
-"""Everything in one process: receivers, embedded store, judge, web view, ClickHouse endpoint."""
+"""Everything in one process: receivers, embedded store, judge, web view, ClickHouse endpoint with its password."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ logger = logging.getLogger(__name__)
 NAME: Final = "clickhouse-password"
 _KEPT = re.compile(r"sha256:([0-9a-f]{64})\s*")
 
+_OPENAI: Final = "https://api.openai.com/v1"
+_SECONDS: Final = 2.0
+_LOOPBACK = "127.0.0.1"
+
 
 class ReaderPassword:
     """The password of a data folder.
@@ -96,10 +100,6 @@ class ReaderPassword:
         write_whole(self._path, f"sha256:{kept}\n", private=True)
 
 
-_OPENAI: Final = "https://api.openai.com/v1"
-_SECONDS: Final = 2.0
-
-
 def unreachable(config: JudgeConfig) -> str:
     """Return why no connection to the endpoint can be made; empty if one can, or if none is needed.
 
@@ -114,9 +114,6 @@ def unreachable(config: JudgeConfig) -> str:
     except OSError as error:
         return f"its endpoint {url.host}:{port} cannot be connected to: {error.strerror or error}"
     return ""
-
-
-_LOOPBACK = "127.0.0.1"
 
 
 class AllInOne:

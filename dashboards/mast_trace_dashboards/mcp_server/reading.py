@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 _PAGE: Final = 50
 _LISTER: Final = "list_patterns"
 
+MOST_RUNS = 100
+MOST_STEPS = 200
+MOST_ROWS = 500
+_IN_LISTS = (
+    *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
+    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
+)
+_INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
+
 
 def patterns_of(store: Store, since: str, state: str, service: str, first: int) -> Any:
     """Return a page of patterns, most frequent first."""
@@ -100,17 +109,7 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-MOST_RUNS = 100
-MOST_STEPS = 200
-MOST_ROWS = 500
-
-_IN_LISTS = (
-    *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
-    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
-)
-
-
-class Reading:
+class StoreReading:
     """Answers questions about the runs of a store.
 
     Args:
@@ -182,7 +181,12 @@ class Reading:
         if not 0 <= number < count:
             raise NotFound(f"the run has no step {number}: its steps are 0 to {count - 1}")
         (step,) = found.stored.steps([number])
-        return {**_step(step), **part(step.text, max(0, offset))}
+        text, arguments = (part(each, max(0, offset)) for each in (step.text, step.arguments))
+        told = {**_step(step), **arguments, **text}  # the next offset is that of either
+        if step.arguments:
+            told["arguments"] = arguments["text"]
+            told["arguments_characters"] = arguments["characters"]
+        return told
 
     def step_input(self, name: str, number: int, first: int) -> Any:
         """Return the messages that the model was shown before it produced a step."""
@@ -282,9 +286,6 @@ def failure_modes() -> Any:
     ]
 
 
-_INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
-
-
 def _value(name: str, kind: str, value: Any) -> Any:
     """Return a parameter's value as the database takes it.
 
@@ -329,7 +330,7 @@ def _step(step: Step, most: int | None = None) -> dict[str, Any]:
         "recipients": list(step.recipients),
         "text": step.text[:most],
         "tool": step.tool,
-        "arguments": step.arguments[: most or CLIP],
+        "arguments": step.arguments[:most],
         "hand_off_to": step.handoff_to,
         "error": step.error,
     }

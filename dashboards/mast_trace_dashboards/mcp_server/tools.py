@@ -17,7 +17,12 @@ from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.mcp_server import reading
 from mast_trace_dashboards.mcp_server.answers import fenced
-from mast_trace_dashboards.mcp_server.reading import Reading, acknowledge, pattern_of, patterns_of
+from mast_trace_dashboards.mcp_server.reading import (
+    StoreReading,
+    acknowledge,
+    pattern_of,
+    patterns_of,
+)
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.labels import HumanLabel, save_labels
@@ -29,6 +34,14 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.found_run import FoundRun
     from mast_trace_dashboards.plugins import StoreOf
+
+logger = logging.getLogger(__name__)
+Run = Annotated[str, Field(description="The run's id, the beginning of it, or `last`.")]
+Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
+Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
+First = Annotated[
+    int, Field(ge=0, le=10**9, description="Number of the first item: `next` of the page before.")
+]
 
 
 def label_run(
@@ -72,16 +85,6 @@ def set_outcome(
     return {"recorded": "outcome", "run": found.stored.trace_id, "outcome": outcome}
 
 
-logger = logging.getLogger(__name__)
-
-Run = Annotated[str, Field(description="The run's id, the beginning of it, or `last`.")]
-Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
-Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
-First = Annotated[
-    int, Field(ge=0, le=10**9, description="Number of the first item: `next` of the page before.")
-]
-
-
 class ReadingTools:
     """The tools that read.
 
@@ -94,8 +97,8 @@ class ReadingTools:
         self._store_of = store_of
         self._idle = idle
 
-    def _ask(self, ctx: Context[Any, Any]) -> Reading:
-        return Reading(self._store_of(ctx), idle=self._idle)
+    def _ask(self, ctx: Context[Any, Any]) -> StoreReading:
+        return StoreReading(self._store_of(ctx), idle=self._idle)
 
     def list_runs(
         self,
@@ -237,7 +240,7 @@ class WritingTools:
     ) -> Any:
         """Record an opinion of a run: outcome, failure modes, decisive step. It replaces your earlier one."""
         store = self._store_of(ctx)
-        found = Reading(store, idle=self._idle).find(run)
+        found = StoreReading(store, idle=self._idle).find(run)
         return label_run(
             store,
             found,
@@ -257,7 +260,7 @@ class WritingTools:
     ) -> Any:
         """Record whether a run succeeded; it overrides what the program recorded, and it is judged again."""
         store = self._store_of(ctx)
-        return set_outcome(store, Reading(store, idle=self._idle).find(run), outcome, reason)
+        return set_outcome(store, StoreReading(store, idle=self._idle).find(run), outcome, reason)
 
     def acknowledge_pattern(
         self,

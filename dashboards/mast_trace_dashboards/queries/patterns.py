@@ -13,12 +13,6 @@ from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES
 EXAMINED: Final = f"arrayConcat([toUInt64(1)], {MODES_EXAMINED})"
 """1 for a decisive error without a mode, which is always looked for; then as `MODES_EXAMINED`."""
 
-
-def code_index(code: str) -> str:
-    """Return the SQL of a failure mode's place in `EXAMINED`."""
-    return f"(1 + indexOf({CODES}, {code}))"
-
-
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _LATE: Final = (
     "RunStart >= least({until:DateTime64(3)}, now64(3)) - toIntervalDay({recent_days:UInt32})"
@@ -32,7 +26,6 @@ _CHOSEN: Final = {
     "recent_days": Param("UInt32", 7, "days at the end of the range whose rate is the trend's"),
     "limit": Param("UInt32", 100, "most rows to return"),
 }
-
 _CONFIRMATIONS: Final = "SELECT RunKey, Fingerprint FROM mast_confirmations FINAL"
 _COUNTED: Final = f"""
 SELECT toString(Project) AS OfProject, {PATTERN_ID} AS Id, toString(Code) AS OfCode, toString(Agent) AS OfAgent,
@@ -62,7 +55,6 @@ HAVING Runs >= {{min_runs:UInt32}}
   AND (empty({{modes:Array(String)}}) OR has({{modes:Array(String)}}, OfCode))
   AND (empty({{agents:Array(String)}}) OR has({{agents:Array(String)}}, OfAgent))
   AND (empty({{patterns:Array(String)}}) OR has({{patterns:Array(String)}}, Id))"""
-
 # The empty code is of decisive errors without a mode, which are always looked for.
 _TOTALS: Final = f"""
 SELECT Project AS LookedProject, LookedCode, sum(Runs) AS Examined, sum(Recent) AS RecentExamined,
@@ -78,13 +70,78 @@ FROM (
 ARRAY JOIN arrayPushFront(arrayFilter((code, i) -> bitTest(ExaminedBits, i), {CODES}, range({len(FAILURE_MODES)})), '')
   AS LookedCode
 GROUP BY Project, LookedCode"""
-
 _TESTS: Final = at_least(
     "[Failed, RecentRuns, toUInt64(Runs - RecentRuns)]",
     "[KnownFailed, Runs, Runs]",
     "[Failed + Succeeded, RecentExamined, toUInt64(Examined - RecentExamined)]",
     "[KnownFailed + KnownSucceeded, Examined, Examined]",
 )
+PATTERN_NAMING: Final = Query(
+    name="pattern_naming",
+    meaning="Projects in which a model's last call for the name of a pattern failed, in the last week.",
+    template="""
+SELECT toString(Project) AS Project, argMax(toString(Model), StartedAt) AS NamedBy, max(StartedAt) AS AskedAt,
+    argMax(if(Status = 'ok', '', if(empty(Error), 'no answer', Error)), StartedAt) AS Reason
+FROM mast_judge_calls FINAL
+WHERE Stage = {stage:String} AND StartedAt >= now64(3) - toIntervalDay(7)
+  AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
+GROUP BY Project
+HAVING notEmpty(Reason)
+ORDER BY AskedAt DESC, Project""",
+    params={
+        "projects": OWNERS["projects"],
+        "stage": Param("String", STAGE, "the ledger's name of the question"),
+    },
+    columns={
+        "Project": Column("String"),
+        "NamedBy": Column("String", "the model"),
+        "AskedAt": Column("DateTime64(3)"),
+        "Reason": Column("String", "for which it gave no name"),
+    },
+)
+PATTERN_RUNS: Final = Query(
+    name="pattern_runs",
+    meaning="The runs of a pattern, newest first.",
+    template=f"""
+SELECT toString(Project) AS Project, TraceId, RunStart, toString(ServiceName) AS ServiceName,
+    toString(Version) AS Version, toString(Outcome) AS Outcome, Step, Steps, DecisiveStep, Text,
+    Tokens, ReplayedKey != 0 AS Replayed, isNotNull(OriginStep) AS Confirmed
+FROM ({PLACES}) AS h
+LEFT JOIN (
+  SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, OriginStep FROM mast_confirmations FINAL
+) AS c ON c.ReplayedKey = h.RunKey AND c.ReplayedState = h.Fingerprint
+WHERE PatternId = {{pattern:String}} AND {_IN_RANGE} AND {OWNED}
+ORDER BY RunStart DESC, TraceId
+LIMIT {{limit:UInt32}}""",
+    params={
+        **RANGE,
+        **OWNERS,
+        "pattern": Param("String", "", "its id"),
+        "limit": Param("UInt32", 50, "most rows to return"),
+    },
+    columns={
+        "Project": Column("String"),
+        "TraceId": Column("String"),
+        "RunStart": Column("DateTime64(9)"),
+        "ServiceName": Column("String"),
+        "Version": Column("String", "of the service; empty if it states none"),
+        "Outcome": Column("String", "recorded; empty if none was"),
+        "Step": Column("UInt32", "the first step that shows the pattern"),
+        "Steps": Column("UInt32"),
+        "DecisiveStep": Column("Nullable(UInt32)"),
+        "Text": Column("String", "masked text of the step"),
+        "Tokens": Column("UInt64"),
+        "Replayed": Column("UInt8", "1 if replays have come to a conclusion"),
+        "Confirmed": Column("UInt8", "1 if they have confirmed its decisive step"),
+    },
+)
+
+
+def code_index(code: str) -> str:
+    """Return the SQL of a failure mode's place in `EXAMINED`."""
+    return f"(1 + indexOf({CODES}, {code}))"
+
+
 _LOW, _HIGH = wilson("Runs", "Examined")
 _TESTED: Final = f"""
 SELECT found.*, Examined, RecentExamined, KnownFailed, KnownSucceeded, {_LOW} AS Low, {_HIGH} AS High, {_TESTS} AS Tails,
@@ -180,66 +237,6 @@ LIMIT {{limit:UInt32}}""",
     },
 )
 
-PATTERN_NAMING: Final = Query(
-    name="pattern_naming",
-    meaning="Projects in which a model's last call for the name of a pattern failed, in the last week.",
-    template="""
-SELECT toString(Project) AS Project, argMax(toString(Model), StartedAt) AS NamedBy, max(StartedAt) AS AskedAt,
-    argMax(if(Status = 'ok', '', if(empty(Error), 'no answer', Error)), StartedAt) AS Reason
-FROM mast_judge_calls FINAL
-WHERE Stage = {stage:String} AND StartedAt >= now64(3) - toIntervalDay(7)
-  AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
-GROUP BY Project
-HAVING notEmpty(Reason)
-ORDER BY AskedAt DESC, Project""",
-    params={
-        "projects": OWNERS["projects"],
-        "stage": Param("String", STAGE, "the ledger's name of the question"),
-    },
-    columns={
-        "Project": Column("String"),
-        "NamedBy": Column("String", "the model"),
-        "AskedAt": Column("DateTime64(3)"),
-        "Reason": Column("String", "for which it gave no name"),
-    },
-)
-
-PATTERN_RUNS: Final = Query(
-    name="pattern_runs",
-    meaning="The runs of a pattern, newest first.",
-    template=f"""
-SELECT toString(Project) AS Project, TraceId, RunStart, toString(ServiceName) AS ServiceName,
-    toString(Version) AS Version, toString(Outcome) AS Outcome, Step, Steps, DecisiveStep, Text,
-    Tokens, ReplayedKey != 0 AS Replayed, isNotNull(OriginStep) AS Confirmed
-FROM ({PLACES}) AS h
-LEFT JOIN (
-  SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, OriginStep FROM mast_confirmations FINAL
-) AS c ON c.ReplayedKey = h.RunKey AND c.ReplayedState = h.Fingerprint
-WHERE PatternId = {{pattern:String}} AND {_IN_RANGE} AND {OWNED}
-ORDER BY RunStart DESC, TraceId
-LIMIT {{limit:UInt32}}""",
-    params={
-        **RANGE,
-        **OWNERS,
-        "pattern": Param("String", "", "its id"),
-        "limit": Param("UInt32", 50, "most rows to return"),
-    },
-    columns={
-        "Project": Column("String"),
-        "TraceId": Column("String"),
-        "RunStart": Column("DateTime64(9)"),
-        "ServiceName": Column("String"),
-        "Version": Column("String", "of the service; empty if it states none"),
-        "Outcome": Column("String", "recorded; empty if none was"),
-        "Step": Column("UInt32", "the first step that shows the pattern"),
-        "Steps": Column("UInt32"),
-        "DecisiveStep": Column("Nullable(UInt32)"),
-        "Text": Column("String", "masked text of the step"),
-        "Tokens": Column("UInt64"),
-        "Replayed": Column("UInt8", "1 if replays have come to a conclusion"),
-        "Confirmed": Column("UInt8", "1 if they have confirmed its decisive step"),
-    },
-)
 
 PATTERNS_OVER_TIME: Final = Query(
     name="patterns_over_time",

@@ -37,27 +37,6 @@ SPANS_OF_COST: Final = f"""{OF_RUNS} AND Timestamp >= {{since:DateTime64(3)}}
 RUN_OF_CALL: Final = "sipHash128(Project, TraceId)"
 """The key of a run by which its calls are grouped and joined: half as long as its id."""
 
-
-def counted(spans: str) -> str:
-    """Return the SQL of the model calls among the spans that meet a condition."""
-    stored = f"""SELECT {RUN_OF_CALL} AS Run, Project, TraceId, SpanId, Timestamp, Model, Provider,
-    toString(AgentName) AS OwnAgent, if(AgentName = '', ParentSpanId, '') AS Turn,
-    toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
-    toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
-    InputHash AS Request, Recorder AS Source
-  FROM otel_traces
-  WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {spans}
-  ORDER BY Sent DESC, Output DESC
-  LIMIT 1 BY Run, SpanId"""
-    return f"""SELECT * FROM (
-    SELECT *, row_number() OVER (
-        PARTITION BY Run, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
-    FROM ({stored})
-  )
-  ORDER BY Source
-  LIMIT 1 BY Run, Sent, Output, Nth"""
-
-
 # The turns of calls that do not name their agent; most do.
 _AGENTS = f"""SELECT {RUN_OF_CALL} AS Run, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
     WHERE Operation = 'invoke_agent' AND AgentName != '' AND {SPANS_OF_COST}
@@ -104,6 +83,28 @@ PRICED: Final = f"""{_BAND} AS applying, applying[-1] AS band, {_COST} AS MicroU
 WITH_PRICES: Final = f"""LEFT JOIN ({_PRICES}) AS p
     ON p.Project = c.Project AND p.Model = c.Model AND p.Provider = c.Provider"""
 """The join that finds the prices of a call `c`."""
+
+
+def counted(spans: str) -> str:
+    """Return the SQL of the model calls among the spans that meet a condition."""
+    stored = f"""SELECT {RUN_OF_CALL} AS Run, Project, TraceId, SpanId, Timestamp, Model, Provider,
+    toString(AgentName) AS OwnAgent, if(AgentName = '', ParentSpanId, '') AS Turn,
+    toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
+    toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
+    InputHash AS Request, Recorder AS Source
+  FROM otel_traces
+  WHERE Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AND {spans}
+  ORDER BY Sent DESC, Output DESC
+  LIMIT 1 BY Run, SpanId"""
+    return f"""SELECT * FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY Run, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
+    FROM ({stored})
+  )
+  ORDER BY Source
+  LIMIT 1 BY Run, Sent, Output, Nth"""
+
+
 CALLS: Final = f"""SELECT c.Project AS Project, c.TraceId AS TraceId, c.SpanId AS SpanId,
     c.Timestamp AS Timestamp, toString(c.Model) AS Model, c.Provider AS Provider, c.Agent AS Agent,
     c.Sent AS Sent, c.CacheRead AS CacheRead, c.CacheWrite AS CacheWrite, c.Output AS Output,

@@ -17,6 +17,72 @@ ASKED: Final = """(empty({services:Array(String)}) AND empty({projects:Array(Str
         AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))))"""
 """A condition on spans: they are of runs that the question may be about."""
 
+_VERSIONS: Final = Param("Array(String)", [], "versions of the service; none means all")
+KEPT: Final = "RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)"
+"""A condition on runs: retention has kept their spans."""
+_LEAST: Final = 20
+_SELECTED: Final = f"SpanAttributes[{literal(semconv.SELECTED_BY)}]"
+_ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
+_ASKS_FOR_TOOL: Final = (
+    f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
+)
+# Stretches of work of each agent: (agent, begin, end). A tool inside which another agent's model works is
+# an agent that was called as a tool.
+_WORK: Final = """arrayConcat(Calls, arrayFilter(t -> NOT arrayExists(
+        c -> c.1 != t.1 AND t.2 <= c.2 AND c.3 <= t.3, Calls), Tools))"""
+# Events (time, change) of one agent, of which those stay that begin or end its work as a whole.
+_EVENTS: Final = """arraySort(event -> (event.1, -event.2), arrayConcat(
+        arrayMap(w -> (w.2, toInt8(1)), mine), arrayMap(w -> (w.3, toInt8(-1)), mine)))"""
+_MERGED: Final = f"""arrayFilter((event, open) -> open = if(event.2 = 1, 1, 0),
+        {_EVENTS} AS events, arrayCumSum(event -> event.2, events))"""
+_ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(arrayMap(
+      agent -> {_MERGED.replace("mine", "arrayFilter(w -> w.1 = agent, Work)")},
+      arrayDistinct(arrayMap(w -> w.1, Work)))))"""
+# Nobody works after the last event, so its time is of no account.
+_TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
+      arrayResize(arraySlice(Events, 2), length(Events)))"""
+# The newest runs of each version: a trend needs no more, and all spans of these are read. As one value they are
+# looked for once.
+_MOST: Final = 500
+_MOST_IN_ALL: Final = 25_000
+_OF_RUNS: Final = "TraceId IN (SELECT arrayJoin(sampled).2)"
+# Each level reads the columns of the one inside: names within one level are replaced by their definitions
+# wherever they occur, which took engines of 25.8 two seconds before they read a row.
+_PER_RUN: Final = f"""SELECT *,
+    arraySum((time, open) -> if(open > 1, time, 0), Times, Open) AS Together,
+    arraySum((time, open) -> if(open > 0, time, 0), Times, Open) AS Active
+  FROM (SELECT *, arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times FROM (
+  SELECT *, {_ALL_EVENTS} AS Events FROM (SELECT *, {_WORK} AS Work FROM (
+    SELECT s.Project AS Project, s.TraceId AS TraceId,
+      uniqExactIf(s.Actor, s.Actor != '') AS Agents,
+      countIf(Operation = 'send_message') AS Messages,
+      countIf(Operation = 'send_message' AND {_ACT} != '') AS Acts,
+      countIf({_SELECTED} != '') AS Chosen, countIf({_SELECTED} IN ('agent', 'model')) AS ByAgents,
+      sumIf(toUInt64(InputTokens), Operation = 'chat') AS Read,
+      sumIf(toUInt64(OutputTokens), Operation = 'chat') AS Written,
+      arraySort(groupArrayIf((Timestamp, SpanId, toUInt64(OutputTokens)),
+        Operation = 'chat' AND NOT ({_ASKS_FOR_TOOL}))) AS Texts,
+      arraySum(text -> text.3, arrayPopBack(Texts)) AS Spoken,
+      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
+        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
+        Operation = 'chat' AND s.Actor != '' AND Duration > 0) AS Calls,
+      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
+        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
+        Operation = 'execute_tool' AND s.Actor != '' AND Duration > 0) AS Tools
+    FROM (
+      SELECT t.*, SpanAttributes,
+        if(t.AgentName != '', toString(t.AgentName), a.TurnOf) AS Actor
+      FROM (SELECT *, Project, Operation, AgentName, InputTokens, OutputTokens FROM otel_traces
+        WHERE {_OF_RUNS} LIMIT 1 BY Project, TraceId, SpanId) AS t
+      LEFT JOIN (
+        SELECT Project, TraceId, SpanId, any(toString(AgentName)) AS TurnOf FROM otel_traces
+        WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
+        GROUP BY Project, TraceId, SpanId
+      ) AS a ON a.Project = t.Project AND a.TraceId = t.TraceId AND a.SpanId = t.ParentSpanId
+    ) AS s
+    GROUP BY Project, TraceId
+  ))))"""
+
 
 def versions(which: str) -> str:
     """Return the SQL of the versions of runs, from the same spans as `thinning.VERSIONS` reads them."""
@@ -26,9 +92,6 @@ def versions(which: str) -> str:
     GROUP BY Project, TraceId"""
 
 
-_VERSIONS: Final = Param("Array(String)", [], "versions of the service; none means all")
-KEPT: Final = "RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)"
-"""A condition on runs: retention has kept their spans."""
 # Found by their states before anything is put together or read. Some more are taken, because a run whose first state
 # lies before the range seems to begin later.
 _NEWEST: Final = f"""SELECT RunKey FROM (
@@ -80,31 +143,6 @@ ORDER BY Start DESC, TraceId""",
     },
 )
 
-_LEAST: Final = 20
-_SELECTED: Final = f"SpanAttributes[{literal(semconv.SELECTED_BY)}]"
-_ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
-_ASKS_FOR_TOOL: Final = (
-    f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
-)
-# Stretches of work of each agent: (agent, begin, end). A tool inside which another agent's model works is
-# an agent that was called as a tool.
-_WORK: Final = """arrayConcat(Calls, arrayFilter(t -> NOT arrayExists(
-        c -> c.1 != t.1 AND t.2 <= c.2 AND c.3 <= t.3, Calls), Tools))"""
-# Events (time, change) of one agent, of which those stay that begin or end its work as a whole.
-_EVENTS: Final = """arraySort(event -> (event.1, -event.2), arrayConcat(
-        arrayMap(w -> (w.2, toInt8(1)), mine), arrayMap(w -> (w.3, toInt8(-1)), mine)))"""
-_MERGED: Final = f"""arrayFilter((event, open) -> open = if(event.2 = 1, 1, 0),
-        {_EVENTS} AS events, arrayCumSum(event -> event.2, events))"""
-_ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(arrayMap(
-      agent -> {_MERGED.replace("mine", "arrayFilter(w -> w.1 = agent, Work)")},
-      arrayDistinct(arrayMap(w -> w.1, Work)))))"""
-# Nobody works after the last event, so its time is of no account.
-_TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
-      arrayResize(arraySlice(Events, 2), length(Events)))"""
-# The newest runs of each version: a trend needs no more, and all spans of these are read. As one value they are
-# looked for once.
-_MOST: Final = 500
-_MOST_IN_ALL: Final = 25_000
 _SAMPLED: Final = f"""SELECT groupArray((Project, TraceId, Service, Version, Begun)) FROM (
     SELECT toString(r.Project) AS Project, r.TraceId AS TraceId, toString(r.ServiceName) AS Service,
       v.Version AS Version, r.Start AS Begun
@@ -115,43 +153,6 @@ _SAMPLED: Final = f"""SELECT groupArray((Project, TraceId, Service, Version, Beg
     LIMIT {_MOST} BY Service, Version
     LIMIT {_MOST_IN_ALL}
   )"""
-_OF_RUNS: Final = "TraceId IN (SELECT arrayJoin(sampled).2)"
-# Each level reads the columns of the one inside: names within one level are replaced by their definitions
-# wherever they occur, which took engines of 25.8 two seconds before they read a row.
-_PER_RUN: Final = f"""SELECT *,
-    arraySum((time, open) -> if(open > 1, time, 0), Times, Open) AS Together,
-    arraySum((time, open) -> if(open > 0, time, 0), Times, Open) AS Active
-  FROM (SELECT *, arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times FROM (
-  SELECT *, {_ALL_EVENTS} AS Events FROM (SELECT *, {_WORK} AS Work FROM (
-    SELECT s.Project AS Project, s.TraceId AS TraceId,
-      uniqExactIf(s.Actor, s.Actor != '') AS Agents,
-      countIf(Operation = 'send_message') AS Messages,
-      countIf(Operation = 'send_message' AND {_ACT} != '') AS Acts,
-      countIf({_SELECTED} != '') AS Chosen, countIf({_SELECTED} IN ('agent', 'model')) AS ByAgents,
-      sumIf(toUInt64(InputTokens), Operation = 'chat') AS Read,
-      sumIf(toUInt64(OutputTokens), Operation = 'chat') AS Written,
-      arraySort(groupArrayIf((Timestamp, SpanId, toUInt64(OutputTokens)),
-        Operation = 'chat' AND NOT ({_ASKS_FOR_TOOL}))) AS Texts,
-      arraySum(text -> text.3, arrayPopBack(Texts)) AS Spoken,
-      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
-        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
-        Operation = 'chat' AND s.Actor != '' AND Duration > 0) AS Calls,
-      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
-        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
-        Operation = 'execute_tool' AND s.Actor != '' AND Duration > 0) AS Tools
-    FROM (
-      SELECT t.*, SpanAttributes,
-        if(t.AgentName != '', toString(t.AgentName), a.TurnOf) AS Actor
-      FROM (SELECT *, Project, Operation, AgentName, InputTokens, OutputTokens FROM otel_traces
-        WHERE {_OF_RUNS} LIMIT 1 BY Project, TraceId, SpanId) AS t
-      LEFT JOIN (
-        SELECT Project, TraceId, SpanId, any(toString(AgentName)) AS TurnOf FROM otel_traces
-        WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
-        GROUP BY Project, TraceId, SpanId
-      ) AS a ON a.Project = t.Project AND a.TraceId = t.TraceId AND a.SpanId = t.ParentSpanId
-    ) AS s
-    GROUP BY Project, TraceId
-  ))))"""
 
 TEAMS_BY_VERSION: Final = Query(
     name="teams_by_version",

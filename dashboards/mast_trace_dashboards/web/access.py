@@ -36,6 +36,13 @@ _BURST = 20
 _SECONDS_PER_ATTEMPT = 3.0
 _IPV6_NETWORK = 64
 
+_PROJECT = re.compile(r"[\w.-]{1,64}")
+_LONGEST_NAME = 256
+COOKIE: Final = "mast-trace-session"
+_OPERATOR: Final = "operator"
+_LOCAL_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+UNKNOWN: Final = "This key is not known here."
+
 
 @dataclass(frozen=True)
 class _Session:
@@ -129,10 +136,6 @@ def _network(address: str) -> str:
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK), strict=False))
-
-
-_PROJECT = re.compile(r"[\w.-]{1,64}")
-_LONGEST_NAME = 256
 
 
 @dataclass(frozen=True)
@@ -231,12 +234,6 @@ def _only(connection: HTTPConnection, header: str) -> str:
     if len(text) > _LONGEST_NAME or not text.isprintable():
         raise HTTPException(400, f"The header {header} holds no name.")
     return text
-
-
-COOKIE: Final = "mast-trace-session"
-_OPERATOR: Final = "operator"
-_LOCAL_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-UNKNOWN: Final = "This key is not known here."
 
 
 class Access:

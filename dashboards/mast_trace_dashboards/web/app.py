@@ -1,4 +1,4 @@
-"""Assembles the web view."""
+"""Assembles the web view, with its pages of runbooks."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from mast_trace_dashboards.web.finding.queue_view import QUEUE
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.pages import Pages
+from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
@@ -61,6 +62,15 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _TITLE = re.compile(r"#\s+(.+)")
 # Markup in a text is escaped, and a page loads no pictures from elsewhere.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+PROGRAM: Final = "YOUR COMMAND"
+"""Stands for the program that made the run."""
+logger = logging.getLogger(__name__)
+_RUN = "/runs/{run:str}"
+_LABEL = 32
+"""Columns of an agent's name in a list of choices."""
+# A number and its unit stay on one line.
+_SPACE = "\N{NO-BREAK SPACE}"
 
 
 class Runbooks:
@@ -119,28 +129,24 @@ def title_of(text: str) -> str:
     return found[1].strip() if found else ""
 
 
-PROGRAM: Final = "YOUR COMMAND"
-"""Stands for the program that made the run."""
-
-
-class Command(NamedTuple):
+class ReplayCommand(NamedTuple):
     """A command, and its effect."""
 
     effect: str
     text: str
 
 
-def whole_run(trace_id: str, project: str) -> list[Command]:
+def whole_run(trace_id: str, project: str) -> list[ReplayCommand]:
     """Return the commands that replay a run from its beginning."""
     verify = "Runs the program again from the record, and shows the first difference"
     confirm = "Proves by replays which step decided the failure"
     return [
-        Command(verify, _line("replay", trace_id, project)),
-        Command(confirm, _line("confirm", trace_id, project)),
+        ReplayCommand(verify, _line("replay", trace_id, project)),
+        ReplayCommand(confirm, _line("confirm", trace_id, project)),
     ]
 
 
-def from_step(trace_id: str, project: str, step: int) -> list[Command]:
+def from_step(trace_id: str, project: str, step: int) -> list[ReplayCommand]:
     """Return the commands that keep the run up to a step, and run the rest live."""
     effects = {
         "Keeps this answer, and runs the rest live": f"--keep {step}",
@@ -148,7 +154,7 @@ def from_step(trace_id: str, project: str, step: int) -> list[Command]:
         "Asks the model again here": f"--resample {step}",
     }
     return [
-        Command(effect, _line("replay", trace_id, project, change))
+        ReplayCommand(effect, _line("replay", trace_id, project, change))
         for effect, change in effects.items()
     ]
 
@@ -159,12 +165,7 @@ def _line(command: str, trace_id: str, project: str, change: str = "") -> str:
     return " ".join(filter(None, parts))
 
 
-logger = logging.getLogger(__name__)
-
 _STATIC = Path(__file__).parent / "static"
-_RUN = "/runs/{run:str}"
-_LABEL = 32
-"""Columns of an agent's name in a list of choices."""
 
 
 def web_app(
@@ -307,7 +308,7 @@ def _environment() -> Environment:
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
     made.filters.update(candidate_sureness=lambda *given: _spaced(candidate_sureness(*given)))
-    made.filters.update(not_measured=not_measured)
+    made.filters.update(not_measured=not_measured, html=html_of)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
     made.globals.update(why_none=WHY_NONE)
@@ -319,10 +320,6 @@ def _environment() -> Environment:
     made.filters.update(tokens=tokens_of, spaced=_spaced)
     made.globals.update(replay_from=from_step, replay_whole=whole_run)
     return made
-
-
-# A number and its unit stay on one line.
-_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def _spaced(text: str) -> str:

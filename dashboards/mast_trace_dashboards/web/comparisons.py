@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_dashboards.web.loaded_run import LoadedRun
     from mast_trace_dashboards.web.rows import Row
-    from mast_trace_dashboards.web.text_changes import Change
+    from mast_trace_dashboards.web.text_changes import TextChange
 
 LONGEST: Final = 20_000
 """Characters of a text that are compared in canonical form; a longer one is compared by its hash."""
@@ -30,7 +30,7 @@ _CONTEXT = 2
 
 
 @dataclass(frozen=True)
-class Pair:
+class StepPair:
     """A step of each run, or of one of them.
 
     Attributes:
@@ -45,20 +45,20 @@ class Pair:
     left: Step | None
     right: Step | None
     equal: bool = False
-    changes: Sequence[Change] = ()
+    changes: Sequence[TextChange] = ()
     difference: str = ""
 
 
 @dataclass(frozen=True)
-class Block:
+class PairBlock:
     """Consecutive pairs, shown one by one or folded into one line."""
 
-    pairs: Sequence[Pair]
+    pairs: Sequence[StepPair]
     folded: bool
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs, step by step.
 
     Attributes:
@@ -69,14 +69,14 @@ class Comparison:
         changed: pairs that differ.
     """
 
-    blocks: Sequence[Block]
-    parting: Pair | None
+    blocks: Sequence[PairBlock]
+    parting: StepPair | None
     only_left: int
     only_right: int
     changed: int
 
 
-def compared(left: Sequence[Step], right: Sequence[Step]) -> Comparison:
+def compared(left: Sequence[Step], right: Sequence[Step]) -> RunComparison:
     """Compare two runs.
 
     Steps are equal if their kind, agent, tool, arguments, text, recipients and hand-off are, with
@@ -84,7 +84,7 @@ def compared(left: Sequence[Step], right: Sequence[Step]) -> Comparison:
     """
     pairs = list(_pairs(left, right))
     parting = next((pair for pair in pairs if not pair.equal), None)
-    return Comparison(
+    return RunComparison(
         blocks=list(_blocks(pairs)),
         parting=parting,
         only_left=sum(pair.right is None for pair in pairs),
@@ -107,12 +107,12 @@ def _fields(step: Step) -> dict[str, str]:
     }
 
 
-def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
+def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[StepPair]:
     fields = [_fields(step) for step in left], [_fields(step) for step in right]
     ours, theirs = ([tuple(each.values()) for each in side] for side in fields)
     same = common(ours, theirs)
     for before, after in zip(left[:same], right[:same], strict=True):
-        yield Pair(before, after, equal=True)
+        yield StepPair(before, after, equal=True)
     matcher = SequenceMatcher(None, ours[same:], theirs[same:])
     for kind, *ends in matcher.get_opcodes():
         one, two, three, four = (same + end for end in ends)
@@ -120,27 +120,27 @@ def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
             here = one + number if one + number < two else None
             there = three + number if three + number < four else None
             if here is None or there is None:
-                yield Pair(
+                yield StepPair(
                     None if here is None else left[here], None if there is None else right[there]
                 )
             elif kind == "equal":
-                yield Pair(left[here], right[there], equal=True)
+                yield StepPair(left[here], right[there], equal=True)
             else:
                 yield _changed(left[here], right[there], fields[0][here], fields[1][there])
 
 
-def _changed(left: Step, right: Step, before: dict[str, str], after: dict[str, str]) -> Pair:
+def _changed(left: Step, right: Step, before: dict[str, str], after: dict[str, str]) -> StepPair:
     differing = [name for name, value in before.items() if value != after[name]]
     texts = changes(left.text[:_CHANGED], right.text[:_CHANGED]) if "text" in differing else ()
-    return Pair(left, right, changes=texts, difference=", ".join(differing))
+    return StepPair(left, right, changes=texts, difference=", ".join(differing))
 
 
-def _blocks(pairs: Sequence[Pair]) -> Iterator[Block]:
+def _blocks(pairs: Sequence[StepPair]) -> Iterator[PairBlock]:
     """Yield the pairs in order; long stretches of equal ones are folded but for both ends."""
     for equal, group in groupby(pairs, key=lambda pair: pair.equal):
         together = list(group)
         if not equal or len(together) < _FOLDED_FROM:
-            yield Block(together, folded=False)
+            yield PairBlock(together, folded=False)
             continue
         begin = 0 if together[0] is pairs[0] else _CONTEXT
         end = len(together) if together[-1] is pairs[-1] else len(together) - _CONTEXT
@@ -150,11 +150,11 @@ def _blocks(pairs: Sequence[Pair]) -> Iterator[Block]:
             (together[end:], False),
         ):
             if part:
-                yield Block(part, folded)
+                yield PairBlock(part, folded)
 
 
 @dataclass(frozen=True)
-class Side:
+class RunSide:
     """One of two compared runs.
 
     Attributes:
@@ -192,23 +192,23 @@ def stored_and_file(stored: LoadedRun, run: Trajectory) -> dict[str, Any]:
     Raises:
         StorageError: the database does not answer.
     """
-    other = Side("B", run.name, run.trace_id, None, len(run.steps), run.steps[:PAGE], {})
+    other = RunSide("B", run.name, run.trace_id, None, len(run.steps), run.steps[:PAGE], {})
     return _values(_stored("A", stored), other, None)
 
 
-def _stored(letter: str, run: LoadedRun) -> Side:
+def _stored(letter: str, run: LoadedRun) -> RunSide:
     rows = run.page.rows(0, PAGE, clip=LONGEST + 1)
     marks = {row.step.index: _words(row) for row in rows}
     steps = [row.step for row in rows]
     name = str(run.row["Name"])
-    return Side(letter, name, run.stored.trace_id, run.row, run.page.count, steps, marks)
+    return RunSide(letter, name, run.stored.trace_id, run.row, run.page.count, steps, marks)
 
 
 def _words(row: Row) -> tuple[str, ...]:
     return (*(["DECISIVE"] if row.decisive else []), *row.marks, *row.modes)
 
 
-def _values(left: Side, right: Side, later: int | None) -> dict[str, Any]:
+def _values(left: RunSide, right: RunSide, later: int | None) -> dict[str, Any]:
     """Return the values; ``later`` is the first difference by hashes, of steps that are not shown too."""
     beyond = later is not None and later >= min(len(left.steps), len(right.steps))
     return {

@@ -21,7 +21,7 @@ from mast_trace_judge.proof import proved_step
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_dashboards.web.text_changes import Change
+    from mast_trace_dashboards.web.text_changes import TextChange
     from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix, SuccessRate
 
 WIDTH: Final = 440
@@ -36,7 +36,7 @@ _LABELS = 12
 
 
 @dataclass(frozen=True)
-class Point:
+class ValuePoint:
     """V at one step.
 
     Attributes:
@@ -95,7 +95,7 @@ class TestedFix:
     fixed: str
     kept: str
     evidence: str
-    changes: Sequence[Change]
+    changes: Sequence[TextChange]
     confirms: bool
     also: Sequence[FurtherPart] = ()
 
@@ -115,7 +115,7 @@ class FurtherPart:
     step: int
     agent: str
     source: str
-    changes: Sequence[Change]
+    changes: Sequence[TextChange]
     result: bool
 
 
@@ -135,12 +135,12 @@ class ConfirmationView:
     confirmation: Confirmation
     headline: str
     proved: int | None
-    points: Sequence[Point]
+    points: Sequence[ValuePoint]
     fixes: Sequence[TestedFix]
     cost: str
 
     @property
-    def by_step(self) -> Mapping[int, Point]:
+    def by_step(self) -> Mapping[int, ValuePoint]:
         """V by step."""
         return {point.step: point for point in self.points}
 
@@ -179,11 +179,11 @@ def confirmation_view(
 
 def _point(
     rate: SuccessRate, part: str, number: int, count: int, actor: Callable[[int], str]
-) -> Point:
+) -> ValuePoint:
     share = rate.successes / rate.runs if rate.runs else 0.0
     width = WIDTH - _LEFT - _RIGHT
     every = -(-count // _LABELS)
-    return Point(
+    return ValuePoint(
         step=rate.step,
         agent=actor(rate.step) if rate.step != START else "",
         place=part,
@@ -233,7 +233,7 @@ def _tested(
     results: Mapping[int, str],
     proof: Contrast | None,
 ) -> TestedFix:
-    def changed(part: Contrast | FurtherFix) -> Sequence[Change]:
+    def changed(part: Contrast | FurtherFix) -> Sequence[TextChange]:
         return _changes(part, results if part.result else answers)
 
     proves = contrast is proof
@@ -263,7 +263,7 @@ def _source(fix: Contrast | FurtherFix) -> str:
     return f"{source}, as the tool's result" if fix.result else source
 
 
-def _changes(fix: Contrast | FurtherFix, recorded: Mapping[int, str]) -> Sequence[Change]:
+def _changes(fix: Contrast | FurtherFix, recorded: Mapping[int, str]) -> Sequence[TextChange]:
     """Return the recorded text against a fix; nothing where a model was asked."""
     if not fix.fix_text:
         return ()

@@ -44,7 +44,7 @@ class _Kept(Generic[Made]):
     is_renewed: bool = False
 
 
-class Counts(Generic[Made]):
+class CountCache(Generic[Made]):
     """Counts by the question that they answer, at most 32 of them.
 
     Args:

@@ -1,4 +1,4 @@
-"""Parses the forms of the pages."""
+"""Parses the forms of the pages, and numbers in addresses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 # Python accepts other digits than these, and refuses to parse thousands of them.
 _WHOLE = re.compile(r"[0-9]{1,19}")
 
+_LONGEST = 64 * 1024
+_MOST_FIELDS = 100
+
 
 def whole(text: str) -> int | None:
     """Return a text as a whole number; None if it is none, or longer than any of ours."""
     return int(text) if _WHOLE.fullmatch(text) else None
-
-
-_LONGEST = 64 * 1024
-_MOST_FIELDS = 100
 
 
 async def read_form(request: Request) -> dict[str, list[str]]:

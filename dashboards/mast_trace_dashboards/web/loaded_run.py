@@ -1,4 +1,4 @@
-"""A run as the pages show it."""
+"""A run as the pages show it, with the steps from which replays can run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the web view."""
+"""The pages of the web view, and stored spans as OTLP for other collectors."""
 
 from __future__ import annotations
 

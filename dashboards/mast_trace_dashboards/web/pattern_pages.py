@@ -15,7 +15,7 @@ from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
-from mast_trace_dashboards.web.counted import Counted, Counts
+from mast_trace_dashboards.web.counted import CountCache, Counted
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
@@ -51,7 +51,7 @@ class PatternPages(StoredPages):
 
     def __init__(self, store: Store, templates: Jinja2Templates) -> None:
         super().__init__(store, templates)
-        self._counts: Counts[tuple[list[Any], ...]] = Counts()
+        self._counts: CountCache[tuple[list[Any], ...]] = CountCache()
         self._rows: list[int] = []
 
     async def patterns(self, request: Request) -> Response:

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mast_trace.trajectory import Step
-    from mast_trace_dashboards.web.confirmation_view import Point
-    from mast_trace_dashboards.web.finding.run_costs import Spent
+    from mast_trace_dashboards.web.confirmation_view import ValuePoint
+    from mast_trace_dashboards.web.finding.run_costs import CallCosts
 
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
 
 
 @dataclass(frozen=True)
-class Piece:
+class QuotedPiece:
     """A piece of a text, and whether the verdict quotes it."""
 
     text: str
@@ -54,11 +54,11 @@ class Row:
     rank: int = 0
     decisive: bool = False
     marks: tuple[str, ...] = ()
-    rate: Point | None = None
+    rate: ValuePoint | None = None
     replayable: bool = False
-    spent: Spent | None = None
+    spent: CallCosts | None = None
     modes: tuple[str, ...] = ()
-    pieces: Sequence[Piece] = ()
+    pieces: Sequence[QuotedPiece] = ()
     quotes: tuple[str, ...] = ()
     left: float = 0.0
     width: float = 0.0
@@ -77,7 +77,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class StepBlock:
     """Consecutive steps, shown one by one or folded into one line."""
 
     rows: Sequence[Row]
@@ -89,23 +89,23 @@ class Block:
         return tuple(dict.fromkeys(code for row in self.rows for code in row.modes))
 
 
-def blocks(rows: Sequence[Row]) -> Iterator[Block]:
+def blocks(rows: Sequence[Row]) -> Iterator[StepBlock]:
     """Yield the rows in order; two or more repeating steps in a row are folded together."""
     for folds, group in groupby(rows, key=lambda row: row.folds):
         together = list(group)
         if folds and len(together) > 1:
-            yield Block(together, folded=True)
+            yield StepBlock(together, folded=True)
         else:
-            yield Block(together, folded=False)
+            yield StepBlock(together, folded=False)
 
 
-def pieces_of(text: str, quotes: Sequence[str]) -> Iterator[Piece]:
+def pieces_of(text: str, quotes: Sequence[str]) -> Iterator[QuotedPiece]:
     """Cut a text at the ends of quotes; of overlapping quotes the longer one counts."""
     wanted = sorted((quote for quote in set(quotes) if quote in text), key=len, reverse=True)
     cut = re.compile("|".join(map(re.escape, wanted))) if wanted else None
     done = 0
     for match in cut.finditer(text) if cut else ():
-        yield Piece(text[done : match.start()], quoted=False)
-        yield Piece(match[0], quoted=True)
+        yield QuotedPiece(text[done : match.start()], quoted=False)
+        yield QuotedPiece(match[0], quoted=True)
         done = match.end()
-    yield Piece(text[done:], quoted=False)
+    yield QuotedPiece(text[done:], quoted=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.outline import Outline
     from mast_trace_dashboards.stored_run import StoredRun
     from mast_trace_dashboards.web.confirmation_view import ConfirmationView
-    from mast_trace_dashboards.web.finding.run_costs import Spent
+    from mast_trace_dashboards.web.finding.run_costs import CallCosts
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.verdict import Verdict
 
@@ -75,7 +75,7 @@ class Page:
         *,
         confirmation: Confirmation | None = None,
         answers: Mapping[int, str] | None = None,
-        spent: Mapping[int, Spent] | None = None,
+        spent: Mapping[int, CallCosts] | None = None,
     ) -> None:
         """Read the run's outline.
 

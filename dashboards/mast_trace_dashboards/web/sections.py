@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
+
+from jinja2 import Environment, pass_environment
+from markupsafe import Markup
 
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.plugins import Plugin
@@ -10,6 +14,8 @@ from mast_trace_dashboards.plugins import Plugin
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.plugins import Section
+
+logger = logging.getLogger(__name__)
 
 
 def sections_of(page: str, store: Store) -> list[Section]:
@@ -21,3 +27,14 @@ def sections_of(page: str, store: Store) -> list[Section]:
     """
     asked = answers(Plugin, lambda each: tuple(each.sections(page, store)))
     return [section for _, sections in asked for section in sections]
+
+
+@pass_environment
+def html_of(environment: Environment, section: Section) -> Markup:
+    """Return a section as HTML; nothing if it fails, so that the rest of its page is shown."""
+    try:
+        return Markup(environment.get_template(section.template).render(values=section.values))  # noqa: S704  # escaped by the template
+    except Exception as error:
+        logger.warning("the section %s is left out: %r", section.template, error)
+        logger.debug("the section %s", section.template, exc_info=error)
+        return Markup()

@@ -17,7 +17,7 @@ _WORD = re.compile(r"\s+|\d+(?:[.,]\d+)*|\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
-class Change:
+class TextChange:
     """A passage that both texts have, or only one of them.
 
     Attributes:
@@ -29,7 +29,7 @@ class Change:
     kind: Literal["same", "removed", "added"]
 
 
-def changes(old: str, new: str) -> list[Change]:
+def changes(old: str, new: str) -> list[TextChange]:
     """Return the passages of two texts in order; removed and same ones make up the old text.
 
     The effort is limited by `MOST_WORDS`, whatever the texts.
@@ -38,8 +38,8 @@ def changes(old: str, new: str) -> list[Change]:
     begin = common(left, right)
     end = common(left[begin:][::-1], right[begin:][::-1])
     middle = _between(left[begin : len(left) - end], right[begin : len(right) - end])
-    found = [Change("".join(left[:begin]), "same"), *middle]
-    found.append(Change("".join(left[len(left) - end :]), "same"))
+    found = [TextChange("".join(left[:begin]), "same"), *middle]
+    found.append(TextChange("".join(left[len(left) - end :]), "same"))
     return [change for change in found if change.text]
 
 
@@ -50,15 +50,15 @@ def common(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     )
 
 
-def _between(left: Sequence[str], right: Sequence[str]) -> Iterator[Change]:
+def _between(left: Sequence[str], right: Sequence[str]) -> Iterator[TextChange]:
     if max(len(left), len(right)) > MOST_WORDS:
-        yield Change("".join(left), "removed")
-        yield Change("".join(right), "added")
+        yield TextChange("".join(left), "removed")
+        yield TextChange("".join(right), "added")
         return
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     for kind, one, two, three, four in matcher.get_opcodes():
         if kind == "equal":
-            yield Change("".join(left[one:two]), "same")
+            yield TextChange("".join(left[one:two]), "same")
             continue
-        yield Change("".join(left[one:two]), "removed")
-        yield Change("".join(right[three:four]), "added")
+        yield TextChange("".join(left[one:two]), "removed")
+        yield TextChange("".join(right[three:four]), "added")

@@ -33,6 +33,8 @@ _IDLE_SECONDS = 600.0
 
 Made = TypeVar("Made")
 
+Its = TypeVar("Its")
+
 
 @dataclass
 class _OfProject(Generic[Made]):
@@ -100,9 +102,6 @@ class StoredPages:
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)
-
-
-Its = TypeVar("Its")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,13 @@ _EXECUTORS = (
     ("autogen.coding.jupyter.embedded_ipython_code_executor", "EmbeddedIPythonCodeExecutor"),
 )
 
+IMPORT_HOOKS = (
+    ImportHook(AGENT, "keep_context_in_agents"),
+    ImportHook(PATTERNS, "keep_context_in_patterns"),
+)
+_Args = tuple[Any, ...]
+_Kwargs = dict[str, Any]
+
 
 def _both(module: str, target: str, begin: str) -> tuple[Patch, Patch]:
     """Return the rows for a method and its async twin."""
@@ -70,13 +77,6 @@ PATCHES = (
     *_both(_GROUP, "GroupChatManager.resume", "begin_resuming"),
     Patch("autogen.events.base_event", "BaseEvent.__init__", "begin_event"),
 )
-IMPORT_HOOKS = (
-    ImportHook(AGENT, "keep_context_in_agents"),
-    ImportHook(PATTERNS, "keep_context_in_patterns"),
-)
-
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 
 class AutogenInstrumentor(Instrumentor):

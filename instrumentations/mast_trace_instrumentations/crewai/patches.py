@@ -35,6 +35,22 @@ if TYPE_CHECKING:
 
     from mast_trace.spans import Call
 
+_LOOPS = (
+    "crewai.agents.crew_agent_executor",
+    "crewai.agents.agent_executor",
+    "crewai.agents.step_executor",
+    "crewai.experimental.agent_executor",
+    "crewai.lite_agent",
+)
+_NATIVE_CALLS = (
+    ("crewai.agents.crew_agent_executor", "CrewAgentExecutor._execute_single_native_tool_call"),
+    ("crewai.agents.agent_executor", "AgentExecutor._execute_single_native_tool_call"),
+    ("crewai.experimental.agent_executor", "AgentExecutor._execute_single_native_tool_call"),
+    ("crewai.agents.step_executor", "execute_single_native_tool_call"),
+)
+_Args = tuple[Any, ...]
+_Kwargs = dict[str, Any]
+
 
 class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
     """Turns the stream of events into spans."""
@@ -53,21 +69,6 @@ def _owner(event: Any, kind: str) -> str:
     """Return the id of an event's agent or task: on the event itself, or on an object that it holds."""
     own = getattr(event, f"{kind}_id", None)
     return text(own or getattr(getattr(event, kind, None), "id", None))
-
-
-_LOOPS = (
-    "crewai.agents.crew_agent_executor",
-    "crewai.agents.agent_executor",
-    "crewai.agents.step_executor",
-    "crewai.experimental.agent_executor",
-    "crewai.lite_agent",
-)
-_NATIVE_CALLS = (
-    ("crewai.agents.crew_agent_executor", "CrewAgentExecutor._execute_single_native_tool_call"),
-    ("crewai.agents.agent_executor", "AgentExecutor._execute_single_native_tool_call"),
-    ("crewai.experimental.agent_executor", "AgentExecutor._execute_single_native_tool_call"),
-    ("crewai.agents.step_executor", "execute_single_native_tool_call"),
-)
 
 
 def _loop_patches() -> Iterator[Patch]:
@@ -146,9 +147,6 @@ PATCHES = (
         optional="since 1.9",
     ),
 )
-
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 
 class CrewAIInstrumentor(Instrumentor):

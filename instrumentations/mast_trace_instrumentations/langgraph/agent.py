@@ -25,6 +25,13 @@ from mast_trace_instrumentations.langgraph.state import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_RESULTS = frozenset({"__return__", "__end__"})
+"""Channels that hold the results of functions of the functional API."""
+_UNSPOKEN = frozenset({"tool", "function", "remove"})
+"""Types of messages that no agent sends: tool results are on the span of the tool."""
+_USER = "user"
+_PUSH = "__pregel_push"
+
 
 def snapshot(given: Any) -> Any:
     """Copy a node's input as it is now: reducers may extend its lists in place."""
@@ -75,14 +82,6 @@ def _answered(shown: Any) -> int:
 
 def _holds_messages(shown: Any) -> bool:
     return isinstance(shown, list) and bool(shown) and reading.is_message(shown[0])
-
-
-_RESULTS = frozenset({"__return__", "__end__"})
-"""Channels that hold the results of functions of the functional API."""
-_UNSPOKEN = frozenset({"tool", "function", "remove"})
-"""Types of messages that no agent sends: tool results are on the span of the tool."""
-_USER = "user"
-_PUSH = "__pregel_push"
 
 
 def begin_node(task: Any) -> NodeScope | None:

@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 
 _CALL = "mast-trace-langchain-chat"
 
+_FORMAT = "ls_structured_output_format"
+"""Key under which LangChain's callbacks receive the options of `with_structured_output`."""
+_PROVIDERS = {
+    "amazon_bedrock": "aws.bedrock",
+    "azure": "azure.ai.openai",
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""LangChain's names for providers, where the conventions use others."""
+
 
 @dataclass(eq=False)
 class ModelCall:
@@ -104,10 +116,6 @@ def end_with_call(ending: Callable[[BaseException | None], None]) -> None:
         call.endings.append(ending)
 
 
-_FORMAT = "ls_structured_output_format"
-"""Key under which LangChain's callbacks receive the options of `with_structured_output`."""
-
-
 def is_structured(options: Mapping[str, Any]) -> bool:
     """Return whether a model is to answer in a given structure.
 
@@ -132,17 +140,6 @@ def named_in(answer: Message) -> list[str]:
         return leaf_texts(read_json(answer.content))
     except ValueError:
         return []
-
-
-_PROVIDERS = {
-    "amazon_bedrock": "aws.bedrock",
-    "azure": "azure.ai.openai",
-    "google_genai": "gcp.gemini",
-    "google_vertexai": "gcp.vertex_ai",
-    "mistral": "mistral_ai",
-    "xai": "x_ai",
-}
-"""LangChain's names for providers, where the conventions use others."""
 
 
 @dataclass(eq=False)

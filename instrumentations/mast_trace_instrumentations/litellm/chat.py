@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
 _CALL = "_mast_trace_call"
 
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+"""LiteLLM's names for providers, where the conventions use others."""
+
 
 class StreamedCall(Protocol):
     """The call of a stream, as notified of the stream's pieces and end."""
@@ -91,18 +102,6 @@ def close(stream: Any) -> None:
     call: StreamedCall | None = vars(stream).get(_CALL)
     if call is not None and not call.stepping:
         call.finish(getattr(stream, "chunks", None))
-
-
-_PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "azure_ai": "azure.ai.inference",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex_ai": "gcp.vertex_ai",
-    "xai": "x_ai",
-}
-"""LiteLLM's names for providers, where the conventions use others."""
 
 
 class LiteLLMCall(ModelCall):

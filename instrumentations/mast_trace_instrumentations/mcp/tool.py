@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _NOTE = "_mast_trace_server"
 
+_METHOD = "tools/call"
+_FAILED = "tool_error"
+"""The convention's type for an error that the tool itself reports."""
+
 
 def note_server(session: Any, initialized: Any) -> None:
     """Keep the server's answer to the initialisation of the session."""
@@ -46,11 +50,6 @@ def _either(item: Any, new: str, old: str) -> Any:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-_METHOD = "tools/call"
-_FAILED = "tool_error"
-"""The convention's type for an error that the tool itself reports."""
 
 
 def begin(telemetry: Telemetry, session: Any, name: str, arguments: Any) -> Call | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _KEY = "mast-trace-metagpt-answering"
 
+HUMAN = "Human"
+
 
 def answered(context: Context) -> str | None:
     """Return the id of the message that the turn of ``context`` answers."""
@@ -27,9 +29,6 @@ def answered(context: Context) -> str | None:
 def answering(message_id: str, context: Context) -> Context:
     """Return ``context`` for a turn that answers the message."""
     return otel_context.set_value(_KEY, message_id, context)
-
-
-HUMAN = "Human"
 
 
 def record_message(

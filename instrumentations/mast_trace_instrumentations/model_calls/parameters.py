@@ -13,6 +13,18 @@ from mast_trace.spans import guarded, open_chat
 _HASHED = 1 << 16
 """Characters at each end of encoded data that distinguish one picture from another."""
 
+_NAMES: Final = (
+    *("temperature", "top_p", "top_k", "seed", "n", "stop", "stop_sequences", "logit_bias"),
+    *("max_tokens", "max_completion_tokens", "max_output_tokens"),
+    *("presence_penalty", "frequency_penalty", "tools", "tool_choice", "parallel_tool_calls"),
+    *("functions", "function_call", "response_format", "text", "text_format", "output_format"),
+    *("output_config", "reasoning", "reasoning_effort", "thinking", "verbosity"),
+)
+_WORDS: Final = {"tool_choice", "function_call", "reasoning_effort", "verbosity"}
+"""Parameters whose texts are words of the provider's interface."""
+_LEFT_OUT: Final = {"NotGiven", "Omit"}
+"""Types by which OpenAI's and Anthropic's clients mark parameters that are not sent."""
+
 
 def field(item: Any, name: str) -> Any:
     """Read a field of a mapping or of one of the client's own objects."""
@@ -38,19 +50,6 @@ def media_mark(kind: str, data: Any) -> str:
     text = "".join(end if isinstance(end, str) else end.hex() for end in ends)
     unit = "characters of base64" if isinstance(data, str) else "bytes"
     return f"[{kind}, {len(data)} {unit}, {content_hash(text)[:12]}]"
-
-
-_NAMES: Final = (
-    *("temperature", "top_p", "top_k", "seed", "n", "stop", "stop_sequences", "logit_bias"),
-    *("max_tokens", "max_completion_tokens", "max_output_tokens"),
-    *("presence_penalty", "frequency_penalty", "tools", "tool_choice", "parallel_tool_calls"),
-    *("functions", "function_call", "response_format", "text", "text_format", "output_format"),
-    *("output_config", "reasoning", "reasoning_effort", "thinking", "verbosity"),
-)
-_WORDS: Final = {"tool_choice", "function_call", "reasoning_effort", "verbosity"}
-"""Parameters whose texts are words of the provider's interface."""
-_LEFT_OUT: Final = {"NotGiven", "Omit"}
-"""Types by which OpenAI's and Anthropic's clients mark parameters that are not sent."""
 
 
 def parameters_of(request: Mapping[str, Any]) -> list[str]:

@@ -15,6 +15,8 @@ _OF_PART: Final = ("text", "parsed")
 _USUAL: Final = {"type", "id", "status"}
 _CALL, _MESSAGE, _TEXT = "function_call", "message", "output_text"
 
+_FINISHED = {"max_output_tokens": "length"}
+
 
 def chat_extra(message: Any) -> dict[str, Any]:
     """Return the extra of a message of Chat Completions, such as its refusal; empty without any."""
@@ -77,9 +79,6 @@ def _part(part: Any) -> dict[str, Any]:
     kept = left(part, _OF_PART)
     refusal = kept.pop("refusal", None)
     return kept | {CHARS: len(refusal if isinstance(refusal, str) else text_of([part]))}
-
-
-_FINISHED = {"max_output_tokens": "length"}
 
 
 def chat_answer(completion: Any) -> Answer:

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 _SYSTEM = {"system", "developer"}
 
+PAUSE: Final = 0.005
+"""Seconds between two questions of a request that waits for the change."""
+_PATIENCE: Final = 10.0
+"""Seconds that a request of a parallel branch waits for the change."""
+_OF_BODIES: Final = {"content-length", "transfer-encoding"}
+
 
 def with_other_messages(request: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request of Chat Completions, Responses or Anthropic's Messages with its messages changed."""
@@ -129,13 +135,6 @@ def _blocks(item: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     content = item.get("content")
     blocks = content if isinstance(content, list) else []
     return [each for each in blocks if isinstance(each, dict) and each.get("type") == kind]
-
-
-PAUSE: Final = 0.005
-"""Seconds between two questions of a request that waits for the change."""
-_PATIENCE: Final = 10.0
-"""Seconds that a request of a parallel branch waits for the change."""
-_OF_BODIES: Final = {"content-length", "transfer-encoding"}
 
 
 class Patience:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _STEERING = {"langgraph", "langgraph_supervisor", "langgraph_swarm", "ag2", "autogen"}
 """Packages with types that steer the framework when a tool returns them, such as `Command`."""
 
+_asked: ContextVar[_Asked | None] = ContextVar("mast_trace_replayed_call", default=None)
+_patched: dict[tuple[type, str], Any] = {}
+"""Original methods of patched tool classes, by class and name."""
+
 
 @dataclass(frozen=True)
 class ToolRow:
@@ -114,8 +118,6 @@ class _Asked:
 
 # -- LangChain: `BaseTool.run` validates the input and formats what the tool's own code returns --
 
-_asked: ContextVar[_Asked | None] = ContextVar("mast_trace_replayed_call", default=None)
-
 
 def _langchain(player: Player, run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
     token = _asked.set(_langchain_call(player, tool, args, kwargs))
@@ -139,10 +141,6 @@ def _langchain_call(player: Player, tool: Any, args: Any, kwargs: Any) -> _Asked
     if isinstance(given, dict) and hasattr(tool, "_filter_injected_args"):
         given = tool._filter_injected_args(given)  # noqa: SLF001
     return _Asked(player, str(tool.name), given, kwargs.get("tool_call_id"))
-
-
-_patched: dict[tuple[type, str], Any] = {}
-"""Original methods of patched tool classes, by class and name."""
 
 
 def _patch_code(kind: type) -> None:

@@ -29,6 +29,12 @@ POWER: Final = 0.8
 """Probability with which a difference shall be noticed."""
 MOST: Final = 1_000_000
 
+Compared = Literal["all", "failures", "modes"]
+Status = Literal["not worse", "worse", "undecided"]
+Finding = Literal["worse", "not worse", "too few", "not compared"]
+FAILURES: Final = "failures"
+"""Key of the failure rate; other measures have the code of their failure mode."""
+
 
 def runs_needed(old: float, new: float, level: float, *, ratio: float = 1.0) -> int | None:
     """Return about how many new runs show a rise from one share to another.
@@ -190,14 +196,6 @@ def log_binomial(k: int, n: int, share: float) -> float:
     return _log_choose(n, k) + k * log(share) + (n - k) * log(1 - share)
 
 
-Compared = Literal["all", "failures", "modes"]
-Status = Literal["not worse", "worse", "undecided"]
-Finding = Literal["worse", "not worse", "too few", "not compared"]
-
-FAILURES: Final = "failures"
-"""Key of the failure rate; other measures have the code of their failure mode."""
-
-
 @dataclass(frozen=True)
 class Side:
     """The runs of one side, in counts.
@@ -230,7 +228,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Measure:
+class ComparedRate:
     """One rate on both sides.
 
     Attributes:
@@ -263,7 +261,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RateComparison:
     """The result.
 
     Attributes:
@@ -278,7 +276,7 @@ class Comparison:
 
     status: Status
     reasons: tuple[str, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[ComparedRate, ...]
     old: Side
     new: Side
     level: float
@@ -293,7 +291,7 @@ def compare(
     modes: Sequence[str] = (),
     level: float = 0.05,
     rise: float = 0.1,
-) -> Comparison:
+) -> RateComparison:
     """Compare new runs with a baseline by exact tests.
 
     Args:
@@ -318,7 +316,7 @@ def compare(
     else:
         reasons = tuple(_undecided(old, new, measures, compared))
         status = "undecided" if reasons else "not worse"
-    return Comparison(status, reasons, measures, old, new, level, rise)
+    return RateComparison(status, reasons, measures, old, new, level, rise)
 
 
 def _tests(
@@ -342,7 +340,7 @@ def _tests(
 
 def _measure(
     key: str, counts: Counts, adjusted: float, *, level: float, share: float, rise: float, new: Side
-) -> Measure:
+) -> ComparedRate:
     """Return one rate with its finding.
 
     Args:
@@ -355,13 +353,13 @@ def _measure(
         new: the new runs.
     """
     if not counts.of_old or not counts.of_new:
-        return Measure(key, counts, None, None, "not compared")
+        return ComparedRate(key, counts, None, None, "not compared")
     before = counts.old / counts.of_old
     needed = new_runs_needed(before, min(1.0, before + rise), share, counts.of_old)
     noticed = noticed_from(before, share, counts.of_old, counts.of_new)
     able = could_fail(counts, share)
     finding: Finding = "worse" if adjusted <= level else "not worse" if able else "too few"
-    return Measure(
+    return ComparedRate(
         key,
         counts,
         worse(counts),
@@ -374,7 +372,7 @@ def _measure(
 
 
 def _undecided(
-    old: Side, new: Side, measures: Sequence[Measure], compared: Compared
+    old: Side, new: Side, measures: Sequence[ComparedRate], compared: Compared
 ) -> Iterator[str]:
     """Yield the reasons for which this comparison could not have found anything worse."""
     if not new.runs:

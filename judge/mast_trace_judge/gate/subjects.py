@@ -24,6 +24,9 @@ _MOST: Final = 5
 _HIDDEN: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that control a terminal, or hide and reorder text."""
 
+AnyRun: TypeAlias = Trajectory | CapturedSpans | ReplayedRun | Case | str | Path
+"""The forms of a run: captured or replayed spans with one run, a trajectory, a case, or a file of one run."""
+
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
     """Return a text on one line of at most so many characters, with control characters as codes."""
@@ -60,10 +63,6 @@ def evidence_of(run: Trajectory, finding: ModeFinding) -> Iterator[str]:
 def listed(names: Iterable[str]) -> str:
     """Return names in a row; ``none`` without any."""
     return ", ".join(one_line(name, 60) for name in names) or "none"
-
-
-AnyRun: TypeAlias = Trajectory | CapturedSpans | ReplayedRun | Case | str | Path
-"""The forms of a run: captured or replayed spans with one run, a trajectory, a case, or a file of one run."""
 
 
 @dataclass(frozen=True)

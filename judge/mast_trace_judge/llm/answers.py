@@ -24,6 +24,10 @@ A = TypeVar("A", bound="ModelAnswer")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
+Code = Literal[
+    "1.1", "1.2", "1.3", "1.4", "1.5", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.1", "3.2", "3.3"
+]
+
 
 def parse_answer(text: str, shape: type[A]) -> A:
     """Return the last JSON object in the text that fits the schema.
@@ -65,9 +69,6 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(problems[:5])
 
 
-Code = Literal[
-    "1.1", "1.2", "1.3", "1.4", "1.5", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.1", "3.2", "3.3"
-]
 if get_args(Code) != tuple(FAILURE_MODES):  # a Literal cannot be computed
     raise AssertionError("the codes that may be answered are not those of the taxonomy")
 

@@ -15,6 +15,9 @@ from mast_trace.exceptions import EndpointUnavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+
 
 async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results in order; the first exception cancels the others and is raised.
@@ -29,10 +32,6 @@ async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-T = TypeVar("T")
-_LOG = logging.getLogger(__name__)
 
 
 class Transient(Exception):

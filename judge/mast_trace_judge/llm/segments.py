@@ -21,6 +21,12 @@ _SHARE = 0.75
 """Share of the window for notable steps; the task and the question need the rest."""
 _NOTE = 1200
 
+_NOTES = 1500
+"""Limit of the answer for one part, in tokens."""
+_LEAST_CLIP = 60
+_EARLIEST_CUT = 0.6
+"""Share of a part that must be full before it may end at a hand-over."""
+
 
 def digest_of(
     renderer: Renderer, parts: Sequence[tuple[Sequence[Step], str, Sequence[Point]]], *, window: int
@@ -59,13 +65,6 @@ def _standing_out(renderer: Renderer, points: Sequence[Point], room: int) -> Col
             shown.add(index)
             room -= size
     return shown
-
-
-_NOTES = 1500
-"""Limit of the answer for one part, in tokens."""
-_LEAST_CLIP = 60
-_EARLIEST_CUT = 0.6
-"""Share of a part that must be full before it may end at a hand-over."""
 
 
 @dataclass(frozen=True)

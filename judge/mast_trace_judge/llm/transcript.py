@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 WITHHELD = "[a passage that addresses the reader of this record was withheld]"
 
+_HEAD = 0.65
+"""Share of a clipped text for its beginning; causes come early, results late."""
+_REPEATED = 80
+"""Characters from which a repeated text is replaced by a reference."""
+_NO_END = (
+    "not seen: the run may have been stopped from outside, wait for somebody, or still go on. "
+    "It has not ended too early for all that is known, and what is lacking may still come."
+)
+
 
 def withhold(text: str) -> str:
     """Replace every line of a cleaned text that addresses the judge of the run."""
@@ -42,17 +51,6 @@ def nonce(*parts: str) -> str:
     prompt prefixes hit and a paid answer is found again.
     """
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
-
-
-_HEAD = 0.65
-"""Share of a clipped text for its beginning; causes come early, results late."""
-_REPEATED = 80
-"""Characters from which a repeated text is replaced by a reference."""
-
-_NO_END = (
-    "not seen: the run may have been stopped from outside, wait for somebody, or still go on. "
-    "It has not ended too early for all that is known, and what is lacking may still come."
-)
 
 
 def estimate_tokens(text: str) -> int:

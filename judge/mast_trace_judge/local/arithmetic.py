@@ -10,6 +10,16 @@ if TYPE_CHECKING:
 _MOST_SUMS = 50_000
 """Number of sums beyond which nearly every figure equals one of them."""
 
+TOO_MANY = 400
+"""Known numbers beyond which nothing new can be told from a sum of them."""
+_SMALL = 31
+"""Factors up to this are ordinary in sums: days, people, months."""
+_UNITS = (
+    *(1.609344, 2.204623, 2.54, 3.28084, 3.785412, 28.349523, 4.184, 1.8),
+    *(60.0, 3600.0, 24.0, 7.0, 52.0, 365.0, 12.0, 1024.0),
+)
+"""Factors between units: miles, pounds, inches, feet, gallons, ounces, calories, kelvins, times."""
+
 
 def reachable(value: float, parts: Sequence[float], factors: Collection[float]) -> bool:
     """Return whether a value may be a sum of some of the parts.
@@ -29,17 +39,6 @@ def reachable(value: float, parts: Sequence[float], factors: Collection[float]) 
     wanted = {value} | {w for f in factors if f for w in (value / f, value * f)}
     slack = 0.5 if value == int(value) else 0.006
     return any(abs(abs(total) - abs(w)) <= slack for total in sums for w in wanted)
-
-
-TOO_MANY = 400
-"""Known numbers beyond which nothing new can be told from a sum of them."""
-_SMALL = 31
-"""Factors up to this are ordinary in sums: days, people, months."""
-_UNITS = (
-    *(1.609344, 2.204623, 2.54, 3.28084, 3.785412, 28.349523, 4.184, 1.8),
-    *(60.0, 3600.0, 24.0, 7.0, 52.0, 365.0, 12.0, 1024.0),
-)
-"""Factors between units: miles, pounds, inches, feet, gallons, ounces, calories, kelvins, times."""
 
 
 def near(one: float, other: float) -> bool:

@@ -44,6 +44,15 @@ _KNOWN = re.compile(
 )
 """Words and signs for units of length, mass, volume, energy, temperature, time and storage."""
 
+_REMEMBERED = 20_000
+"""Length up to which the figures of a text are kept: rules ask for them again."""
+_SPACES = "\u00a0\u202f\u2009"
+_FIGURE = re.compile(
+    rf"(?:(?<![\w.,])(?P<sign>[-+\u2212]) ?[$\u20ac\u00a3\u00a5\u20b9]?)?(?<![\w.])"
+    rf"(?P<digits>\d+(?:[.,'{_SPACES}]\d+)*)(?!\w)"
+)
+_SEPARATORS = re.compile(rf"[.,'{_SPACES}]")
+
 
 def unit_behind(text: str, figure: Figure) -> str:
     """Return the word or sign right behind a figure, in lower case and in the singular; else empty."""
@@ -66,16 +75,6 @@ def names_unit(texts: Iterable[str]) -> bool:
 def _folded(unit: str) -> str:
     unit = unit.lower().replace(" ", "")
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
-
-
-_REMEMBERED = 20_000
-"""Length up to which the figures of a text are kept: rules ask for them again."""
-_SPACES = "\u00a0\u202f\u2009"
-_FIGURE = re.compile(
-    rf"(?:(?<![\w.,])(?P<sign>[-+\u2212]) ?[$\u20ac\u00a3\u00a5\u20b9]?)?(?<![\w.])"
-    rf"(?P<digits>\d+(?:[.,'{_SPACES}]\d+)*)(?!\w)"
-)
-_SEPARATORS = re.compile(rf"[.,'{_SPACES}]")
 
 
 @dataclass(frozen=True)

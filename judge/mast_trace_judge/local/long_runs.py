@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace.messages import Message
     from mast_trace.trajectory import SpanRecord
     from mast_trace.trajectory.outline import Outline
-    from mast_trace_collector.storage.run_spans import Page, RunSpans
+    from mast_trace_collector.storage.run_spans import RunSpans, SpanPage
 
 MOST_SPANS = 20_000
 """Number of spans up to which a run is judged whole; of a longer one about half as many from each
@@ -70,14 +70,14 @@ def read_run(spans: RunSpans) -> Trajectory:
     return _partial(outline, spans, shown)
 
 
-def _ends(pages: Sequence[Page]) -> tuple[list[Page], list[Page]]:
+def _ends(pages: Sequence[SpanPage]) -> tuple[list[SpanPage], list[SpanPage]]:
     """Return the pages at both ends that are read: half of the limit from each."""
     first = _within(pages)
     return first, _within(pages[len(first) :][::-1])
 
 
-def _within(pages: Sequence[Page]) -> list[Page]:
-    taken: list[Page] = []
+def _within(pages: Sequence[SpanPage]) -> list[SpanPage]:
+    taken: list[SpanPage] = []
     spans = size = 0
     for page in pages:
         spans, size = spans + page.spans, size + page.size

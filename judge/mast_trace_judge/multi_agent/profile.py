@@ -86,7 +86,7 @@ def _one_by_one(
 
 
 @dataclass(frozen=True)
-class Profile:
+class TeamProfile:
     """The measures of one system, none of which is a score.
 
     Attributes:
@@ -104,9 +104,9 @@ class Profile:
     presences: tuple[Presence, ...]
 
 
-def measured(runs: Sequence[TeamRun]) -> Profile:
+def measured(runs: Sequence[TeamRun]) -> TeamProfile:
     """Return the profile of a system from its runs, all of one variant."""
-    return Profile(
+    return TeamProfile(
         runs=len(runs),
         teams=sum(len(run.agents) > 1 for run in runs),
         without_content=sum(not any(step.text for step in run.actions) for run in runs),

@@ -39,37 +39,6 @@ ECHO: Final = Question(
 )
 _NEW: Final = 0.1
 
-
-def talk(runs: Sequence[TeamRun]) -> list[Measure]:
-    """Return price of talk, tokens read for each one written, and echoes.
-
-    After arXiv 2512.08296 and GEMMAS (arXiv 2507.13190). Tokens after the decisive step are in the costs.
-    """
-    teams = [run for run in runs if len(run.agents) > 1]
-    spoken = [(float(run.spoken), float(run.written)) for run in teams if run.written]
-    read = [(float(run.read), float(run.written)) for run in teams if run.read and run.written]
-    echoes = [part for part in map(_echoes, teams) if part[1]]
-    tokens = "of several agents with counted tokens"
-    return [
-        measure(PRICE, spoken, ratio, lacking=tokens),
-        measure(READING, read, ratio, lacking=tokens),
-        measure(ECHO, echoes, ratio, lacking="of several agents that say something twice or more"),
-    ]
-
-
-def _echoes(run: TeamRun) -> tuple[float, float]:
-    """Return the number of echoes, and of messages after the first one."""
-    used = set(words_of(run.trajectory.task))
-    echoes = total = 0
-    for place, step in enumerate(run.said):
-        words = words_of(step.text)
-        if place and words:
-            total += 1
-            echoes += len(words - used) < _NEW * len(words)
-        used |= words
-    return echoes, total
-
-
 CENTRALISATION: Final = Question(
     "centralisation",
     "Centralisation",
@@ -102,6 +71,36 @@ ENVIRONMENT: Final = Question(
     "",
     "Files that no span names are not seen.",
 )
+
+
+def talk(runs: Sequence[TeamRun]) -> list[Measure]:
+    """Return price of talk, tokens read for each one written, and echoes.
+
+    After arXiv 2512.08296 and GEMMAS (arXiv 2507.13190). Tokens after the decisive step are in the costs.
+    """
+    teams = [run for run in runs if len(run.agents) > 1]
+    spoken = [(float(run.spoken), float(run.written)) for run in teams if run.written]
+    read = [(float(run.read), float(run.written)) for run in teams if run.read and run.written]
+    echoes = [part for part in map(_echoes, teams) if part[1]]
+    tokens = "of several agents with counted tokens"
+    return [
+        measure(PRICE, spoken, ratio, lacking=tokens),
+        measure(READING, read, ratio, lacking=tokens),
+        measure(ECHO, echoes, ratio, lacking="of several agents that say something twice or more"),
+    ]
+
+
+def _echoes(run: TeamRun) -> tuple[float, float]:
+    """Return the number of echoes, and of messages after the first one."""
+    used = set(words_of(run.trajectory.task))
+    echoes = total = 0
+    for place, step in enumerate(run.said):
+        words = words_of(step.text)
+        if place and words:
+            total += 1
+            echoes += len(words - used) < _NEW * len(words)
+        used |= words
+    return echoes, total
 
 
 def structure(runs: Sequence[TeamRun]) -> list[Measure]:

@@ -29,6 +29,17 @@ _COMPARED: Final = 100_000
 RARE: Final = 0.02
 """Share of the runs in which a specific word occurs at most; one run is always allowed."""
 
+UPTAKE: Final = Question(
+    "uptake",
+    "Uptake of what is new",
+    "share",
+    "Of the words and numbers that an agent is the first to say, which share does another agent use later?",
+    "the same messages with their authors shuffled within the run",
+    "An agent may take up what is wrong, and may follow a message without repeating a word of it.",
+)
+_SHUFFLES: Final = 20
+_SEED: Final = 11
+
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> frozenset[str]:
@@ -43,18 +54,6 @@ def specific_words(runs: Sequence[TeamRun]) -> frozenset[str]:
         occurs.update(frozenset().union(*(words_of(step.text) for step in run.said)))
     most = max(1, int(RARE * len(runs)))
     return frozenset(word for word, count in occurs.items() if count <= most)
-
-
-UPTAKE: Final = Question(
-    "uptake",
-    "Uptake of what is new",
-    "share",
-    "Of the words and numbers that an agent is the first to say, which share does another agent use later?",
-    "the same messages with their authors shuffled within the run",
-    "An agent may take up what is wrong, and may follow a message without repeating a word of it.",
-)
-_SHUFFLES: Final = 20
-_SEED: Final = 11
 
 
 @dataclass(frozen=True)

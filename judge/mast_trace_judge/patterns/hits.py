@@ -117,7 +117,7 @@ def _hash(place: tuple[str, ...], text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Hit:
+class PlacedFinding:
     """One finding of a run, by its place.
 
     Attributes:
@@ -143,7 +143,7 @@ class Hit:
 
 def hits_of(
     verdict: Mapping[str, Any], spans: Mapping[str, Mapping[str, Any]], miner: TextMiner
-) -> list[Hit]:
+) -> list[PlacedFinding]:
     """Return the places of a verdict's shown findings, each once.
 
     Args:
@@ -151,7 +151,7 @@ def hits_of(
         spans: the spans of its findings by id, with Agent, Recipients, ToolName, Failed, Error, Text.
         miner: gives the texts' numbers.
     """
-    found: dict[tuple[str, ...], Hit] = {}
+    found: dict[tuple[str, ...], PlacedFinding] = {}
     for code, agent, step, span_id, quote in _findings(verdict):
         hit = _hit(verdict["Project"], code, agent, step, span_id, quote, spans, miner)
         place = (hit.code, hit.agent, hit.peer, hit.tool, str(hit.template))
@@ -189,7 +189,7 @@ def _hit(
     quote: str,
     spans: Mapping[str, Mapping[str, Any]],
     miner: TextMiner,
-) -> Hit:
+) -> PlacedFinding:
     span: Mapping[str, Any] = spans.get(span_id, {})
     agent = span.get("Agent", "") or agent
     tool = span.get("ToolName", "")
@@ -198,7 +198,7 @@ def _hit(
     # A tool names the place; a text is needed where there is none, or where it says how the tool failed.
     text = masked(error or ("" if tool else quote or span.get("Text", "")))
     number = miner.number((project, code, agent, peer, tool), text)
-    return Hit(code, agent, peer, tool, number, text, step, span_id)
+    return PlacedFinding(code, agent, peer, tool, number, text, step, span_id)
 
 
 def _peer(agent: str, recipients: Sequence[str]) -> str:

@@ -108,6 +108,22 @@ ORDER BY max(RunStart) DESC
 LIMIT 200 BY OfProject, Code, Agent, Peer, Tool
 """
 
+_COPIED: Final = (
+    "Project",
+    "TraceId",
+    "Fingerprint",
+    "ServiceName",
+    "Framework",
+    "Steps",
+    "DecisiveStep",
+    "DecisiveAgent",
+    "Tokens",
+)
+_OF_OTHERS: Final = 10.0
+"""Seconds after which verdicts of other workers are looked for."""
+_AT_ALL: Final = 300.0
+"""Seconds after which verdicts of any time are: imported and late ones."""
+
 
 class PatternIndexer:
     """Writes the rows of runs that were judged since the last pass.
@@ -259,24 +275,6 @@ def _row(
         "Actions.Agent": [agent for agent, _ in actions],
         "Actions.Name": [name for _, name in actions],
     }
-
-
-_COPIED: Final = (
-    "Project",
-    "TraceId",
-    "Fingerprint",
-    "ServiceName",
-    "Framework",
-    "Steps",
-    "DecisiveStep",
-    "DecisiveAgent",
-    "Tokens",
-)
-
-_OF_OTHERS: Final = 10.0
-"""Seconds after which verdicts of other workers are looked for."""
-_AT_ALL: Final = 300.0
-"""Seconds after which verdicts of any time are: imported and late ones."""
 
 
 class PatternKeeper:

@@ -36,6 +36,26 @@ _LEAST_CLIP: Final = 40
 _MARKED: Final = "  | "
 _LEFT_OUT: Final = re.compile(r"\[\.\.\. \d+ characters \.\.\.\]")
 
+LONGEST: Final = 240
+"""Most characters of a sentence, and of a quote."""
+_QUOTES: Final = 4
+_LEAST_QUOTE: Final = 8
+"""Folded characters from which a quote is more than a coincidence."""
+_COPIED: Final = 8
+"""Words in a row from which a sentence repeats the record."""
+_INLINE: Final = re.compile(
+    r"[“”«»„\"]([^“”«»„\"]+)[“”«»„\"]|(?<!\w)[‘']([^‘’']{2,})[’'](?!\w)|`([^`]+)`"  # noqa: RUF001  # quotation marks
+)
+_ADDRESS: Final = re.compile(r"://|\bwww\.|\S@\w+\.\w|</?\w|\]\(")
+_SEVERAL: Final = re.compile(r"[.!?]\s+[A-Z]")
+_NUMBER: Final = re.compile(r"\d(?:[\d.,:]*\d)?")
+_PERCENT: Final = re.compile(r"%|\bper\s?cent", re.IGNORECASE)
+_SPELLED: Final = re.compile(
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
+    r"ninety|dozen|hundred|thousand|million|half|thirds?|quarters?|twice|thrice|most|majority)\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class ReadRun:
@@ -125,27 +145,6 @@ def _shown(writer: Renderer, run: ReadRun, clip: int) -> str:
     options = RenderOptions(clip=clip, full=min(_FULL, 3 * clip))
     steps: list[Step] = [run.texts.trajectory.steps[index] for index in run.steps]
     return replace(writer, options=options).record(steps)
-
-
-LONGEST: Final = 240
-"""Most characters of a sentence, and of a quote."""
-_QUOTES: Final = 4
-_LEAST_QUOTE: Final = 8
-"""Folded characters from which a quote is more than a coincidence."""
-_COPIED: Final = 8
-"""Words in a row from which a sentence repeats the record."""
-_INLINE: Final = re.compile(
-    r"[“”«»„\"]([^“”«»„\"]+)[“”«»„\"]|(?<!\w)[‘']([^‘’']{2,})[’'](?!\w)|`([^`]+)`"  # noqa: RUF001  # quotation marks
-)
-_ADDRESS: Final = re.compile(r"://|\bwww\.|\S@\w+\.\w|</?\w|\]\(")
-_SEVERAL: Final = re.compile(r"[.!?]\s+[A-Z]")
-_NUMBER: Final = re.compile(r"\d(?:[\d.,:]*\d)?")
-_PERCENT: Final = re.compile(r"%|\bper\s?cent", re.IGNORECASE)
-_SPELLED: Final = re.compile(
-    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
-    r"ninety|dozen|hundred|thousand|million|half|thirds?|quarters?|twice|thrice|most|majority)\b",
-    re.IGNORECASE,
-)
 
 
 class PatternName(ModelAnswer):

@@ -46,38 +46,6 @@ _REPEATS: Final = (
     "arrayUniq(`Hits.Code`, `Hits.Agent`, `Hits.Peer`, `Hits.Tool`) < length(`Hits.Code`)"
 )
 
-
-def places(hits: str = "true") -> str:
-    """Return a SELECT of each pattern of each judged run, once, at the first step that shows it.
-
-    A text that recurs makes a pattern of its own; the others of its place are one.
-
-    Args:
-        hits: condition on the findings. It may leave out places only as a whole: the runs of a text are counted.
-    """
-    # The indexer writes each text of a place once for a run, so that rows are runs.
-    recurring = f"""SELECT cityHash64({PLACE}, Template)
-      FROM ({NEWEST})
-      ARRAY JOIN {_HITS}
-      WHERE Template != 0 AND {hits}
-      GROUP BY {PLACE}, Template
-      HAVING count() >= {RECURS}"""  # noqa: S608  # made of constants
-    once, several = (
-        f"""SELECT RunKey, TraceId, Fingerprint, RunStart, RunEnd, Project, ServiceName, Framework, Version, Outcome,
-      Steps, DecisiveStep, Tokens, Code, Agent, Peer, Tool, Text, Step,
-      if(Template != 0 AND cityHash64({PLACE}, Template) GLOBAL IN ({recurring}), Template, toUInt64(0)) AS Kept
-    FROM (SELECT * FROM ({NEWEST}) WHERE {runs})
-    ARRAY JOIN {_HITS}, `Hits.Text` AS Text, `Hits.Step` AS Step
-    WHERE {hits}"""  # noqa: S608  # likewise
-        for runs in (f"notEmpty(`Hits.Code`) AND NOT ({_REPEATS})", _REPEATS)
-    )
-    return f"""SELECT *, {PATTERN_ID} AS PatternId
-  FROM ({once} UNION ALL SELECT * FROM ({several}) ORDER BY Step LIMIT 1 BY {PATTERN}, RunKey)"""  # noqa: S608  # likewise
-
-
-PLACES: Final = places()
-"""Each pattern of each judged run, once; see `places`."""
-
 TABLE: Final = "mast_pattern_names"
 STAGE: Final = "name pattern"
 """The name of the question for a name in the ledger of the judge's calls."""
@@ -85,7 +53,6 @@ _TRIED: Final = 6
 """Runs of a pattern that are looked up: some may have no texts any more."""
 _AGAIN_DAYS: Final = 1
 """Days after which a model is asked again for a name of which it gave none that held."""
-
 _LAPSED_AT_ONCE: Final = 200
 _NAMES: Final = """SELECT toString(Project) AS NamedProject, PatternId AS NamedPattern, NamedAt, Sentence, TraceIds,
     toString(Model) AS NamedBy, RunEnd AS NamedEnd
@@ -122,6 +89,40 @@ _DUE: Final = f"""SELECT * FROM (
 WHERE Lapsed OR Waiting
 ORDER BY Runs DESC, Id
 LIMIT {{limit:UInt64}} BY Lapsed, Waiting"""  # noqa: S608  # likewise
+
+
+def places(hits: str = "true") -> str:
+    """Return a SELECT of each pattern of each judged run, once, at the first step that shows it.
+
+    A text that recurs makes a pattern of its own; the others of its place are one.
+
+    Args:
+        hits: condition on the findings. It may leave out places only as a whole: the runs of a text are counted.
+    """
+    # The indexer writes each text of a place once for a run, so that rows are runs.
+    recurring = f"""SELECT cityHash64({PLACE}, Template)
+      FROM ({NEWEST})
+      ARRAY JOIN {_HITS}
+      WHERE Template != 0 AND {hits}
+      GROUP BY {PLACE}, Template
+      HAVING count() >= {RECURS}"""  # noqa: S608  # made of constants
+    once, several = (
+        f"""SELECT RunKey, TraceId, Fingerprint, RunStart, RunEnd, Project, ServiceName, Framework, Version, Outcome,
+      Steps, DecisiveStep, Tokens, Code, Agent, Peer, Tool, Text, Step,
+      if(Template != 0 AND cityHash64({PLACE}, Template) GLOBAL IN ({recurring}), Template, toUInt64(0)) AS Kept
+    FROM (SELECT * FROM ({NEWEST}) WHERE {runs})
+    ARRAY JOIN {_HITS}, `Hits.Text` AS Text, `Hits.Step` AS Step
+    WHERE {hits}"""  # noqa: S608  # likewise
+        for runs in (f"notEmpty(`Hits.Code`) AND NOT ({_REPEATS})", _REPEATS)
+    )
+    return f"""SELECT *, {PATTERN_ID} AS PatternId
+  FROM ({once} UNION ALL SELECT * FROM ({several}) ORDER BY Step LIMIT 1 BY {PATTERN}, RunKey)"""  # noqa: S608  # likewise
+
+
+PLACES: Final = places()
+"""Each pattern of each judged run, once; see `places`."""
+
+
 _RUNS: Final = f"""SELECT PatternId, TraceId, RunEnd, Step
 FROM ({places(f"halfMD5({PLACE}) IN {{places:Array(UInt64)}}")})
 WHERE has({{patterns:Array(String)}}, PatternId)

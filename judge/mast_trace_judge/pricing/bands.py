@@ -33,7 +33,7 @@ _KNOWN: Final = frozenset({*_TOKENS, "requests_kcount"})
 
 
 class OwnPrice(BaseModel):
-    """A price of one's own, in US dollars per million tokens.
+    """Your own price of a model, in US dollars per million tokens.
 
     Attributes:
         input: of tokens that the model reads.
@@ -95,7 +95,7 @@ def bands_of(model: str, provider: str, own: Mapping[str, OwnPrice]) -> tuple[Ba
         provider: as the call names it, such as ``openai`` or ``aws.bedrock``; empty if unknown. Without a
             provider only models of OpenAI, Anthropic and Google have a price, because other names are
             used by several providers at different prices.
-        own: prices of one's own by model, or by provider and model with a slash between.
+        own: your own prices by model, or by provider and model with a slash between.
     """
     mine = own.get(f"{provider}/{model}") or own.get(model)
     if mine is not None:

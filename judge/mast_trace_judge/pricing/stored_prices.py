@@ -25,20 +25,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.pricing.bands import OwnPrice
 
-
-class PriceConfig(ProcessSettings):
-    """The settings of prices: `[prices]` in the configuration file."""
-
-    table: ClassVar[str] = "prices"
-
-    own_prices: dict[str, OwnPrice] = Field(
-        default_factory=dict,
-        description="US dollars per million tokens of models of your own, or at a discount: "
-        '{"my-model": {"input": 0.5, "output": 2, "cache_read": 0.05, "cache_write": 0.6}}. '
-        "They precede the table of public prices.",
-    )
-
-
 TABLE: Final = "mast_prices"
 COLUMNS: Final[Mapping[str, str]] = {
     "since": "Bands.Since",
@@ -61,6 +47,25 @@ WHERE Operation = 'chat' AND Timestamp >= fromUnixTimestamp64Nano({{since:Int64}
 GROUP BY Project, Model, Provider
 LIMIT {_MOST}"""  # noqa: S608
 _LAST: Final = 2**62
+logger = logging.getLogger(__name__)
+EVERY: Final = 300.0
+"""Seconds between renewals."""
+_FIRST: Final = timedelta(days=1)
+_OVERLAP: Final = timedelta(hours=1)
+"""Time before the last renewal of which calls are looked at again, because spans arrive late."""
+
+
+class PriceConfig(ProcessSettings):
+    """The settings of prices: `[prices]` in the configuration file."""
+
+    table: ClassVar[str] = "prices"
+
+    own_prices: dict[str, OwnPrice] = Field(
+        default_factory=dict,
+        description="US dollars per million tokens of models of your own, or at a discount: "
+        '{"my-model": {"input": 0.5, "output": 2, "cache_read": 0.05, "cache_write": 0.6}}. '
+        "They precede the table of public prices.",
+    )
 
 
 def store_prices(
@@ -76,7 +81,7 @@ def store_prices(
 
     Args:
         store: the database.
-        own: prices of one's own by model.
+        own: your own prices by model.
         since: only models of calls at this time or later.
         until: only models of calls before this time.
 
@@ -102,15 +107,6 @@ def _columns(bands: tuple[Band, ...]) -> dict[str, Any]:
 
 def _nanoseconds(moment: datetime | None, otherwise: int) -> int:
     return otherwise if moment is None else int(moment.timestamp() * 1_000_000) * 1000
-
-
-logger = logging.getLogger(__name__)
-
-EVERY: Final = 300.0
-"""Seconds between renewals."""
-_FIRST: Final = timedelta(days=1)
-_OVERLAP: Final = timedelta(hours=1)
-"""Time before the last renewal of which calls are looked at again, because spans arrive late."""
 
 
 async def renew_prices(store: Store, config: PriceConfig, *, every: float = EVERY) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import proved_step, refuted_steps
-from mast_trace_judge.store.replay_plans import Plan
+from mast_trace_judge.store.replay_plans import ReplayPlan
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CHANGED: Final = (
 """The sentence where a conclusion is about an earlier state of the run."""
 
 
-def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) -> Confirmation:
+def record_confirmation(store: Store, plan: ReplayPlan, confirmation: Confirmation) -> Confirmation:
     """Store the conclusion about a run in place of the earlier one; return it as stored.
 
     The span of the origin is taken from the stored replays where the conclusion does not name it.
@@ -54,7 +54,7 @@ def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool
     """
     if confirmations_of(store, [(run.project, run.trace_id)]):
         return False
-    plan = Plan(
+    plan = ReplayPlan(
         project=run.project,
         trace_id=run.trace_id,
         plan_id="",
@@ -128,7 +128,7 @@ def outdated(confirmation: Confirmation) -> Confirmation:
     )
 
 
-def row_of(confirmation: Confirmation, plan: Plan) -> dict[str, Any]:
+def row_of(confirmation: Confirmation, plan: ReplayPlan) -> dict[str, Any]:
     """Return the row of a conclusion about the run of a plan.
 
     Its columns have what takes effect (`mast_trace_judge.proof`); ``Json`` has all of it.
@@ -185,7 +185,7 @@ def _nested(name: str, records: Sequence[object], fields: Mapping[str, str]) -> 
     }
 
 
-def _span_of(store: Store, plan: Plan, confirmation: Confirmation) -> str:
+def _span_of(store: Store, plan: ReplayPlan, confirmation: Confirmation) -> str:
     if confirmation.origin is None:
         return ""
     rows = store.query(

@@ -37,6 +37,10 @@ _KNOWN: Final = re.compile(
     re.DOTALL,
 )
 
+TABLE = "mast_judge_calls"
+_LOG = logging.getLogger(__name__)
+_MOST_WAITING = 2000
+
 
 def without_texts(failure: str) -> str:
     """Return as much of a call's failure as is known to hold no text that the call was about.
@@ -48,11 +52,6 @@ def without_texts(failure: str) -> str:
         return ""
     known = _KNOWN.match(failure)
     return known.group() if known else "the call failed, or its answer cannot be read"
-
-
-TABLE = "mast_judge_calls"
-_LOG = logging.getLogger(__name__)
-_MOST_WAITING = 2000
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _ID_DIGITS: Final = 32
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReplayPlan:
     """A plan of replays of one run.
 
     Attributes:
@@ -53,7 +53,7 @@ class Plan:
         return {"Project": self.project, "TraceId": self.trace_id, "PlanId": self.plan_id}
 
 
-def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) -> Plan:
+def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) -> ReplayPlan:
     """Return the plan of a run, which is stored first if there is none.
 
     The first stored plan stays: an experiment is resumed and never restarted, so that its error
@@ -71,7 +71,7 @@ def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) ->
     known = stored_plan(store, run.project, run.trace_id, name=name)
     if known is not None:
         return known
-    plan = Plan(
+    plan = ReplayPlan(
         project=run.project,
         trace_id=run.trace_id,
         plan_id=_plan_id(run.project, run.trace_id, name),
@@ -96,7 +96,9 @@ def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) ->
     return stored_plan(store, run.project, run.trace_id, name=name) or plan
 
 
-def stored_plan(store: Store, project: str, trace_id: str, *, name: str = CONFIRM) -> Plan | None:
+def stored_plan(
+    store: Store, project: str, trace_id: str, *, name: str = CONFIRM
+) -> ReplayPlan | None:
     """Return the stored plan of a run; None if there is none.
 
     Raises:
@@ -110,7 +112,9 @@ def stored_plan(store: Store, project: str, trace_id: str, *, name: str = CONFIR
     return _plan(rows[0]) if rows else None
 
 
-def plans_of_run(store: Store, project: str, trace_id: str, *, prefix: str) -> tuple[Plan, ...]:
+def plans_of_run(
+    store: Store, project: str, trace_id: str, *, prefix: str
+) -> tuple[ReplayPlan, ...]:
     """Return the stored plans of a run whose names begin alike, the first planned one first.
 
     Raises:
@@ -136,8 +140,8 @@ def _plan_id(project: str, trace_id: str, name: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
 
 
-def _plan(row: Mapping[str, Any]) -> Plan:
-    return Plan(
+def _plan(row: Mapping[str, Any]) -> ReplayPlan:
+    return ReplayPlan(
         project=row["Project"],
         trace_id=row["TraceId"],
         plan_id=row["PlanId"],

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def row_of_result(result: ArmResult) -> dict[str, Any]:
     }
 
 
-def arm_of(row: Mapping[str, Any]) -> Arm:
+def arm_of(row: Mapping[str, Any]) -> ReplayArm:
     """Return the arm of a row."""
     hold = bool(row["Hold"])
     if row["FixSource"] == JOINT:
@@ -68,12 +68,12 @@ def arm_of(row: Mapping[str, Any]) -> Arm:
             )
             for each in json.loads(row["FixText"])
         ]
-        return Arm(row["Arm"], row["Step"], first, hold, tuple(others))
+        return ReplayArm(row["Arm"], row["Step"], first, hold, tuple(others))
     fix = None
     if row["FixHash"]:
         is_result = row["Arm"] == "result"
         fix = Fix(row["FixSource"], row["FixText"], row["FixModel"], is_result)
-    return Arm(row["Arm"], row["Step"], fix, hold)
+    return ReplayArm(row["Arm"], row["Step"], fix, hold)
 
 
 def result_of(row: Mapping[str, Any]) -> ArmResult:
@@ -100,7 +100,7 @@ def result_of(row: Mapping[str, Any]) -> ArmResult:
     )
 
 
-def _joint_text(arm: Arm) -> str:
+def _joint_text(arm: ReplayArm) -> str:
     fixes = [(arm.step, arm.fix), *arm.also]
     shapes = [{"step": step, **asdict(fix)} for step, fix in fixes if fix is not None]
     for shape in shapes:
@@ -109,7 +109,7 @@ def _joint_text(arm: Arm) -> str:
     return json.dumps(shapes, ensure_ascii=False)
 
 
-def _hash_of(arm: Arm) -> str:
+def _hash_of(arm: ReplayArm) -> str:
     if arm.fix is None:
         return ""
     return fix_hash(Fix(arm.fix.source, _joint_text(arm)) if arm.also else arm.fix)

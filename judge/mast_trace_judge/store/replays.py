@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult
-from mast_trace_judge.store.replay_plans import CONFIRM, Plan, plan_of, precedence, stored_plan
+from mast_trace_judge.store.replay_plans import (
+    CONFIRM,
+    ReplayPlan,
+    plan_of,
+    precedence,
+    stored_plan,
+)
 from mast_trace_judge.store.replay_rows import arm_of, result_of, row_of_result
 from mast_trace_judge.store.verdict_rows import utc
 
@@ -24,10 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.arms import Arm
+    from mast_trace_judge.arms import ReplayArm
 
 _STARTED: Final = 19
 """Place of the start time among the fields of ``/proc/PID/stat`` behind the name; see proc(5)."""
+
+TABLE: Final = "mast_replays"
+RESERVED: Final = "reserved"
+_OF_PLAN: Final = (
+    "Project = {project:String} AND TraceId = {trace:String} AND PlanId = {plan:String}"
+)
 
 
 def holder_of_this_process() -> str:
@@ -73,9 +85,9 @@ def _start_of(process: int) -> str:
 
 __all__ = [
     "CONFIRM",
-    "Plan",
+    "ReplayPlan",
+    "ReplaySpending",
     "Reservation",
-    "Spending",
     "holder_of_this_process",
     "is_on_another_machine",
     "is_running_elsewhere",
@@ -88,12 +100,6 @@ __all__ = [
     "spent",
     "stored_plan",
 ]
-
-TABLE: Final = "mast_replays"
-RESERVED: Final = "reserved"
-_OF_PLAN: Final = (
-    "Project = {project:String} AND TraceId = {trace:String} AND PlanId = {plan:String}"
-)
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Reservation:
     """
 
     sequence: int
-    arm: Arm
+    arm: ReplayArm
     phase: str
     pair: int
     live_calls: int
@@ -122,7 +128,7 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class Spending:
+class ReplaySpending:
     """The cost of replays; those without a result count with the most that was reserved for them.
 
     Attributes:
@@ -144,9 +150,9 @@ class Spending:
 
 def reserve(
     store: Store,
-    plan: Plan,
+    plan: ReplayPlan,
     sequence: int,
-    arm: Arm,
+    arm: ReplayArm,
     *,
     live_calls: int,
     cost_usd: float | None,
@@ -201,7 +207,7 @@ def reserve(
 
 def record_result(
     store: Store,
-    plan: Plan,
+    plan: ReplayPlan,
     sequence: int,
     result: ArmResult,
     *,
@@ -246,7 +252,7 @@ def record_result(
     return all(row["Holder"] == holder for row in _at(store, plan, sequence))
 
 
-def result_at(store: Store, plan: Plan, sequence: int) -> ArmResult | None:
+def result_at(store: Store, plan: ReplayPlan, sequence: int) -> ArmResult | None:
     """Return the result of a number; None if it has none.
 
     Raises:
@@ -256,7 +262,7 @@ def result_at(store: Store, plan: Plan, sequence: int) -> ArmResult | None:
     return next((result_of(row) for row in rows if row["Status"] != RESERVED), None)
 
 
-def results_of(store: Store, plan: Plan) -> tuple[ArmResult, ...]:
+def results_of(store: Store, plan: ReplayPlan) -> tuple[ArmResult, ...]:
     """Return the results of a plan in the order of their numbers.
 
     Raises:
@@ -265,7 +271,7 @@ def results_of(store: Store, plan: Plan) -> tuple[ArmResult, ...]:
     return tuple(result_of(row) for row in _rows(store, plan) if row["Status"] != RESERVED)
 
 
-def reservations_of(store: Store, plan: Plan) -> tuple[Reservation, ...]:
+def reservations_of(store: Store, plan: ReplayPlan) -> tuple[Reservation, ...]:
     """Return the replays of a plan that have no result, in the order of their numbers.
 
     Those whose holder does not run any more (`is_running_elsewhere`) were interrupted: record each as
@@ -290,7 +296,9 @@ def reservations_of(store: Store, plan: Plan) -> tuple[Reservation, ...]:
     )
 
 
-def spent(store: Store, plan: Plan | None = None, *, since: datetime | None = None) -> Spending:
+def spent(
+    store: Store, plan: ReplayPlan | None = None, *, since: datetime | None = None
+) -> ReplaySpending:
     """Return the cost of replays: of one plan or of all, from a time on.
 
     Raises:
@@ -308,7 +316,7 @@ def spent(store: Store, plan: Plan | None = None, *, since: datetime | None = No
         FROM {TABLE} FINAL WHERE {" AND ".join(conditions)}""",  # noqa: S608
         params,
     )
-    return Spending(
+    return ReplaySpending(
         replays=row["Replays"],
         open=row["Open"],
         live_calls=row["Calls"],
@@ -319,7 +327,7 @@ def spent(store: Store, plan: Plan | None = None, *, since: datetime | None = No
 
 
 def _row(
-    plan: Plan,
+    plan: ReplayPlan,
     sequence: int,
     columns: Mapping[str, Any],
     *,
@@ -339,16 +347,18 @@ def _row(
     }
 
 
-def _of(plan: Plan) -> dict[str, Any]:
+def _of(plan: ReplayPlan) -> dict[str, Any]:
     return {"project": plan.project, "trace": plan.trace_id, "plan": plan.plan_id}
 
 
-def _rows(store: Store, plan: Plan) -> list[dict[str, Any]]:
+def _rows(store: Store, plan: ReplayPlan) -> list[dict[str, Any]]:
     sql = f"SELECT * FROM {TABLE} FINAL WHERE {_OF_PLAN} ORDER BY Sequence"  # noqa: S608
     return store.query(sql, _of(plan))
 
 
-def _at(store: Store, plan: Plan, sequence: int, *, merged: bool = True) -> list[dict[str, Any]]:
+def _at(
+    store: Store, plan: ReplayPlan, sequence: int, *, merged: bool = True
+) -> list[dict[str, Any]]:
     """Return the row of a number; all that are still there if they are not to be merged."""
     final = "FINAL" if merged else ""
     sql = (

@@ -21,7 +21,7 @@ _FLAT = 1e-4
 
 
 @dataclass(frozen=True)
-class Example:
+class LogitExample:
     """A labelled run as numbers.
 
     Attributes:
@@ -58,7 +58,7 @@ class Stack:
     weights: Any
 
     @classmethod
-    def of(cls, examples: Sequence[Example]) -> Stack:
+    def of(cls, examples: Sequence[LogitExample]) -> Stack:
         """Put the examples' rows under each other."""
         np = numpy_module()
         rows = np.concatenate([example.rows for example in examples])

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 NamedSteps = dict[tuple[str, str], tuple[int, str]]
 """Decisive step and agent by project and trace id."""
 
+FEWEST_RUNS = 10
+"""Smallest number of labelled runs for which a share is given; with fewer its interval is too wide."""
+_PLACES = 3
+_READ = """
+SELECT Project, TraceId, Framework, Model, DecisiveStep, `Candidates.Step` AS Steps
+FROM mast_verdicts FINAL
+WHERE (Project, TraceId) IN (
+    SELECT Project, TraceId FROM mast_human_labels WHERE isNotNull(DecisiveStep))
+  AND Status = 'ok' AND Model != ''
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId, Model"""
+
 
 def named_steps(labels: Sequence[HumanLabel]) -> NamedSteps:
     """Return the decisive steps that people named; where they differ, what most say counts."""
@@ -86,20 +98,6 @@ def _read(
     # Runs of one question share a group, so that no fold is scored on what it has learned.
     group = trajectory.task or trace_id
     return LabelledRun("store", trace_id, trajectory, group, step, agent, modes=modes)
-
-
-FEWEST_RUNS = 10
-"""Smallest number of labelled runs for which a share is given; with fewer its interval is too wide."""
-_PLACES = 3
-
-_READ = """
-SELECT Project, TraceId, Framework, Model, DecisiveStep, `Candidates.Step` AS Steps
-FROM mast_verdicts FINAL
-WHERE (Project, TraceId) IN (
-    SELECT Project, TraceId FROM mast_human_labels WHERE isNotNull(DecisiveStep))
-  AND Status = 'ok' AND Model != ''
-ORDER BY JudgedAt DESC
-LIMIT 1 BY Project, TraceId, Model"""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,14 @@ WHERE JudgeVersion = {{version:String}} AND Status = 'ok' AND Stage IN ('read', 
 ORDER BY StartedAt, toString(Stage) = 'map'
 """  # noqa: S608  # made of constants
 
+_STEPS = """
+SELECT toString(Model) AS Name, sum(Agreeing) / sum(Readings) AS Share
+FROM mast_verdicts FINAL
+WHERE JudgeVersion = {version:String} AND Status = 'ok' AND Readings > 1
+  AND (isNotNull(DecisiveStep) OR notEmpty(`Candidates.Step`))
+GROUP BY Model
+"""
+
 
 @dataclass(frozen=True)
 class ReadingVote:
@@ -109,15 +117,6 @@ def _outcome(answer: str) -> str:
         return parse_answer(answer, Reading).outcome
     except VerdictUnreadable:  # written for another version's question
         return ""
-
-
-_STEPS = """
-SELECT toString(Model) AS Name, sum(Agreeing) / sum(Readings) AS Share
-FROM mast_verdicts FINAL
-WHERE JudgeVersion = {version:String} AND Status = 'ok' AND Readings > 1
-  AND (isNotNull(DecisiveStep) OR notEmpty(`Candidates.Step`))
-GROUP BY Model
-"""
 
 
 @dataclass(frozen=True)

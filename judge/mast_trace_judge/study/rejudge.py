@@ -24,6 +24,21 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
     from mast_trace_judge.verdict_writer import Judged
 
+_AT_ONCE = 8
+_RUNS = """
+SELECT * FROM mast_runs
+WHERE End >= fromUnixTimestamp64Nano({since:Int64}) AND Kind = ''
+  AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+  AND ({version:String} = '' OR (Project, TraceId) IN
+      (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))
+  AND (Project, TraceId, Fingerprint) NOT IN
+      (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
+       WHERE JudgeVersion = {present:String} AND (Status = 'ok' OR NOT {unscored:Bool}))
+  -- Their spans are gone, and the verdict that they had stays.
+  AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
+ORDER BY End
+"""
+
 
 @dataclass(frozen=True)
 class RunDiff:
@@ -135,23 +150,6 @@ def _diff(old: Verdict, new: Verdict) -> RunDiff:
         decisive=None if old_step == new_step else (old_step, new_step),
         status=None if old.status == new.status else (old.status, new.status),
     )
-
-
-_AT_ONCE = 8
-
-_RUNS = """
-SELECT * FROM mast_runs
-WHERE End >= fromUnixTimestamp64Nano({since:Int64}) AND Kind = ''
-  AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
-  AND ({version:String} = '' OR (Project, TraceId) IN
-      (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))
-  AND (Project, TraceId, Fingerprint) NOT IN
-      (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
-       WHERE JudgeVersion = {present:String} AND (Status = 'ok' OR NOT {unscored:Bool}))
-  -- Their spans are gone, and the verdict that they had stays.
-  AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
-ORDER BY End
-"""
 
 
 @dataclass(frozen=True)

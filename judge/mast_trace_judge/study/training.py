@@ -16,7 +16,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
 from mast_trace_judge.study.datasets.labelled import same_agent
-from mast_trace_judge.study.logit import Example, Stack, minimise
+from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
 AGENT_SHARES = (0.3, 1.0)
 _TEMPERATURES = tuple(0.6 + 0.05 * i for i in range(60))
 _INNER_FOLDS = 4
+
+FEWEST_LABELS = 10
+"""Number of labelled runs below which a profile would be noise."""
+_OUTER_FOLDS = 5
+REPEATS = 10
+"""Partitions into outer folds over which cross-validated scores are averaged."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Fold:
 
 
 def train(
-    examples: Sequence[Example],
+    examples: Sequence[LogitExample],
     seed: int,
     ridges: Sequence[float] = RIDGES,
     shares: Sequence[float] = AGENT_SHARES,
@@ -79,7 +85,7 @@ def train(
 
 
 def _inner_scores(
-    examples: Sequence[Example], seed: int, ridges: Sequence[float], shares: Sequence[float]
+    examples: Sequence[LogitExample], seed: int, ridges: Sequence[float], shares: Sequence[float]
 ) -> dict[tuple[float, float], list[Any]]:
     """Return every run's scores from weights that saw no run of its group, by setting."""
     scores: dict[tuple[float, float], list[Any]] = {
@@ -96,7 +102,7 @@ def _inner_scores(
     return scores
 
 
-def folds(examples: Sequence[Example], count: int, seed: int) -> list[set[int]]:
+def folds(examples: Sequence[LogitExample], count: int, seed: int) -> list[set[int]]:
     """Divide the runs by their groups, the same way on every machine; return the runs' places."""
     groups = sorted({e.group for e in examples}, key=lambda group: order(group, seed))
     place = {group: i % count for i, group in enumerate(groups)}
@@ -109,7 +115,7 @@ def order(group: str, seed: int) -> str:
     return hashlib.sha256(f"{seed}:{group}".encode()).hexdigest()
 
 
-def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
+def _loss(examples: Sequence[LogitExample], scores: Sequence[Any]) -> float:
     """Return the mean negative logarithm of the labelled steps' probabilities, by the runs' weights."""
     np = numpy_module()
     losses = [
@@ -123,7 +129,7 @@ def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
     return float(np.average(values, weights=weights))
 
 
-def _temperature(examples: Sequence[Example], scores: Sequence[Any]) -> float:
+def _temperature(examples: Sequence[LogitExample], scores: Sequence[Any]) -> float:
     """Return the temperature at which the first candidates' mean probability is nearest to their hits.
 
     Runs count by their weights.
@@ -144,13 +150,6 @@ def probabilities(scores: Any) -> list[float]:
     np = numpy_module()
     powers = np.exp(scores - scores.max())
     return [float(p) for p in powers / powers.sum()]
-
-
-FEWEST_LABELS = 10
-"""Number of labelled runs below which a profile would be noise."""
-_OUTER_FOLDS = 5
-REPEATS = 10
-"""Partitions into outer folds over which cross-validated scores are averaged."""
 
 
 def fit(
@@ -201,7 +200,7 @@ def fit(
     )
 
 
-def in_groups(examples: Sequence[Example]) -> tuple[list[Example], str]:
+def in_groups(examples: Sequence[LogitExample]) -> tuple[list[LogitExample], str]:
     """Return examples whose groups can be divided into folds, and the unit of a group.
 
     Where nearly all runs have one task, each run is a group of its own: the scores then hold for
@@ -212,14 +211,14 @@ def in_groups(examples: Sequence[Example]) -> tuple[list[Example], str]:
     return [replace(example, group=str(place)) for place, example in enumerate(examples)], "run"
 
 
-def to_example(run: LabelledRun) -> Example | None:
+def to_example(run: LabelledRun) -> LogitExample | None:
     """Return a run as numbers; None where it has no label or nobody acts."""
     actors, rows = features(run.trajectory)
     if not actors or (run.step is None and not run.agent):
         return None
     names = tuple(run.trajectory.steps[index].agent for index in actors)
     agent = run.agent or (run.trajectory.steps[run.step].agent if run.step is not None else "")
-    return Example(
+    return LogitExample(
         rows=numpy_module().array(rows),
         steps=tuple(actors),
         agents=names,
@@ -229,7 +228,7 @@ def to_example(run: LabelledRun) -> Example | None:
     )
 
 
-def cross_fit(examples: Sequence[Example], seed: int) -> list[Fold]:
+def cross_fit(examples: Sequence[LogitExample], seed: int) -> list[Fold]:
     """Divide the runs into folds, and predict each fold by a profile that has not seen it.
 
     Parameters that are learned from probabilities, such as a calibration, have to be learned from
@@ -245,7 +244,7 @@ def cross_fit(examples: Sequence[Example], seed: int) -> list[Fold]:
     return found
 
 
-def cross_validate(examples: Sequence[Example], seed: int) -> list[list[float]]:
+def cross_validate(examples: Sequence[LogitExample], seed: int) -> list[list[float]]:
     """Return each run's probabilities from a profile that saw no run of its group."""
     result: list[list[float]] = [[] for _ in examples]
     for fold in cross_fit(examples, seed):
@@ -255,7 +254,7 @@ def cross_validate(examples: Sequence[Example], seed: int) -> list[list[float]]:
 
 
 def _scores(
-    examples: Sequence[Example], held_out: Sequence[Sequence[Sequence[float]]]
+    examples: Sequence[LogitExample], held_out: Sequence[Sequence[Sequence[float]]]
 ) -> dict[str, float]:
     """Return the share of runs whose agent, step, and step among the first three are right."""
     hits: dict[str, int] = defaultdict(int)

@@ -30,6 +30,9 @@ _SPACE = " \t\r\n\f\ufeff"
 _OPENS = re.compile(r'[{]\s*(?:"|$)|\[\s*(?:["{\[]|$)')
 """Beginning of a value that goes on over lines: a log's line (``[INFO] {``) has another."""
 
+_ROWS = 64
+"""Number of rows that are decoded at a time."""
+
 
 @dataclass(frozen=True)
 class Value:
@@ -240,10 +243,6 @@ def _is_scalar(line: str) -> bool:
 def _start_of(line: str) -> str:
     text = line.strip(_SPACE)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-_ROWS = 64
-"""Number of rows that are decoded at a time."""
 
 
 def rows_of(file: IO[bytes]) -> Iterator[Value | Broken]:

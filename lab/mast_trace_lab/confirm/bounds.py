@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
     from mast_trace_lab.program.setup import Budget
 
 _TIMES_MEAN: Final = 4
@@ -70,7 +70,7 @@ def capped_call_cost(recorded: Trajectory, prices: Mapping[str, Price]) -> CallC
     return cost
 
 
-def most_calls(trial: Trial) -> int:
+def most_calls(trial: ReplayTrial) -> int:
     """Return the live calls after which a replay is ended: some more than expected, none without any."""
     expected = max(trial.calls, trial.longest)
     return 2 * expected + _MORE_CALLS if trial.calls else 0
@@ -84,7 +84,7 @@ def cost_of(result: ArmResult, cost: CallCost | None) -> float:
 
 
 @dataclass(frozen=True)
-class Allowance:
+class ReplayAllowance:
     """The limits of one replay.
 
     Attributes:
@@ -130,7 +130,7 @@ class Account:
             self.calls += result.live_calls
             self.cost_usd += cost_of(result, self.cost)
 
-    def allow(self, trial: Trial, running: Sequence[Allowance] = ()) -> Allowance:
+    def allow(self, trial: ReplayTrial, running: Sequence[ReplayAllowance] = ()) -> ReplayAllowance:
         """Return what a replay may take beside those that are running.
 
         Raises:
@@ -138,7 +138,7 @@ class Account:
         """
         budget, most = self.budget, most_calls(trial)
         if trial.phase == "score":
-            return Allowance(0, 0.0)
+            return ReplayAllowance(0, 0.0)
         if budget.max_runs is not None and self.runs + len(running) >= budget.max_runs:
             raise Exhausted(f"{self.runs} of {budget.max_runs} replays are used (--max-runs)")
         if budget.max_calls is not None:
@@ -157,4 +157,4 @@ class Account:
                     f"{spent:.4f} of {budget.max_cost_usd:.4f} USD are used, and the next replay may "
                     f"cost {trial.calls * self.cost.most:.4f} (--max-cost)"
                 )
-        return Allowance(most, most * self.cost.most if self.cost else None)
+        return ReplayAllowance(most, most * self.cost.most if self.cost else None)

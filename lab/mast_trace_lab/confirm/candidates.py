@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
     from mast_trace_judge.verdict import Candidate, DecisiveError, Verdict
 
 
-def prior_of(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, float]:
+def prior_of(verdict: Verdict | None, points: Sequence[DecisionPoint]) -> dict[int, float]:
     """Return the judge's probabilities by decision point; empty without a verdict.
 
     A candidate that is no decision point, such as a tool's result, counts for the model answer before
@@ -32,7 +32,7 @@ def prior_of(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, floa
 
 
 def with_judged_steps(
-    conclusion: Confirmation, verdict: Verdict | None, points: Sequence[Point]
+    conclusion: Confirmation, verdict: Verdict | None, points: Sequence[DecisionPoint]
 ) -> Confirmation:
     """Return a conclusion in which a refuted answer refutes the judge's candidates that it made, too.
 
@@ -51,7 +51,7 @@ def with_judged_steps(
     return conclusion.model_copy(update={"refuted": tuple(sorted(refuted))})
 
 
-def point_of(step: int, agent: str, points: Sequence[Point]) -> Point | None:
+def point_of(step: int, agent: str, points: Sequence[DecisionPoint]) -> DecisionPoint | None:
     """Return the decision point that made a step: the last one up to it, of its agent if any."""
     before = [point for point in points if point.step <= step]
     own = [point for point in before if point.agent == agent]

@@ -21,7 +21,7 @@ from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.proof import proved_step
-from mast_trace_lab.confirm.session import Session, as_dict, conduct, show
+from mast_trace_lab.confirm.session import ConfirmSession, as_dict, conduct, show
 from mast_trace_lab.confirm.work import ConfirmWorker
 from mast_trace_lab.confirm.work_config import load_work_config
 from mast_trace_lab.program.commands import split_command
@@ -46,6 +46,8 @@ from mast_trace_lab.replay.replaying import live_tools_of, prepared_parent
 
 if TYPE_CHECKING:
     from mast_trace_lab.confirm.work import Handled
+
+_SUBCOMMANDS = {"run", "work", "--help", "-h"}
 
 
 def work(
@@ -100,9 +102,6 @@ def _tell(handled: Handled) -> None:
     ending = f"{handled.ending}; " if handled.ending and handled.stopped else handled.ending
     later = f"to be continued: {handled.stopped}" if handled.stopped else ""
     console().print(plain(f"{handled.trace_id[:12]} {handled.service}: {ending}{later}"))
-
-
-_SUBCOMMANDS = {"run", "work", "--help", "-h"}
 
 
 class RunFirst(TyperGroup):
@@ -227,7 +226,9 @@ def confirm(
     budget = Budget(max_calls, max_cost, max_runs)
     folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
     with open_store(url, data_dir, config) as store:
-        session = Session.of_run(store, resolve_run(store, run, project), project, setup, budget)
+        session = ConfirmSession.of_run(
+            store, resolve_run(store, run, project), project, setup, budget
+        )
         known = known_prices(session.recorded, given, own, [stronger_model])
         session = dataclasses.replace(session, prices=known, jobs=jobs)
         with locked_run(folder, session.run.project, session.run.trace_id) as mine:

@@ -25,7 +25,7 @@ from mast_trace_judge.store.replays import (
     results_of,
     stored_plan,
 )
-from mast_trace_lab.confirm.bounds import Account, Allowance, Exhausted
+from mast_trace_lab.confirm.bounds import Account, Exhausted, ReplayAllowance
 from mast_trace_lab.confirm.statistics import ResultMismatch
 from mast_trace_lab.program.isolation import not_isolated
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.replays import Plan, Reservation
+    from mast_trace_judge.store.replays import ReplayPlan, Reservation
     from mast_trace_lab.confirm.bounds import CallCost
     from mast_trace_lab.confirm.daily import DailyBudget
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
     from mast_trace_lab.program.setup import Budget, Setup
 
 _T = TypeVar("_T")
-Execute = Callable[["Trial", Allowance], ArmResult]
+Execute = Callable[["ReplayTrial", ReplayAllowance], ArmResult]
 """Runs one replay within its allowance."""
 
 INTERRUPTED: Final = "The process that ran it ended before it did."
@@ -79,7 +79,7 @@ class Progress:
 class Asking(Protocol):
     """An ask/tell experiment without input or output."""
 
-    def waiting(self) -> Sequence[Trial]:
+    def waiting(self) -> Sequence[ReplayTrial]:
         """Return the replays that come next and may run together; nothing at the end."""
 
     def tell(self, result: ArmResult) -> None:
@@ -114,7 +114,7 @@ class Conducting(Generic[_Asking]):
     def __init__(
         self,
         store: Store,
-        plan: Plan,
+        plan: ReplayPlan,
         experiment: _Asking,
         recorded: Trajectory,
         setup: Setup,
@@ -195,15 +195,15 @@ class Conducting(Generic[_Asking]):
             return limit
         return None
 
-    def _next(self) -> Sequence[Trial]:
+    def _next(self) -> Sequence[ReplayTrial]:
         if self._not_isolated:
             return ()
         return self._experiment.waiting()[: self._jobs]
 
-    def _together(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> None:
+    def _together(self, trials: Sequence[ReplayTrial], pool: ThreadPoolExecutor) -> None:
         """Run replays at the same time, and tell their results in the order of the trials."""
         first = self._told
-        started: list[tuple[Trial, Allowance, int | None]] = []
+        started: list[tuple[ReplayTrial, ReplayAllowance, int | None]] = []
         for number, trial in enumerate(trials, first):
             try:
                 started.append(self._reserve(number, trial, [each[1] for each in started]))
@@ -222,8 +222,8 @@ class Conducting(Generic[_Asking]):
             self._tell(result)
 
     def _reserve(
-        self, number: int, trial: Trial, running: Sequence[Allowance]
-    ) -> tuple[Trial, Allowance, int | None]:
+        self, number: int, trial: ReplayTrial, running: Sequence[ReplayAllowance]
+    ) -> tuple[ReplayTrial, ReplayAllowance, int | None]:
         allowance = self._account.allow(trial, running)
         of_day = None
         if self._day is not None:
@@ -256,7 +256,7 @@ class Conducting(Generic[_Asking]):
         )
 
     def _one(
-        self, number: int, trial: Trial, allowance: Allowance, of_day: int | None
+        self, number: int, trial: ReplayTrial, allowance: ReplayAllowance, of_day: int | None
     ) -> ArmResult:
         done = self._execute(trial, allowance)
         result = replace(done, phase=trial.phase, pair=trial.pair)
@@ -301,7 +301,7 @@ class Conducting(Generic[_Asking]):
         self._not_isolated = self._not_isolated or reason
         self._told += 1
 
-    def progress(self, trial: Trial | None = None) -> Progress:
+    def progress(self, trial: ReplayTrial | None = None) -> Progress:
         """Return the state, with phase and step of a replay that is about to start."""
         account = self._account
         return Progress(
@@ -312,7 +312,7 @@ class Conducting(Generic[_Asking]):
             cost_usd=account.cost_usd,
         )
 
-    def _span_of(self, replay: Trial | ArmResult) -> str:
+    def _span_of(self, replay: ReplayTrial | ArmResult) -> str:
         steps, step = self._recorded.steps, replay.arm.step
         known = replay.phase != RECOVERY and 0 <= step < len(steps)
         return steps[step].span_id if known else ""

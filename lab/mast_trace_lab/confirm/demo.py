@@ -15,7 +15,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import check, new_experiment
-from mast_trace_lab.confirm.statistics import Limits
+from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.program.forking import NotForkable, PreparedParents
 from mast_trace_lab.program.setup import Budget, Setup
 
@@ -29,7 +29,9 @@ POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""
 REPLAYS: Final = 13
 """Number of replays that this usually takes, for the progress bar."""
-_LIMITS: Final = replace(Limits(), verifications=1, scores=0, start_runs=3, screening_runs=6)
+_LIMITS: Final = replace(
+    ExperimentLimits(), verifications=1, scores=0, start_runs=3, screening_runs=6
+)
 """Fewer replays than `mast-trace confirm` runs, because this model makes no errors at random."""
 _AT_A_TIME: Final = 2
 _SECONDS: Final = 60.0

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.bounds import Allowance
+    from mast_trace_lab.confirm.bounds import ReplayAllowance
     from mast_trace_lab.confirm.conducting import Execute
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
     from mast_trace_lab.program.setup import Setup
 
 
@@ -60,7 +60,7 @@ def executing(
     the program cannot be started.
     """
 
-    def execute(trial: Trial, allowance: Allowance) -> ArmResult:
+    def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
         if setup.reset and trial.phase != "score":
             reset(setup.reset, setup.check_timeout)
         settings = arm_settings(setup, recorded.task, max_calls=allowance.calls, prices=prices)

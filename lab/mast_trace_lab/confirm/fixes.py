@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_lab.confirm.leaks import known_before, leaked, said_in
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
     from mast_trace_lab.program.commands import Oracle
 
 _MOST_ASKED: Final = 200
@@ -84,7 +84,7 @@ class Sources:
 
 def planned_fixes(
     run: Trajectory,
-    points: Sequence[Point],
+    points: Sequence[DecisionPoint],
     sources: Sources,
     oracle: Oracle | None = None,
     *,
@@ -115,7 +115,7 @@ def planned_fixes(
     for step, fix in sources.texts(by_step):
         point = None if fix.result else by_step.get(step)
         try:
-            reason = _unchanged(run, tape, Arm("result" if fix.result else "fix", step, fix))
+            reason = _unchanged(run, tape, ReplayArm("result" if fix.result else "fix", step, fix))
         except NotAnArm as error:
             if fix.source != "judge":
                 raise ConfigurationError(f"{fix.source}: {error}") from error
@@ -138,7 +138,7 @@ def _in_order(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     return tuple(sorted(fixes, key=lambda fix: fix.rank))
 
 
-def _unchanged(run: Trajectory, tape: Tape, arm: Arm) -> str:
+def _unchanged(run: Trajectory, tape: Tape, arm: ReplayArm) -> str:
     """Return the reason why an arm changes nothing; empty if it changes something."""
     try:
         intervention_of(run, tape, arm)
@@ -150,7 +150,7 @@ def _unchanged(run: Trajectory, tape: Tape, arm: Arm) -> str:
 def _objection(
     run: Trajectory,
     step: int,
-    point: Point | None,
+    point: DecisionPoint | None,
     text: str,
     answers: Sequence[str],
     oracle: Oracle | None,

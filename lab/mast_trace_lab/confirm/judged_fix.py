@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mast_trace.messages import ToolCall
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
     from mast_trace_judge.verdict import CorrectedStep, Verdict
 
 _LONGEST_NAME = 60
@@ -102,7 +102,7 @@ def _form(name: str, arguments: Any) -> tuple[str, str]:
 def judge_fix(
     recorded: Trajectory,
     verdict: Verdict | None,
-    points: Sequence[Point],
+    points: Sequence[DecisionPoint],
     live_tools: Iterable[str] = (),
 ) -> tuple[dict[int, str], tuple[RefusedFix, ...]]:
     """Return a verdict's corrected step by decision point, or the reason why it is not tried.
@@ -139,7 +139,9 @@ def judge_fix(
     return {point.step: text}, ()
 
 
-def _objection(recorded: Trajectory, point: Point, text: str, live_tools: Iterable[str]) -> str:
+def _objection(
+    recorded: Trajectory, point: DecisionPoint, text: str, live_tools: Iterable[str]
+) -> str:
     """Return the reason why the calls of an answer are none that the judge may choose; empty without one.
 
     They are read from the answer as replays read it: a text of the judge's may spell calls, too.
@@ -154,7 +156,7 @@ def _objection(recorded: Trajectory, point: Point, text: str, live_tools: Iterab
     return KnownCalls(recorded, live_tools).objection(given[1], kept)
 
 
-def _answer(recorded: Trajectory, point: Point, corrected: CorrectedStep) -> str:
+def _answer(recorded: Trajectory, point: DecisionPoint, corrected: CorrectedStep) -> str:
     """Return the whole answer; empty if it is not clear from the corrected step.
 
     The judge sees an answer's text and each of its tool calls as a step: what is no part of the
@@ -182,6 +184,6 @@ def _recorded_call(call: ToolCall) -> CorrectedCall:
     return CorrectedCall(name=call.name, arguments=text)
 
 
-def _recorded_answer(recorded: Trajectory, point: Point) -> Message:
+def _recorded_answer(recorded: Trajectory, point: DecisionPoint) -> Message:
     call = next(each for each in recorded.invocations if each.span_id == point.span_id)
     return recorded.texts.get(call.output_id) or Message(call.output_text)

@@ -25,6 +25,14 @@ _DEEPEST: Final = 6
 """Levels of escapes that are read: JSON within JSON has one more at each level."""
 _ANSWER: Final = {"text", "tool_calls"}
 
+_QUOTED = re.compile(
+    r'"([^"\n]{2,200})"|\u201c([^\u201d\n]{2,200})\u201d|\u201e([^\u201c\u201d\n]{2,200})[\u201c\u201d]'
+    r"|\u00ab([^\u00bb\n]{2,200})\u00bb|`([^`\n]{2,200})`|(?<!\w)'([^'\n]{2,200})'(?!\w)"
+)
+_WORD = re.compile(r"[^\W_]+")
+_SHORT_WORDS = 12
+"""Words up to which a right answer counts as a quoted word as a whole."""
+
 
 def texts_in(text: str) -> list[str]:
     """Return a text and, if it is JSON, all its strings, keys, numbers and truth values, each once.
@@ -91,15 +99,6 @@ def _decoded(found: re.Match[str]) -> str:
         return _STANDS_FOR.get(escape[1], escape[1])
     units = bytes.fromhex(escape.replace("\\u", ""))
     return units.decode("utf-16-be", "replace")
-
-
-_QUOTED = re.compile(
-    r'"([^"\n]{2,200})"|\u201c([^\u201d\n]{2,200})\u201d|\u201e([^\u201c\u201d\n]{2,200})[\u201c\u201d]'
-    r"|\u00ab([^\u00bb\n]{2,200})\u00bb|`([^`\n]{2,200})`|(?<!\w)'([^'\n]{2,200})'(?!\w)"
-)
-_WORD = re.compile(r"[^\W_]+")
-_SHORT_WORDS = 12
-"""Words up to which a right answer counts as a quoted word as a whole."""
 
 
 def known_before(run: Trajectory, step: int, span_id: str = "") -> list[str]:

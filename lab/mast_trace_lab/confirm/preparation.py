@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
@@ -16,7 +16,7 @@ from mast_trace_lab.confirm.candidates import prior_of
 from mast_trace_lab.confirm.execution import arm_settings
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged_fix import judge_fix
-from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 from mast_trace_lab.program.commands import oracle_of, reset
 from mast_trace_lab.replay.arm_runner import run_arm
 from mast_trace_lab.replay.unfit import NotConfirmable
@@ -27,15 +27,19 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.decision_points import Point
-    from mast_trace_judge.store.replays import Plan
+    from mast_trace_judge.decision_points import DecisionPoint
+    from mast_trace_judge.store.replays import ReplayPlan
     from mast_trace_judge.verdict import Verdict
     from mast_trace_lab.program.setup import Setup
 
 _OUTCOMES: Final = {"success": "succeeded"}
 
+_VERIFICATIONS: Final = 3
+"""Replays that change nothing where the program records its outcome: they show whether it is stable."""
+_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "earlier", "planned")
 
-def check(recorded: Trajectory, setup: Setup) -> tuple[Point, ...]:
+
+def check(recorded: Trajectory, setup: Setup) -> tuple[DecisionPoint, ...]:
     """Return the decision points of a run that can be confirmed; nothing is started.
 
     Raises:
@@ -87,7 +91,7 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
     done = run_arm(
         recorded,
         setup.command,
-        Arm("verify"),
+        ReplayArm("verify"),
         settings=arm_settings(setup, recorded.task, max_calls=0),
     )
     if done.status != "ok":
@@ -102,10 +106,6 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
         )
 
 
-_VERIFICATIONS: Final = 3
-"""Replays that change nothing where the program records its outcome: they show whether it is stable."""
-
-
 @dataclass(frozen=True)
 class Prepared:
     """An experiment that is ready to be run.
@@ -118,27 +118,27 @@ class Prepared:
         number: 1 for the first experiment of the run; later ones have other fixes or programs.
     """
 
-    plan: Plan
+    plan: ReplayPlan
     experiment: Experiment
     recorded: Trajectory
     refused: tuple[RefusedFix, ...] = ()
     number: int = 1
 
 
-def limits_of(setup: Setup, max_calls: int | None = None) -> Limits:
+def limits_of(setup: Setup, max_calls: int | None = None) -> ExperimentLimits:
     """Return the sizes of a new experiment.
 
     Under a limit of live calls the search may take three fifths of them, so that enough are left for
     the proof. The limit itself is no part of the plan.
     """
     search = None if max_calls is None else max_calls * 3 // 5
-    limits = replace(Limits(), search_calls=search)
+    limits = replace(ExperimentLimits(), search_calls=search)
     if setup.oracle:
         return limits
     return replace(limits, verifications=_VERIFICATIONS, scores=0)
 
 
-def expected_calls(points: Sequence[Point], setup: Setup) -> int:
+def expected_calls(points: Sequence[DecisionPoint], setup: Setup) -> int:
     """Return an estimate of the live model calls of a new experiment."""
     if setup.outside_state:
         return 0
@@ -146,7 +146,11 @@ def expected_calls(points: Sequence[Point], setup: Setup) -> int:
 
 
 def stored_experiment(
-    store: Store, run: RunSummary, recorded: Trajectory, points: Sequence[Point], setup: Setup
+    store: Store,
+    run: RunSummary,
+    recorded: Trajectory,
+    points: Sequence[DecisionPoint],
+    setup: Setup,
 ) -> Prepared | None:
     """Return the run's last experiment if it has this setup, to be continued; None otherwise.
 
@@ -171,11 +175,11 @@ def new_experiment(
     store: Store,
     run: RunSummary,
     recorded: Trajectory,
-    points: Sequence[Point],
+    points: Sequence[DecisionPoint],
     verdict: Verdict | None,
     setup: Setup,
     *,
-    limits: Limits | None = None,
+    limits: ExperimentLimits | None = None,
 ) -> Prepared:
     """Check the oracle, replay the run without a change, and store the plan of a new experiment.
 
@@ -217,9 +221,9 @@ def _earlier(
     store: Store,
     run: RunSummary,
     recorded: Trajectory,
-    points: Sequence[Point],
+    points: Sequence[DecisionPoint],
     setup: Setup,
-    known: Sequence[tuple[Plan, dict[str, Any]]],
+    known: Sequence[tuple[ReplayPlan, dict[str, Any]]],
 ) -> dict[str, Any] | None:
     """Return the conclusion of the last experiment as JSON: later thresholds count its contrasts.
 
@@ -239,8 +243,8 @@ def _earlier(
     return Confirmation(planned_contrasts=shape["planned"]).model_dump(mode="json")
 
 
-def _stored_plans(store: Store, run: RunSummary) -> list[tuple[Plan, dict[str, Any]]]:
-    plans: list[tuple[Plan, dict[str, Any]]] = []
+def _stored_plans(store: Store, run: RunSummary) -> list[tuple[ReplayPlan, dict[str, Any]]]:
+    plans: list[tuple[ReplayPlan, dict[str, Any]]] = []
     while True:
         plan = stored_plan(store, run.project, run.trace_id, name=_name(len(plans) + 1))
         if plan is None:
@@ -254,7 +258,7 @@ def _name(number: int) -> str:
 
 def _fixes(
     recorded: Trajectory,
-    points: Sequence[Point],
+    points: Sequence[DecisionPoint],
     verdict: Verdict | None,
     setup: Setup,
     outcome_reason: str,
@@ -287,7 +291,7 @@ def _agents(recorded: Trajectory) -> dict[int, str]:
 
 def _experiment(
     shape: Mapping[str, Any],
-    points: Sequence[Point],
+    points: Sequence[DecisionPoint],
     setup: Setup,
     plan_id: str,
     recorded: Trajectory,
@@ -300,7 +304,7 @@ def _experiment(
             int(step): tuple(Fix(*each) for each in given)
             for step, given in shape["sources"].items()
         },
-        limits=Limits(**shape["limits"]),
+        limits=ExperimentLimits(**shape["limits"]),
         seed=int(plan_id[:8] or "0", 16),
         not_isolated=setup.outside_state,
         earlier=Confirmation.model_validate(earlier) if earlier else None,
@@ -309,10 +313,7 @@ def _experiment(
     )
 
 
-_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "earlier", "planned")
-
-
-def _read(plan: Plan) -> dict[str, Any]:
+def _read(plan: ReplayPlan) -> dict[str, Any]:
     try:
         shape = json.loads(plan.text)
     except ValueError:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Session:
+class ConfirmSession:
     """A run that is to be confirmed, and the choices of the person.
 
     Attributes:
@@ -64,7 +64,7 @@ class Session:
     @classmethod
     def of_run(
         cls, store: Store, trace_id: str, project: str | None, setup: Setup, budget: Budget
-    ) -> Session:
+    ) -> ConfirmSession:
         """Read a run, its verdict and the interrupted runs that it continues.
 
         Raises:
@@ -82,7 +82,7 @@ class Session:
         return cls(store, summary, recorded, verdict, whole, budget)
 
 
-def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
+def conduct(session: ConfirmSession, *, yes: bool) -> tuple[Stopped, Prepared]:
     """Confirm a run: tell the estimate, ask, run the replays with a progress bar.
 
     Raises:
@@ -126,7 +126,7 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
             return work.run(), prepared
 
 
-def _estimate(session: Session, expected: int) -> str:
+def _estimate(session: ConfirmSession, expected: int) -> str:
     cost, budget = call_cost(session.recorded, session.prices), session.budget
     calls = expected if budget.max_calls is None else min(expected, budget.max_calls)
     money = f"about {calls * cost.mean:.2f} USD" if cost else "at a cost that is unknown here"

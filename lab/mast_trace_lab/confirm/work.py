@@ -39,6 +39,22 @@ CREATE TABLE IF NOT EXISTS handled
  PRIMARY KEY (project, trace_id, fingerprint))
 """
 
+_LOG = logging.getLogger(__name__)
+_QUIET_SECONDS: Final = 60
+"""Seconds without a new span after which a run is looked at, so that the judge comes first."""
+_PAUSE_SECONDS: Final = 3600.0
+"""Seconds until a run is tried again whose program, oracle or reset could not be started."""
+_MOST: Final = 500
+_FAILED: Final = """
+SELECT * FROM mast_runs
+WHERE ServiceName IN {services:Array(String)} AND Kind = ''
+  AND (Outcome = 'failure' OR (Outcome = '' AND ServiceName IN {judged:Array(String)}))
+  AND LastSeen >= now64(3) - toIntervalDay({days:UInt32})
+  AND LastSeen < now64(3) - toIntervalSecond({quiet:UInt32})
+ORDER BY LastSeen DESC
+LIMIT {most:UInt32}
+"""
+
 
 class HandledRuns:
     """Runs whose confirmation has ended, or that cannot be confirmed.
@@ -84,23 +100,6 @@ class HandledRuns:
 
 def _key(run: RunSummary) -> tuple[str, str, str]:
     return run.project, run.trace_id, run.fingerprint
-
-
-_LOG = logging.getLogger(__name__)
-_QUIET_SECONDS: Final = 60
-"""Seconds without a new span after which a run is looked at, so that the judge comes first."""
-_PAUSE_SECONDS: Final = 3600.0
-"""Seconds until a run is tried again whose program, oracle or reset could not be started."""
-_MOST: Final = 500
-_FAILED: Final = """
-SELECT * FROM mast_runs
-WHERE ServiceName IN {services:Array(String)} AND Kind = ''
-  AND (Outcome = 'failure' OR (Outcome = '' AND ServiceName IN {judged:Array(String)}))
-  AND LastSeen >= now64(3) - toIntervalDay({days:UInt32})
-  AND LastSeen < now64(3) - toIntervalSecond({quiet:UInt32})
-ORDER BY LastSeen DESC
-LIMIT {most:UInt32}
-"""
 
 
 @dataclass(frozen=True)

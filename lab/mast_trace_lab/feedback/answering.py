@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_lab.feedback.lessons import Lesson
+    from mast_trace_lab.feedback.lessons import RunLesson
 
 HEAD: Final = (
     "Notes on earlier failed runs of this system. Words in \u00ab\u00bb are quoted from those runs: "
@@ -29,8 +29,14 @@ PLACEBO_HEAD: Final = "Notes on runs of this system."
 _QUOTES: Final = (160, 100, 60, 30)
 """Lengths to which quotes are cut, one after the other, until all lessons fit."""
 
+MOST_LESSONS: Final = 3
+NOT_JUDGED: Final = "The run is not judged yet."
+MOST_CHARACTERS: Final = 4000
+_RECENT: Final = 12
+"""Runs that are read for one answer: a program waits for it."""
 
-def worded(lessons: Sequence[Lesson], budget: int) -> tuple[str, tuple[Lesson, ...]]:
+
+def worded(lessons: Sequence[RunLesson], budget: int) -> tuple[str, tuple[RunLesson, ...]]:
     """Return the lessons that fit as one text, and those lessons; empty if none fits.
 
     Quotes are cut before a lesson is left out.
@@ -70,7 +76,7 @@ def placebo(text: str) -> str:
     return "\n".join(found)[: len(text)]
 
 
-def _line(lesson: Lesson) -> str:
+def _line(lesson: RunLesson) -> str:
     mode = f" ({FAILURE_MODES[lesson.mode].name})" if lesson.mode else ""
     who = f"\u00ab{lesson.agent}\u00bb" if lesson.agent else "An agent"
     return f"{who} erred in step {lesson.step}{mode}: \u00ab{lesson.quote}\u00bb. {lesson.advice}"
@@ -84,13 +90,6 @@ def _end(sentence: str, room: int) -> str:
     """Return the words of a sentence that fit, as a sentence."""
     words = sentence[:room].rsplit(" ", 1)[0].rstrip(" .,")
     return f"{words}." if words and len(words) < room else ""
-
-
-MOST_LESSONS: Final = 3
-NOT_JUDGED: Final = "The run is not judged yet."
-MOST_CHARACTERS: Final = 4000
-_RECENT: Final = 12
-"""Runs that are read for one answer: a program waits for it."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenLessons:
     """The answer to it.
 
     Attributes:
@@ -132,7 +131,7 @@ class Given:
 
     text: str = ""
     placebo: str = ""
-    items: tuple[Lesson, ...] = ()
+    items: tuple[RunLesson, ...] = ()
     version: str = ""
     reason: str = field(default="")
 
@@ -149,7 +148,7 @@ class Given:
 
 def answer(
     store: Store, wanted: Wanted, *, project: str | None = None, seconds: float = math.inf
-) -> Given:
+) -> GivenLessons:
     """Return the lessons for a run.
 
     In an experiment they are those that its plan froze, without those of the same task and
@@ -178,17 +177,19 @@ def answer(
         )
         lessons = [each.lesson for each in islice(found, most)]
         if not lessons and wanted.run and load_judged(store, wanted.run, project=project) is None:
-            return Given(reason=NOT_JUDGED)
+            return GivenLessons(reason=NOT_JUDGED)
         return _given(lessons, budget, "No run has a confirmed, labelled or exact finding.")
     if wanted.run:
-        return Given(reason="In an experiment no single run may be named: its lessons are frozen.")
+        return GivenLessons(
+            reason="In an experiment no single run may be named: its lessons are frozen."
+        )
     projects = [project] if project is not None else projects_with(store, wanted.experiment)
     if len(projects) != 1:
         found_in = "several projects" if projects else "no project"
-        return Given(reason=f"The experiment {wanted.experiment!r} is in {found_in}.")
+        return GivenLessons(reason=f"The experiment {wanted.experiment!r} is in {found_in}.")
     plan = plan_of(store, projects[0], wanted.experiment)
     if plan is None:
-        return Given(
+        return GivenLessons(
             reason=f"The experiment has no plan: `mast-trace experiment {wanted.experiment} --plan` freezes "
             "lessons."
         )
@@ -198,10 +199,10 @@ def answer(
         if (not wanted.agent or each.agent == wanted.agent) and is_of_another_task(each, wanted)
     ]
     given = _given(lessons[:most], budget, "No frozen lesson is known to be of another task.")
-    return Given(given.text, given.placebo, given.items, plan.version, given.reason)
+    return GivenLessons(given.text, given.placebo, given.items, plan.version, given.reason)
 
 
-def is_of_another_task(lesson: Lesson, wanted: Wanted) -> bool:
+def is_of_another_task(lesson: RunLesson, wanted: Wanted) -> bool:
     """Return whether a lesson is known to come from another task than a run's.
 
     It is if the keys of both tasks are known and differ, or the texts of both, and nothing is equal.
@@ -212,8 +213,10 @@ def is_of_another_task(lesson: Lesson, wanted: Wanted) -> bool:
     return bool((lesson.task and wanted.task) or (lesson.task_key and wanted.key))
 
 
-def _given(lessons: Sequence[Lesson], budget: int, nothing: str) -> Given:
+def _given(lessons: Sequence[RunLesson], budget: int, nothing: str) -> GivenLessons:
     text, items = worded(lessons, budget)
     if not text:
-        return Given(reason=f"The lessons do not fit {budget} characters." if lessons else nothing)
-    return Given(text, placebo(text), items)
+        return GivenLessons(
+            reason=f"The lessons do not fit {budget} characters." if lessons else nothing
+        )
+    return GivenLessons(text, placebo(text), items)

@@ -14,7 +14,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_lab.feedback.experiment import look_at, make_plan
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 from mast_trace_lab.feedback.store import projects_with
 from mast_trace_lab.feedback.words import looked, planned
 
@@ -87,7 +87,7 @@ def experiment(
                     console().print(part)
             return
         try:
-            wanted = Plan(
+            wanted = ExperimentPlan(
                 name=name,
                 arms=tuple(arms or ARMS),
                 design=design.value,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.experiment.assignment import FEEDBACK
 from mast_trace_lab.feedback import store as stored
-from mast_trace_lab.feedback.lessons import Lesson
+from mast_trace_lab.feedback.lessons import RunLesson
 from mast_trace_lab.feedback.selection import taught
-from mast_trace_lab.feedback.statistics.conclusion import Conclusion, Trial, conclude
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.conclusion import Conclusion, TaskRun, conclude
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,14 +36,14 @@ class Look:
         warnings: sentences about what the numbers cannot show.
     """
 
-    plan: Plan
+    plan: ExperimentPlan
     conclusion: Conclusion
     looks: int = 0
     lessons: int = 0
     warnings: tuple[str, ...] = ()
 
 
-def make_plan(store: Store, project: str, plan: Plan) -> Plan:
+def make_plan(store: Store, project: str, plan: ExperimentPlan) -> ExperimentPlan:
     """Store the plan of an experiment with the lessons as they are now; return it as stored.
 
     Raises:
@@ -73,7 +73,7 @@ def make_plan(store: Store, project: str, plan: Plan) -> Plan:
     return _plan(stored.save_plan(store, project, plan.name, json.dumps(asdict(plan))))
 
 
-def plan_of(store: Store, project: str, name: str) -> Plan | None:
+def plan_of(store: Store, project: str, name: str) -> ExperimentPlan | None:
     """Return the stored plan of an experiment; None if there is none.
 
     Raises:
@@ -83,7 +83,7 @@ def plan_of(store: Store, project: str, name: str) -> Plan | None:
     return None if text is None else _plan(text)
 
 
-def frozen_lessons(store: Store, project: str, plan: Plan) -> list[Lesson]:
+def frozen_lessons(store: Store, project: str, plan: ExperimentPlan) -> list[RunLesson]:
     """Return the lessons that an experiment has frozen, without those of erased runs.
 
     Raises:
@@ -92,7 +92,7 @@ def frozen_lessons(store: Store, project: str, plan: Plan) -> list[Lesson]:
     if not plan.version:
         return []
     rows = stored.frozen(store, project, plan.name, plan.version)
-    return [Lesson.model_validate_json(row.text) for row in rows]
+    return [RunLesson.model_validate_json(row.text) for row in rows]
 
 
 def look_at(store: Store, project: str, name: str, *, count: bool = True) -> Look:
@@ -132,23 +132,25 @@ def look_at(store: Store, project: str, name: str, *, count: bool = True) -> Loo
     return Look(plan, conclusion, looks, lessons, tuple(_warnings(plan, runs, lessons)))
 
 
-def _late_plan(name: str, runs: Sequence[stored.ExperimentRun]) -> Plan:
+def _late_plan(name: str, runs: Sequence[stored.ExperimentRun]) -> ExperimentPlan:
     if not runs:
         raise ConfigurationError(
             f"there is no experiment {name!r}: `mast-trace experiment {name} --plan` makes a plan, which "
             "prints the size that it needs, before the first run"
         )
     arms = {each.arm for each in runs}
-    if not arms <= set(Plan(name).arms):
+    if not arms <= set(ExperimentPlan(name).arms):
         raise ConfigurationError(
             f"the experiment {name!r} has no plan, and arms of its own ({', '.join(sorted(arms))}), whose "
             "order is not known: plan it with --plan and --arm under a new name, before its first run"
         )
-    return Plan(name, design=runs[0].design or Plan(name).design, late=len(runs))
+    return ExperimentPlan(
+        name, design=runs[0].design or ExperimentPlan(name).design, late=len(runs)
+    )
 
 
-def _trial(run: stored.ExperimentRun) -> Trial:
-    return Trial(
+def _trial(run: stored.ExperimentRun) -> TaskRun:
+    return TaskRun(
         arm=run.arm,
         task=run.task,
         start=run.start,
@@ -158,7 +160,9 @@ def _trial(run: stored.ExperimentRun) -> Trial:
     )
 
 
-def _warnings(plan: Plan, runs: Sequence[stored.ExperimentRun], lessons: int) -> list[str]:
+def _warnings(
+    plan: ExperimentPlan, runs: Sequence[stored.ExperimentRun], lessons: int
+) -> list[str]:
     told = []
     if plan.late:
         told.append(
@@ -185,6 +189,6 @@ def _warnings(plan: Plan, runs: Sequence[stored.ExperimentRun], lessons: int) ->
     return told
 
 
-def _plan(text: str) -> Plan:
+def _plan(text: str) -> ExperimentPlan:
     fields: dict[str, Any] = json.loads(text)
-    return Plan(**{**fields, "arms": tuple(fields["arms"])})
+    return ExperimentPlan(**{**fields, "arms": tuple(fields["arms"])})

@@ -92,7 +92,7 @@ _COMMAND: Final = re.compile(
 _LINK: Final = re.compile(r"\b(?:https?|ftp|data|javascript):\S*", re.IGNORECASE)
 
 
-class Lesson(BaseModel):
+class RunLesson(BaseModel):
     """A lesson of a run.
 
     Attributes:
@@ -127,7 +127,7 @@ def lessons_of(
     *,
     trace_id: str,
     answers: Sequence[str] = (),
-) -> list[Lesson]:
+) -> list[RunLesson]:
     """Return the lessons of a run, the best proved first; none of a run that succeeded.
 
     Args:
@@ -143,12 +143,12 @@ def lessons_of(
     if verdict is not None and verdict.outcome == "success":
         return []
     reference = [text for text in (*answers, run.outcome_reason) if text]
-    found: dict[int, Lesson] = {}
+    found: dict[int, RunLesson] = {}
     for step, mode, quotes, evidence in _findings(verdict, labels):
         if step in found or not 0 <= step < len(run.steps):
             continue
         if quote := _quote(run, run.steps[step], quotes, reference):
-            found[step] = Lesson(
+            found[step] = RunLesson(
                 run=trace_id,
                 agent=one_line(run.steps[step].agent, LONGEST_NAME),
                 step=step,

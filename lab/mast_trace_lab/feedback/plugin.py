@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.views import Web
 
 
-class Feedback(Plugin):
+class FeedbackPlugin(Plugin):
     """The commands `lessons` and `experiment`, the pages on experiments, and `GET /lessons`."""
 
     name = "feedback"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_lab.feedback.lessons import Lesson
+    from mast_trace_lab.feedback.lessons import RunLesson
 
 MOST_RUNS: Final = 50
 """Runs that are read for lessons, the latest ones."""
@@ -55,7 +55,7 @@ class Taught:
         run_end: end of the run, whose retention a stored lesson follows.
     """
 
-    lesson: Lesson
+    lesson: RunLesson
     project: str
     run_end: datetime
 
@@ -109,7 +109,7 @@ def taught(
             yield Taught(lesson, row["Project"], utc(row["Ended"]))
 
 
-def _of_run(store: Store, project: str, trace_id: str) -> list[Lesson]:
+def _of_run(store: Store, project: str, trace_id: str) -> list[RunLesson]:
     summary = run_summary(store, trace_id, project=project)
     if summary is None or not summary.spans or summary.kind:
         return []

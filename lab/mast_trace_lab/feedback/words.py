@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mast_trace_lab.feedback.experiment import Look
-    from mast_trace_lab.feedback.statistics.conclusion import ArmResult, Contrast
-    from mast_trace_lab.feedback.statistics.plan import Plan
+    from mast_trace_lab.feedback.statistics.conclusion import ArmContrast, ArmRuns
+    from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 _MOST: Final = 999_999.0
 """E-values beyond it are not written out."""
@@ -26,8 +26,10 @@ HOLDS: Final = (
     "against every claim."
 )
 
+_STYLES = {"better": "bold green", "worse": "bold red"}
 
-def planned(plan: Plan) -> str:
+
+def planned(plan: ExperimentPlan) -> str:
     """Return a plan and the size that it needs."""
     size = plan.size()
     rate = 0.6 if plan.baseline is None else plan.baseline
@@ -66,7 +68,7 @@ def counted_words(look: Look) -> str:
     return f"{counted}: {look.conclusion.tasks} tasks, {look.conclusion.runs} runs."
 
 
-def arm_cells(arm: ArmResult) -> tuple[str, ...]:
+def arm_cells(arm: ArmRuns) -> tuple[str, ...]:
     """Return an arm's row."""
     rate = arm.rate
     return (
@@ -80,14 +82,14 @@ def arm_cells(arm: ArmResult) -> tuple[str, ...]:
     )
 
 
-def contrast_columns(plan: Plan) -> tuple[str, ...]:
+def contrast_columns(plan: ExperimentPlan) -> tuple[str, ...]:
     """Return the headings of `contrast_cells`."""
     sure = round(100 * (1 - 2 / plan.threshold), 1)
     interval = f"{sure:g} % interval"
     return ("contrast", "difference", interval, "e better", "e worse", "tasks", "open", "word")
 
 
-def contrast_cells(each: Contrast) -> tuple[str, ...]:
+def contrast_cells(each: ArmContrast) -> tuple[str, ...]:
     """Return a contrast's row; the last cell is its word."""
     return (
         f"{each.treatment} - {each.control}",
@@ -133,9 +135,6 @@ def _rate(value: float) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{part} of {whole}"
-
-
-_STYLES = {"better": "bold green", "worse": "bold red"}
 
 
 def looked(look: Look) -> Iterator[RenderableType]:

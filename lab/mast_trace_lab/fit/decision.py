@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace_lab.fit.labels import Label
     from mast_trace_lab.fit.models import Recipe
     from mast_trace_lab.fit.report import PeopleGain
-    from mast_trace_lab.fit.schemes import Cell
+    from mast_trace_lab.fit.schemes import HeldOutLabels
 
 AS_SHIPPED = "the judge without a profile of yours"
 
@@ -39,7 +39,7 @@ class Present:
 
 
 def present_judge(
-    labels: Sequence[Label], old: Profile | None, found: Sequence[Cell], recipe: Recipe
+    labels: Sequence[Label], old: Profile | None, found: Sequence[HeldOutLabels], recipe: Recipe
 ) -> Present:
     """Score the judge as it is, so that no profile is scored on runs that it was fitted to.
 

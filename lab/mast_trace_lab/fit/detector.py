@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.texts import numbers, words
-from mast_trace_judge.study.logit import Example, Stack, minimise
+from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_lab.fit.labels import INJECTION
 from mast_trace_lab.fit.schemes import PLAIN, cells, held_out
@@ -46,6 +46,13 @@ _ONE_ALONE: Final = 0.8
 """Share of all gains from which one operator has them alone."""
 _NOTICED: Final = 0.01
 """Mean gain, in units of log probability, below which a feature makes no difference."""
+
+MOST_AUC: Final = 0.6
+"""The area under the curve above which an operator is uncertain."""
+FEWEST_PAIRS: Final = 5
+"""Planted steps with natural counterparts below which nothing is said of an operator."""
+_RIDGE: Final = 0.3
+_READ: Final = 6000
 
 
 @dataclass(frozen=True)
@@ -129,14 +136,6 @@ def _fingerprint(
 
 def _log(probability: float) -> float:
     return math.log(max(probability, 1e-9))
-
-
-MOST_AUC: Final = 0.6
-"""The area under the curve above which an operator is uncertain."""
-FEWEST_PAIRS: Final = 5
-"""Planted steps with natural counterparts below which nothing is said of an operator."""
-_RIDGE: Final = 0.3
-_READ: Final = 6000
 
 
 @dataclass(frozen=True)
@@ -246,6 +245,6 @@ def _auc(own: Sequence[Sequence[Step]], others: Sequence[Sequence[Step]]) -> flo
     return float(sum(wins) / len(wins))
 
 
-def _example(steps: Sequence[Step]) -> Example:
+def _example(steps: Sequence[Step]) -> LogitExample:
     rows: Any = numpy_module().array([looks(step) for step in steps])
-    return Example(rows, tuple(range(len(steps))), ("",) * len(steps), 0, (), "")
+    return LogitExample(rows, tuple(range(len(steps))), ("",) * len(steps), 0, (), "")

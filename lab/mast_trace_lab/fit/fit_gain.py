@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.study.datasets.labelled import LabelledRun
-    from mast_trace_judge.study.logit import Example
+    from mast_trace_judge.study.logit import LogitExample
     from mast_trace_judge.verdict import ModeFinding
 
 MOST_READ = 100
@@ -33,6 +33,14 @@ MOST_READ = 100
 _REPEATS = 3
 _RESAMPLES = 2000
 _TAIL = 0.025
+
+COMMAND: Final = "mast-trace judge fit --name own"
+LABEL: Final = "mast-trace label RUN --step N"
+ELSEWHERE: Final = (
+    "On two sets of other people's runs the likeliest step was right in 42 % with a profile and in 26 % without "
+    "one (70 labels), and in 23 % and 24 % (37 labels)."
+)
+"""From benchmarks/judge/report.md: cross-validated profiles beside the untrained cascade."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,7 @@ def measured_gain(labelled: Sequence[LabelledRun]) -> FitGain | None:
 def _is_right(
     run: LabelledRun,
     modes: Sequence[ModeFinding],
-    example: Example,
+    example: LogitExample,
     probabilities: Sequence[float],
 ) -> bool:
     """Return whether the judge would name the labelled step, from its findings' votes and a profile."""
@@ -164,15 +172,6 @@ def _interval(gains: Sequence[float], groups: Sequence[str]) -> Interval:
     means = np.sort(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
     last = _RESAMPLES - 1
     return Interval(float(means[round(_TAIL * last)]), float(means[round((1 - _TAIL) * last)]))
-
-
-COMMAND: Final = "mast-trace judge fit --name own"
-LABEL: Final = "mast-trace label RUN --step N"
-ELSEWHERE: Final = (
-    "On two sets of other people's runs the likeliest step was right in 42 % with a profile and in 26 % without "
-    "one (70 labels), and in 23 % and 24 % (37 labels)."
-)
-"""From benchmarks/judge/report.md: cross-validated profiles beside the untrained cascade."""
 
 
 def fit_words(offer: FitOffer) -> Iterator[str]:

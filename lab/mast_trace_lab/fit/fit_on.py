@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mast_trace_lab.fit.models import Mass
     from mast_trace_lab.fit.people import OnPeople
     from mast_trace_lab.fit.report import Condition, SchemeScore
-    from mast_trace_lab.fit.schemes import Cell
+    from mast_trace_lab.fit.schemes import HeldOutLabels
     from mast_trace_lab.fit.scoring import Hit
 
 UNTRAINED: Final = "untrained"
@@ -73,7 +73,7 @@ def fit_on(
 
     Nothing is written: ``report.profile.to_json()`` is the file that the judge reads, and ``report.decision.better``
     says whether it should replace the present judge. ``report.held_out`` has each labelled run before and after
-    fitting, for tables of one's own. Six hundred runs take ten seconds of a processor.
+    fitting, for your own tables. Six hundred runs take ten seconds of a processor.
 
     Args:
         labelled: runs with their labels, as `stored_labels`, `fitting.sources` and `read_injected` give them. The
@@ -193,7 +193,7 @@ class _Fit:
 
         return advance
 
-    def _cells(self, scheme: str, seed: int | None = None) -> list[Cell]:
+    def _cells(self, scheme: str, seed: int | None = None) -> list[HeldOutLabels]:
         return cells(self.labels, self.units, scheme, self.seed if seed is None else seed)
 
     def _masses(

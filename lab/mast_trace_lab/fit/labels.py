@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, all_features
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.datasets.labelled import same_agent
-from mast_trace_judge.study.logit import Example
+from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ LEAST_UNITS: Final = 5
 """Number of tasks, or of original runs, below which a partition into folds would say little."""
 COLUMNS: Final = {name: place for place, name in enumerate(ALL_FEATURES)}
 """Place of each feature in a label's rows."""
+
+OF_INJECTED: Final = (0.0, 0.1, 0.3, 1.0)
+"""Weights of planted faults beside people's labels that are tried."""
+_SMALLEST: Final = 0.02
+"""Prevalence that a mode has at least: people who label few runs miss the rare ones."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Label:
     mode: str
     scenario: str
     origin: str
-    example: Example
+    example: LogitExample
     findings: tuple[ModeFinding, ...]
 
     @property
@@ -107,7 +112,7 @@ def _label(run: LabelledRun) -> Label | None:
         mode=next((code for code, shown in run.modes.items() if shown), "") if planted else "",
         scenario=scenario,
         origin=origin,
-        example=Example(
+        example=LogitExample(
             rows=numpy_module().array(rows, dtype=float),
             steps=tuple(actors),
             agents=names,
@@ -134,12 +139,6 @@ def units_of(labels: Sequence[Label]) -> tuple[list[str], str]:
         return [label.scenario for label in labels], "task"
     origins = [label.origin for label in labels]
     return origins, "run" if len(set(origins)) > 1 else "none"
-
-
-OF_INJECTED: Final = (0.0, 0.1, 0.3, 1.0)
-"""Weights of planted faults beside people's labels that are tried."""
-_SMALLEST: Final = 0.02
-"""Prevalence that a mode has at least: people who label few runs miss the rare ones."""
 
 
 def prevalence(labels: Sequence[Label]) -> dict[str, float]:

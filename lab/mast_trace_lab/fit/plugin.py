@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from mast_trace_dashboards.plugins import Plugin, Report, Section
+from mast_trace_dashboards.plugins import CommandReport, Plugin, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class Fit(Plugin):
 
         return {"fit_words": fit_words}
 
-    def reports(self, command: str, store: Store, config: Path | None) -> Sequence[Report]:  # noqa: ARG002
+    def reports(self, command: str, store: Store, config: Path | None) -> Sequence[CommandReport]:  # noqa: ARG002
         """Return the worth of a profile fitted to the labels, for `judge agree`."""
         import dataclasses
 
@@ -61,7 +61,7 @@ class Fit(Plugin):
             profiles = own_profiles(JudgeConfig.load(config))
             offer = fit_offer(store, labels_of(store), profiles)
         next_command = LABEL if offer.missing else COMMAND
-        return (Report(dataclasses.asdict(offer), (*fit_words(offer), f"  {next_command}")),)
+        return (CommandReport(dataclasses.asdict(offer), (*fit_words(offer), f"  {next_command}")),)
 
 
 class _Offer:

@@ -30,7 +30,7 @@ _MOST_PARTS: Final = 10
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeldOutLabels:
     """Labels that are predicted by a profile trained on others.
 
     Attributes:
@@ -42,7 +42,9 @@ class Cell:
     train: tuple[int, ...]
 
 
-def cells(labels: Sequence[Label], units: Sequence[str], scheme: str, seed: int) -> list[Cell]:
+def cells(
+    labels: Sequence[Label], units: Sequence[str], scheme: str, seed: int
+) -> list[HeldOutLabels]:
     """Return the cells of a scheme; none where nothing can be held out.
 
     Args:
@@ -64,13 +66,13 @@ def cells(labels: Sequence[Label], units: Sequence[str], scheme: str, seed: int)
         if scheme == JOINT:
             found += _by_operator(labels, sorted(part), rest)
         else:
-            found.append(Cell(tuple(sorted(part)), tuple(rest)))
+            found.append(HeldOutLabels(tuple(sorted(part)), tuple(rest)))
     return [cell for cell in found if cell.train]
 
 
 def held_out(
     labels: Sequence[Label],
-    found: Sequence[Cell],
+    found: Sequence[HeldOutLabels],
     recipe: Recipe,
     *,
     only: Collection[int] | None = None,
@@ -100,7 +102,7 @@ def held_out(
 
 def _by_operator(
     labels: Sequence[Label], tested: Sequence[int], known: Sequence[int]
-) -> Iterator[Cell]:
+) -> Iterator[HeldOutLabels]:
     """Yield a cell for each operator; labels of other sources are tested on all that is known beside them."""
     by_operator: dict[str, list[int]] = {}
     for place in tested:
@@ -114,7 +116,7 @@ def _by_operator(
         planted = any(labels[place].source == INJECTION for place in others)
         if operator and not planted:
             continue
-        yield Cell(tuple(test), tuple(others))
+        yield HeldOutLabels(tuple(test), tuple(others))
 
 
 def parts(units: Sequence[str], count: int, seed: int) -> list[set[int]]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,17 +68,17 @@ class Change:
     phrased_by: str = ""
 
     @property
-    def arm(self) -> Arm:
+    def arm(self) -> ReplayArm:
         """The arm whose replay makes the change and lets the rest run live."""
         if self.level in {"request", "message"}:
             request = self.request or OtherRequest()
-            return Arm("request", self.step, self._fix(json.dumps(request.to_plain())))
+            return ReplayArm("request", self.step, self._fix(json.dumps(request.to_plain())))
         if self.level == "result":
             if self.error:
-                return Arm("error", self.step, self._fix(self.error))
-            return Arm("result", self.step, Fix("injection", self.text, result=True))
+                return ReplayArm("error", self.step, self._fix(self.error))
+            return ReplayArm("result", self.step, Fix("injection", self.text, result=True))
         shape = {"text": self.text, "tool_calls": _plain(self.calls or ())}
-        return Arm("fix", self.step, self._fix(json.dumps(shape, ensure_ascii=False)))
+        return ReplayArm("fix", self.step, self._fix(json.dumps(shape, ensure_ascii=False)))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the change as a mapping; texts of calls stay as they are."""

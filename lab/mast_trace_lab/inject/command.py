@@ -1,4 +1,4 @@
-"""`mast-trace inject`: plants faults in successful runs, for labels of one's own."""
+"""`mast-trace inject`: plants faults in successful runs, to get labels for your own system."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.store.injections import Injection
+
+COMMAND = "mast_trace.command"
+"""Key under which a context holds the command of a program."""
 
 
 def planted_operators(
@@ -119,9 +122,6 @@ ListOperators = Annotated[
         help="Show the table of operators, and plant nothing.",
     ),
 ]
-
-COMMAND = "mast_trace.command"
-"""Key under which a context holds the command of a program."""
 
 
 def register(app: typer.Typer) -> None:

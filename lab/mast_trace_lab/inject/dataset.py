@@ -28,6 +28,23 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.injections import Injection
 
+_LABELLED: Final = {"kept", "survived"}
+_PROVED: Final = """
+SELECT Project, TraceId FROM mast_confirmations FINAL
+WHERE OriginStep IS NOT NULL AND ({project:String} = '' OR Project = {project:String})
+ORDER BY Project, TraceId
+"""
+_DECIDED: Final = """
+SELECT Operator, Verdict FROM mast_injections FINAL
+WHERE Verdict != 'open' AND ({project:String} = '' OR Project = {project:String})
+"""
+_VERSIONS: Final = """
+SELECT DISTINCT SpanAttributes['mast.framework'] AS Framework,
+    SpanAttributes['mast.framework.version'] AS Version
+FROM otel_traces WHERE TraceId IN {runs:Array(String)} AND Version != ''
+ORDER BY Framework, Version
+"""
+
 
 def card(
     runs: Sequence[Labelled],
@@ -157,24 +174,6 @@ class Labelled:
     uncertain: str
     run: dict[str, Any]
     confirmation: dict[str, Any] | None = None
-
-
-_LABELLED: Final = {"kept", "survived"}
-_PROVED: Final = """
-SELECT Project, TraceId FROM mast_confirmations FINAL
-WHERE OriginStep IS NOT NULL AND ({project:String} = '' OR Project = {project:String})
-ORDER BY Project, TraceId
-"""
-_DECIDED: Final = """
-SELECT Operator, Verdict FROM mast_injections FINAL
-WHERE Verdict != 'open' AND ({project:String} = '' OR Project = {project:String})
-"""
-_VERSIONS: Final = """
-SELECT DISTINCT SpanAttributes['mast.framework'] AS Framework,
-    SpanAttributes['mast.framework.version'] AS Version
-FROM otel_traces WHERE TraceId IN {runs:Array(String)} AND Version != ''
-ORDER BY Framework, Version
-"""
 
 
 def labelled(store: Store, *, project: str | None = None) -> Iterator[Labelled]:

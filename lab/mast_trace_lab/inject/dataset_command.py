@@ -1,4 +1,4 @@
-"""`mast-trace dataset`: labelled sets of one's own failures."""
+"""`mast-trace dataset`: labelled sets of your own failures."""
 
 from __future__ import annotations
 

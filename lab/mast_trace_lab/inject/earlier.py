@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.replays import Plan
+    from mast_trace_judge.store.replays import ReplayPlan
     from mast_trace_lab.inject.faults import Fault
 
 DECIDED: Final = frozenset({"kept", "repaired", "survived", "unproved"})
@@ -46,7 +46,7 @@ class Earlier:
 
 def decided_before(
     store: Store,
-    plan: Plan,
+    plan: ReplayPlan,
     faults: Sequence[Fault],
     later: Callable[[int, str], Sequence[int] | None],
     *,

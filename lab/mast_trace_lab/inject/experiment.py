@@ -10,8 +10,8 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import RECOVERY, Arm
-from mast_trace_lab.confirm.statistics import ResultMismatch, Trial
+from mast_trace_judge.arms import RECOVERY, ReplayArm
+from mast_trace_lab.confirm.statistics import ReplayTrial, ResultMismatch
 from mast_trace_lab.inject.trial import TIMES_AS_MUCH
 from mast_trace_lab.inject.trial import Trial as FaultTrial
 
@@ -78,14 +78,14 @@ class InjectionExperiment:
             )
         return ""
 
-    def waiting(self) -> tuple[Trial, ...]:
+    def waiting(self) -> tuple[ReplayTrial, ...]:
         """Return the replay that comes next; nothing at the end."""
         if self.refused or len(self._decided) == len(self._faults):
             return ()
         if not self._clean:
-            return (Trial(Arm("verify"), "verify"),)
+            return (ReplayTrial(ReplayArm("verify"), "verify"),)
         if len(self._clean) <= STARTS:
-            return (Trial(Arm("start"), "start", calls=self._places),)
+            return (ReplayTrial(ReplayArm("start"), "start", calls=self._places),)
         while True:
             arm = self.trials[-1].ask() if self.trials else None
             if arm is not None:
@@ -93,7 +93,7 @@ class InjectionExperiment:
                 tried = self.trials[-1]
                 of_original = tried.recovery is None or tried.is_checking
                 phase = _PHASE if of_original else RECOVERY
-                return (Trial(arm, phase, len(self.trials) - 1, calls, self._longest),)
+                return (ReplayTrial(arm, phase, len(self.trials) - 1, calls, self._longest),)
             if len(self.trials) == len(self._faults):
                 return ()
             number = len(self.trials)

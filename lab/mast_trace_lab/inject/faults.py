@@ -12,7 +12,7 @@ from mast_trace.replay.canonical import canonical_text
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.inject.sites import Answer, answers_of, results_of
+from mast_trace_lab.inject.sites import RecordedAnswer, answers_of, results_of
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.unfit import NotAnArm
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mast_trace_lab.inject.changes import Change
     from mast_trace_lab.inject.operators import Operator
     from mast_trace_lab.inject.phrasings import Phrasings
-    from mast_trace_lab.inject.sites import Result
+    from mast_trace_lab.inject.sites import RecordedResult
 
 
 SEEDS: Final = 8
@@ -136,7 +136,7 @@ def most_faults_of(
     return tuple(found.values())
 
 
-def chosen(only: Sequence[str]) -> list[Operator[Answer] | Operator[Result]]:
+def chosen(only: Sequence[str]) -> list[Operator[RecordedAnswer] | Operator[RecordedResult]]:
     """Return the operators of some names or failure modes; all for none.
 
     Raises:
@@ -152,7 +152,7 @@ def chosen(only: Sequence[str]) -> list[Operator[Answer] | Operator[Result]]:
 def _planted(
     run: Trajectory,
     tape: Tape,
-    operator: Operator[Answer] | Operator[Result],
+    operator: Operator[RecordedAnswer] | Operator[RecordedResult],
     seed: int,
     phrasings: Phrasings | None,
 ) -> Iterator[Fault]:
@@ -162,7 +162,7 @@ def _planted(
         change = operator.plant(site, rng)  # type: ignore[arg-type]  # the level decides the site
         if change is None:
             continue
-        if phrasings is not None and isinstance(site, Answer):
+        if phrasings is not None and isinstance(site, RecordedAnswer):
             # A generator of its own: sites and numbers are those of the rules.
             chosen_by = _drawn(seed, f"{_content_of(run)} {operator.name} {change.step} phrasing")
             change = phrasings.applied(change, operator.name, site, chosen_by)
@@ -171,8 +171,8 @@ def _planted(
         except NotAnArm:  # it changes nothing, or its step has no replayable call
             continue
         step = run.steps[change.step]
-        agent = site.agent if isinstance(site, Answer) else step.requested_by or step.agent
-        kept = change.step if isinstance(site, Answer) else _asked_before(run, step)
+        agent = site.agent if isinstance(site, RecordedAnswer) else step.requested_by or step.agent
+        kept = change.step if isinstance(site, RecordedAnswer) else _asked_before(run, step)
         if kept is not None:
             yield Fault(run.trace_id, operator.name, change, agent, kept)
 

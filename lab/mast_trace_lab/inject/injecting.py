@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.bounds import Allowance
+    from mast_trace_lab.confirm.bounds import ReplayAllowance
     from mast_trace_lab.confirm.conducting import Progress
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
     from mast_trace_lab.inject.faults import Fault
     from mast_trace_lab.inject.phrasings import Phrasings
     from mast_trace_lab.inject.trial import Trial as FaultTrial
@@ -208,10 +208,10 @@ def _executing(
     seen: dict[int, Trajectory],
     keep: Callable[[int], None],
     failed: Callable[[int], Trajectory | None],
-) -> Callable[[Trial, Allowance], ArmResult]:
+) -> Callable[[ReplayTrial, ReplayAllowance], ArmResult]:
     """Return a function that runs one replay, and keeps a faulty run of each fault, failures first."""
 
-    def execute(trial: Trial, allowance: Allowance) -> ArmResult:
+    def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
         if setup.reset:
             reset(setup.reset, setup.check_timeout)
         made: list[Trajectory] = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mast_trace_lab.inject.changes import Change
     from mast_trace_lab.inject.operators.phrases import Sentences
-    from mast_trace_lab.inject.sites import Answer
+    from mast_trace_lab.inject.sites import RecordedAnswer
 
 LONGEST: Final = 200
 """Characters of a sentence at most; those of the rules have up to 65."""
@@ -71,6 +71,9 @@ _ORDERS: Final = re.compile(
     r"|\b(?:system|assistant|developer|user|judge|reader|grader|auditor)\b|\bplease (?:rate|mark|report|answer|output)\b",
     re.IGNORECASE,
 )
+
+ASKED: Final = 8
+"""Sentences that a model is asked for, for each operator; more of them are not read."""
 
 
 def fault_of_sentence(text: str, sentences: Sentences, taken: Iterable[str]) -> str:
@@ -129,10 +132,6 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-ASKED: Final = 8
-"""Sentences that a model is asked for, for each operator; more of them are not read."""
-
-
 @dataclass(frozen=True)
 class Checked:
     """The sentences of a model for one operator, after their checks.
@@ -158,7 +157,7 @@ class Phrasings:
     model: str
     checked: Mapping[str, Checked] = field(default_factory=dict)
 
-    def applied(self, change: Change, operator: str, site: Answer, rng: Random) -> Change:
+    def applied(self, change: Change, operator: str, site: RecordedAnswer, rng: Random) -> Change:
         """Return a change with a sentence of the model in place of the rule's.
 
         It is the same change where the operator says nothing, or where no sentence can stand at this site.

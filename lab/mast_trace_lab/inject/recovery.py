@@ -1,8 +1,8 @@
 """The check that a stored failure comes from its fault: does the run succeed again from after a later step?
 
-Agents repair many faults, and a run whose fault was made good may fail by a later error of its own. Its planted step
+Agents repair many faults, and a run whose agents recovered from the fault may fail by a later error of its own. Its planted step
 is then not the origin of the failure. Each later answer of the stored run is kept in turn, with all before it, and the
-rest runs live; where that succeeds twice in a row, the fault had been made good. A replay without an outcome says nothing,
+rest runs live; where that succeeds twice in a row, the agents had recovered from the fault. A replay without an outcome says nothing,
 and is asked for again: a repair often calls a tool with new arguments, whose result the record does not hold.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from mast_trace_lab.inject.faults import Fault
 
 IN_A_ROW: Final = 2
-"""Successes from after one step that show that the fault had been made good there."""
+"""Successes from after one step that show that the agents had recovered from the fault there."""
 MOST_STEPS: Final = 12
 """Later steps that are looked at; of a longer run the first ones, for half of them, and the rest evenly apart."""
 MOST_UNKNOWN: Final = 3
-"""Replays without an outcome, of one stored failure, after which it is not known whether its fault was made good."""
+"""Replays without an outcome, of one stored failure, after which it is not known whether its agents recovered from the fault."""
 
 
 @dataclass
@@ -43,12 +43,12 @@ class Recovery:
     outcome_of: Callable[[ArmResult], bool | None] = lambda result: result.success
     results: list[ArmResult] = field(default_factory=list)
 
-    def ask(self) -> Arm | None:
+    def ask(self) -> ReplayArm | None:
         """Return the arm of the next replay, of the stored run; None if it is decided."""
         place, successes = self._place
         if self.steps is None or self.is_unknown or successes == IN_A_ROW:
             return None
-        return Arm("keep", self.steps[place]) if place < len(self.steps) else None
+        return ReplayArm("keep", self.steps[place]) if place < len(self.steps) else None
 
     @property
     def is_repaired(self) -> bool:
@@ -57,7 +57,7 @@ class Recovery:
 
     @property
     def is_unknown(self) -> bool:
-        """True if it stays unknown whether the fault had been made good."""
+        """True if it stays unknown whether the agents had recovered from the fault."""
         unknown = sum(self.outcome_of(each) is None for each in self.results)
         return self.steps is None or unknown > MOST_UNKNOWN
 
@@ -90,7 +90,7 @@ def later_steps(failed: Trajectory, fault: Fault) -> tuple[int, ...]:
     """Return the steps of a stored failure that are looked at, in order.
 
     The last answer is not among them: the run has failed after it. An agent may answer a changed request or message rightly all the
-    same, so that such a fault may have been made good in the planted step. Most repairs come right after the fault, so
+    same, so that agents may have recovered from such a fault in the planted step. Most repairs come right after the fault, so
     that of a long run each of the first answers is looked at, and only the others lie apart.
     """
     first = fault.change.step + (fault.change.level not in {"request", "message"})

@@ -24,7 +24,7 @@ _HANDS_OVER: Final = re.compile(r"^(transfer|hand_?off|delegate|handover|route)"
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """A recorded model answer.
 
     Attributes:
@@ -86,7 +86,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Result:
+class RecordedResult:
     """A recorded tool result.
 
     Attributes:
@@ -108,23 +108,23 @@ class Result:
         return before[-1] if before else ""
 
 
-def answers_of(run: Trajectory) -> tuple[Answer, ...]:
+def answers_of(run: Trajectory) -> tuple[RecordedAnswer, ...]:
     """Return the model answers of a run that made a step, in the order of their completion."""
     calls: dict[str, Invocation] = {each.span_id: each for each in run.invocations}
-    found: list[Answer] = []
+    found: list[RecordedAnswer] = []
     for point in decision_points(run):
         call = calls[point.span_id]
         said = run.texts.get(call.output_id)
         if said is not None:
             shown = tuple(run.seen_by(call))
-            found.append(Answer(run, len(found), point.step, point.agent, said, shown))
+            found.append(RecordedAnswer(run, len(found), point.step, point.agent, said, shown))
     return tuple(found)
 
 
-def results_of(run: Trajectory) -> tuple[Result, ...]:
+def results_of(run: Trajectory) -> tuple[RecordedResult, ...]:
     """Return the tool results of a run; those of hand-offs and of tools that end the run steer it, and nobody reads them."""
     return tuple(
-        Result(run, step)
+        RecordedResult(run, step)
         for step in run.steps
         if step.kind is StepKind.TOOL
         and not hands_over(run, step.tool)

@@ -4,7 +4,7 @@ The fault arm makes the change; the restore arm keeps the recorded answer at the
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
 often (an e-value of 20, see `mast_trace_lab.confirm.statistics.comparison`), or, in a program whose live replays
 show that it is deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
-other program must not have made the fault good, see `mast_trace_lab.inject.recovery`. A replay of the fault or of the
+other program must not have recovered from the fault, see `mast_trace_lab.inject.recovery`. A replay of the fault or of the
 stored failure that was ended by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
 
 The decision whether a faulty replay that was ended by a limit counts as a failure.
@@ -22,7 +22,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_lab.confirm.statistics.comparison import Bet
 from mast_trace_lab.inject.recovery import Recovery
 
@@ -37,6 +37,21 @@ TIMES_AS_MUCH: Final = 3
 """Times the largest amount of a replay without the fault from which a limit is no cause of the end."""
 AT_A_LIMIT: Final = frozenset({"timeout", "over budget"})
 """Statuses of replays that a limit has ended."""
+
+THRESHOLD: Final = 20.0
+"""The e-value from which a fault counts as the cause."""
+MOST_PAIRS: Final = 20
+DECISIVE_UNTIL: Final = 0.1
+"""The success rate after the fault up to which its step is called decisive, and not only the origin."""
+FOR_DECISIVE: Final = 10
+"""Faulty replays that are needed to call a step decisive in a program that is not deterministic."""
+_ALIKE: Final = (3, 2)
+"""Faulty and restored replays that must be alike in a deterministic program."""
+Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
+"""``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
+by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
+fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
+stored run cannot be replayed, so that it is not known whether the agents had recovered from the fault."""
 
 
 def has_failed(result: ArmResult, without_fault: Sequence[ArmResult]) -> bool:
@@ -73,23 +88,6 @@ def with_readable_run(result: ArmResult, made: Trajectory | None, step: int) -> 
     return dataclasses.replace(result, status="error", reason=reason)
 
 
-THRESHOLD: Final = 20.0
-"""The e-value from which a fault counts as the cause."""
-MOST_PAIRS: Final = 20
-DECISIVE_UNTIL: Final = 0.1
-"""The success rate after the fault up to which its step is called decisive, and not only the origin."""
-FOR_DECISIVE: Final = 10
-"""Faulty replays that are needed to call a step decisive in a program that is not deterministic."""
-_ALIKE: Final = (3, 2)
-"""Faulty and restored replays that must be alike in a deterministic program."""
-
-Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
-"""``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
-by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
-fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
-stored run cannot be replayed, so that it is not known whether it had made the fault good."""
-
-
 @dataclass
 class Trial:
     """The replays of one planted fault, asked for one by one.
@@ -112,7 +110,7 @@ class Trial:
     recovery: Recovery | None = None
     checks: list[ArmResult] = field(default_factory=list)
 
-    def ask(self) -> Arm | None:
+    def ask(self) -> ReplayArm | None:
         """Return the arm of the next replay; None if the fault is decided."""
         so_far = self._of_pairs
         if so_far == "kept":
@@ -129,9 +127,9 @@ class Trial:
         return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
 
     @property
-    def restore(self) -> Arm:
+    def restore(self) -> ReplayArm:
         """The arm that keeps the recorded answer or tool result at the fault's step."""
-        return Arm("keep", self.fault.kept_until)
+        return ReplayArm("keep", self.fault.kept_until)
 
     @property
     def is_checking(self) -> bool:

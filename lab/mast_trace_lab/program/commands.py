@@ -124,7 +124,7 @@ SUCCESS, FAILURE = 0, 1
 
 
 @dataclass(frozen=True)
-class Opinion:
+class OracleOpinion:
     """The answer of an oracle.
 
     Attributes:
@@ -148,7 +148,7 @@ class Oracle:
     command: tuple[str, ...]
     timeout: float = 60.0
 
-    def ask(self, answer: str) -> Opinion:
+    def ask(self, answer: str) -> OracleOpinion:
         """Return whether an answer is right.
 
         An oracle that cannot be started, that is killed, or that ends with another status has no
@@ -157,13 +157,13 @@ class Oracle:
         try:
             ended = run_command(self.command, stdin=answer, timeout=self.timeout)
         except (OSError, ValueError) as error:
-            return Opinion(None, f"the oracle {self.command[0]} cannot be started: {error}")
+            return OracleOpinion(None, f"the oracle {self.command[0]} cannot be started: {error}")
         if ended.exit_status is None:
-            return Opinion(None, f"the oracle did not end within {self.timeout:g} s")
+            return OracleOpinion(None, f"the oracle did not end within {self.timeout:g} s")
         if ended.exit_status in {SUCCESS, FAILURE}:
-            return Opinion(ended.exit_status == SUCCESS, ended.last_line)
+            return OracleOpinion(ended.exit_status == SUCCESS, ended.last_line)
         said = f": {ended.last_line}" if ended.last_line else ""
-        return Opinion(None, f"the oracle ended with {ended.exit_status}{said}")
+        return OracleOpinion(None, f"the oracle ended with {ended.exit_status}{said}")
 
 
 def oracle_of(command: Sequence[str] | None, timeout: float = 60.0) -> Oracle | None:

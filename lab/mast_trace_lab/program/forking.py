@@ -36,6 +36,8 @@ _SINGLE_THREADED: Final = dict.fromkeys(
 program's own."""
 _IMPORT_SECONDS: Final = 120.0
 
+_LOG = logging.getLogger(__name__)
+
 
 class NotForkable(MastTraceError):
     """Replays of the program cannot be forked; the text says why."""
@@ -168,9 +170,6 @@ class PreparedParent:
         """Kill what is left of a child's process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
-
-
-_LOG = logging.getLogger(__name__)
 
 
 class ForkedLater(ExitStack):

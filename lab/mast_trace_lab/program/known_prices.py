@@ -30,7 +30,7 @@ def known_prices(
     Args:
         recorded: the run; the models that answered in it are looked up.
         given: prices that a person has given; they come before all others.
-        own: prices of one's own, by model.
+        own: your own prices, by model.
         others: names of further models that replays ask.
     """
     found = dict(given)

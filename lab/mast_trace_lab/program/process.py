@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.intervention import Intervention
     from mast_trace.replay.live import LiveCall
-    from mast_trace.replay.player import Report
+    from mast_trace.replay.player import ReplayReport
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_lab.program.forking import Forking
@@ -62,7 +62,7 @@ class Played:
     """
 
     exit_status: int | None
-    report: Report | None
+    report: ReplayReport | None
     spans: Mapping[str, Sequence[SpanRecord]]
     live: Sequence[LiveCall]
 

@@ -24,15 +24,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.replay.live import LiveCall
-    from mast_trace.replay.player import Report
+    from mast_trace.replay.player import ReplayReport
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import SpanRecord, Trajectory
-    from mast_trace_judge.arms import Arm, ReplayStatus
+    from mast_trace_judge.arms import ReplayArm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.process import Played
 
 _FIRST_ERROR: Final = 400
 """The lowest HTTP status that is an error."""
+
+FIRST_ERROR: Final = 400
+"""The first HTTP status of a live call that is an error."""
+_NO_FAULT_OF_THE_AGENTS: Final = frozenset({0, 401, 403, 404, 408, 409, 425, 429})
+"""Statuses of live calls for which the endpoint is responsible, besides those from 500."""
+Oracle = Callable[[str], bool]
+"""Returns whether a final answer is right."""
+_LONGEST_ANSWER: Final = 4000
 
 
 @dataclass(frozen=True)
@@ -100,12 +108,6 @@ def _tokens(span: SpanRecord) -> Tokens:
     return Tokens(read("input_tokens"), 0, read("output_tokens"))
 
 
-FIRST_ERROR: Final = 400
-"""The first HTTP status of a live call that is an error."""
-_NO_FAULT_OF_THE_AGENTS: Final = frozenset({0, 401, 403, 404, 408, 409, 425, 429})
-"""Statuses of live calls for which the endpoint is responsible, besides those from 500."""
-
-
 def ended(played: Played, limits: Limits, *, joint: bool) -> tuple[ReplayStatus, str]:
     """Return the status of a program that has ended, before its outcome is read, and a reason.
 
@@ -135,7 +137,7 @@ def _at_a_limit(played: Played, status: ReplayStatus, reason: str) -> tuple[Repl
     return ("error", f"{reason} {failed}") if failed else (status, reason)
 
 
-def _reached(played: Played, report: Report, *, joint: bool) -> tuple[ReplayStatus, str]:
+def _reached(played: Played, report: ReplayReport, *, joint: bool) -> tuple[ReplayStatus, str]:
     if not report.changed:
         return "diverged", "The program ended before it had reached the step."
     if failed := _failed_calls(played.live):
@@ -166,12 +168,6 @@ def _failed_calls(calls: Sequence[LiveCall]) -> str:
     return f"{len(failed)} live model calls failed: {statuses}."
 
 
-Oracle = Callable[[str], bool]
-"""Returns whether a final answer is right."""
-
-_LONGEST_ANSWER: Final = 4000
-
-
 @dataclass(frozen=True)
 class ArmSettings:
     """Settings that all replays of an experiment share.
@@ -196,7 +192,11 @@ class ArmSettings:
 
 
 def run_arm(
-    recorded: Trajectory, command: Sequence[str], arm: Arm, *, settings: ArmSettings | None = None
+    recorded: Trajectory,
+    command: Sequence[str],
+    arm: ReplayArm,
+    *,
+    settings: ArmSettings | None = None,
 ) -> ArmResult:
     """Replay one arm.
 
@@ -272,7 +272,9 @@ def run_arm(
     )
 
 
-def _change(recorded: Trajectory, tape: Tape, arm: Arm, settings: ArmSettings) -> Intervention:
+def _change(
+    recorded: Trajectory, tape: Tape, arm: ReplayArm, settings: ArmSettings
+) -> Intervention:
     kept = sum(call.kind == "model" for run in settings.earlier for call in run.invocations)
     if arm.operator == "start" and settings.keeps_earlier and kept:
         return Intervention("keep", kept - 1, kept, hold=arm.hold)

@@ -12,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.recording import tape_of
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
 from mast_trace_lab.replay.changes import intervention_of
@@ -42,7 +42,7 @@ _JOINT = ("--fix", "--result")
 
 def arm_of(
     options: Mapping[str, str | int | Sequence[str] | None], *, start: bool, hold: bool
-) -> Arm | None:
+) -> ReplayArm | None:
     """Return the arm that the options ask for; None if they ask for no change.
 
     Args:
@@ -62,7 +62,7 @@ def arm_of(
     if start:
         if hold:
             raise ConfigurationError("--hold needs a change, and --start makes none")
-        return Arm("start")
+        return ReplayArm("start")
     if not given:
         if hold:
             raise ConfigurationError("--hold needs a change, such as --fix")
@@ -77,10 +77,10 @@ def arm_of(
         return _joint_arm(given, hold=hold)
     ((name, value),) = given.items()
     step, single = _step_and_fix(name, str(value))
-    return Arm(OPERATORS[name], step, single, hold)
+    return ReplayArm(OPERATORS[name], step, single, hold)
 
 
-def _joint_arm(given: Mapping[str, str | int | Sequence[str] | None], *, hold: bool) -> Arm:
+def _joint_arm(given: Mapping[str, str | int | Sequence[str] | None], *, hold: bool) -> ReplayArm:
     """Return the arm that corrects answers and tools' results; of one step the answer comes first."""
     texts = [
         (step, name == "--result", text)
@@ -91,7 +91,7 @@ def _joint_arm(given: Mapping[str, str | int | Sequence[str] | None], *, hold: b
     (step, fix), *also = [
         (step, Fix("person", text, result=is_result)) for step, is_result, text in sorted(texts)
     ]
-    return Arm("result" if fix.result else "fix", step, fix, hold, tuple(also))
+    return ReplayArm("result" if fix.result else "fix", step, fix, hold, tuple(also))
 
 
 def _step_and_fix(name: str, value: str) -> tuple[int, Fix | None]:
@@ -107,7 +107,7 @@ def _step_and_fix(name: str, value: str) -> tuple[int, Fix | None]:
     return int(number), Fix("person", text_of(rest, name)) if equals else None
 
 
-def calls_after(recorded: Trajectory, arm: Arm) -> int:
+def calls_after(recorded: Trajectory, arm: ReplayArm) -> int:
     """Return the number of recorded model calls after a change, an estimate of a replay's live calls."""
     points = decision_points(recorded)
     if arm.operator == "start":
@@ -120,7 +120,7 @@ def calls_after(recorded: Trajectory, arm: Arm) -> int:
 def change(
     recorded: Trajectory,
     command: list[str],
-    arm: Arm,
+    arm: ReplayArm,
     settings: ArmSettings,
     repeat: int,
     *,
@@ -181,7 +181,7 @@ class Repeated:
         results: of its replays.
     """
 
-    arm: Arm
+    arm: ReplayArm
     results: Sequence[ArmResult]
 
     @property
@@ -203,7 +203,7 @@ class Repeated:
 
 
 def replays(
-    recorded: Trajectory, command: Sequence[str], arm: Arm, settings: ArmSettings, repeat: int
+    recorded: Trajectory, command: Sequence[str], arm: ReplayArm, settings: ArmSettings, repeat: int
 ) -> Iterator[ArmResult]:
     """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together.
 
@@ -224,7 +224,7 @@ def replays(
             left -= done.live_calls
 
 
-def told_arm(recorded: Trajectory, arm: Arm) -> str:
+def told_arm(recorded: Trajectory, arm: ReplayArm) -> str:
     """Return an arm in words, such as ``fix at step 7 (analyst)``.
 
     A tool call is named with its own agent, an answer with the one whose model gave it.

@@ -12,7 +12,7 @@ from mast_trace.replay.executions import is_call_of
 from mast_trace.replay.intervention import Intervention, LaterChange, LaterResult
 from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm, told
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from mast_trace.replay.tape import Exchange, Tape
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.arms import Fix, Operator
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
 
 _OF_FIXES = {"text", "tool_calls"}
 
 
-def new_answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
+def new_answer(recorded: Trajectory, arm: ReplayArm, exchange: Exchange) -> Message:
     """Return the answer that an arm puts in the place of a recorded one.
 
     Raises:
@@ -60,7 +60,7 @@ def new_answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
     return dataclasses.replace(said, content=arm.fix.text, tool_calls=calls)
 
 
-def _other_arguments(recorded: Trajectory, arm: Arm, said: Message) -> Message:
+def _other_arguments(recorded: Trajectory, arm: ReplayArm, said: Message) -> Message:
     step = recorded.steps[arm.step]
     place = next(
         (place for place, call in enumerate(said.tool_calls) if is_call_of(step, call)), None
@@ -113,7 +113,7 @@ def form_of(answer: Message) -> tuple[str, list[tuple[str, str]]]:
     return canonical_text(answer.content.strip()), calls
 
 
-def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
+def intervention_of(recorded: Trajectory, tape: Tape, arm: ReplayArm) -> Intervention:
     """Return the intervention of an arm.
 
     A fix is a text, which replaces the answer's text and leaves its tool calls; where the answer has no
@@ -156,7 +156,7 @@ def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
 def _part(recorded: Trajectory, tape: Tape, step: int, fix: Fix) -> Intervention:
     """Return a later part of a joint fix as if it were made alone."""
     operator: Operator = "result" if fix.result else "fix" if fix.text else "model"
-    return _first_change(recorded, tape, Arm(operator, step, fix))
+    return _first_change(recorded, tape, ReplayArm(operator, step, fix))
 
 
 def _time(change: Intervention) -> tuple[int, bool]:
@@ -165,7 +165,7 @@ def _time(change: Intervention) -> tuple[int, bool]:
     return change.border if is_result else change.position + 1, is_result
 
 
-def _first_change(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
+def _first_change(recorded: Trajectory, tape: Tape, arm: ReplayArm) -> Intervention:
     if arm.operator == "start":
         return Intervention("start")
     if arm.operator in {"result", "error"}:
@@ -195,7 +195,7 @@ def _first_change(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     return Intervention("answer", place, place + 1, answer, hold=arm.hold)
 
 
-def _point_of(recorded: Trajectory, arm: Arm) -> Point:
+def _point_of(recorded: Trajectory, arm: ReplayArm) -> DecisionPoint:
     points = decision_points(recorded)
     for point in points:
         if point.step == arm.step:
@@ -233,7 +233,7 @@ def _asking(recorded: Trajectory, step: Step) -> str:
     return ""
 
 
-def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
+def _of_result(recorded: Trajectory, tape: Tape, arm: ReplayArm) -> Intervention:
     _check_step(recorded, arm.step)
     step = recorded.steps[arm.step]
     places = {each.span_id: place for place, each in enumerate(tape.executions)}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_lab.replay import Replayed
 
+_STYLES = {"identical": "bold green"}
+
 
 def write_replay(path: Path, run: Trajectory | None) -> None:
     """Write a replayed run as JSON, in the form of a downloaded run.
@@ -31,9 +33,6 @@ def write_replay(path: Path, run: Trajectory | None) -> None:
             draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-_STYLES = {"identical": "bold green"}
 
 
 def show(recorded: Trajectory, done: Replayed) -> None:

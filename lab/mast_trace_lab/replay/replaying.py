@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.confirm.conducting import Progress as State
 
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C or SIGTERM."""
+_GOES_ON: Final = "The results so far are stored; the same command goes on after them."
+
 
 def continued(store: Store, run: RunSummary, recorded: Trajectory) -> tuple[Trajectory, ...]:
     """Return the interrupted runs that a run continues, the first one first.
@@ -46,11 +50,6 @@ def continued(store: Store, run: RunSummary, recorded: Trajectory) -> tuple[Traj
         last = read_alone(store, summary)
         found.insert(0, last)
     return tuple(found)
-
-
-INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C or SIGTERM."""
-_GOES_ON: Final = "The results so far are stored; the same command goes on after them."
 
 
 def ask(text: str, *, yes: bool) -> None:

@@ -13,7 +13,7 @@ from mast_trace_lab.program.process import Limits, play
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.replay.player import Report
+    from mast_trace.replay.player import ReplayReport
     from mast_trace.trajectory import Trajectory
     from mast_trace_lab.program.process import Played
 
@@ -38,7 +38,7 @@ class Replayed:
 
     status: Status
     text: str
-    report: Report | None
+    report: ReplayReport | None
     exit_status: int
     run: Trajectory | None = None
 
@@ -100,7 +100,7 @@ def compared(
 
 
 def _outcome(
-    recorded: Sequence[Trajectory], runs: Sequence[Trajectory | None], report: Report
+    recorded: Sequence[Trajectory], runs: Sequence[Trajectory | None], report: ReplayReport
 ) -> tuple[Status, str]:
     if report.divergence is not None:
         text = report.divergence.text

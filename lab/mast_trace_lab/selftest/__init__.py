@@ -1,1 +1,1 @@
-"""Examines the judge on faults in a system of one's own."""
+"""Examines the judge on faults in your own system."""

@@ -40,7 +40,7 @@ from mast_trace_lab.replay.replaying import (
     prepared_parent,
     warning,
 )
-from mast_trace_lab.selftest.session import Plan, Reports, examine
+from mast_trace_lab.selftest.session import Reports, SelfTestPlan, examine
 from mast_trace_lab.selftest.store import SelfTest
 from mast_trace_lab.selftest.words import (
     COLUMNS,
@@ -99,7 +99,7 @@ def selftest(
     if not command:
         raise ConfigurationError("name your program after --, such as: -- python my_team.py")
     planted, left = planted_operators(operator or (), uncertain=uncertain)
-    plan = Plan(
+    plan = SelfTestPlan(
         setup=Setup(
             command,
             oracle=split_command(oracle, "--oracle") if oracle is not None else (),

@@ -33,7 +33,7 @@ LABELLED: Final = frozenset({"kept", "survived"})
 
 
 @dataclass(frozen=True)
-class Opinion:
+class JudgeOpinion:
     """An answer of the judge on one run.
 
     Attributes:
@@ -64,15 +64,15 @@ class Fitted:
         note: the reason why there are no answers; empty otherwise.
     """
 
-    opinions: Mapping[str, Opinion]
+    opinions: Mapping[str, JudgeOpinion]
     profile: Profile | None
     note: str
 
 
-def opinion_of(verdict: Verdict) -> Opinion:
+def opinion_of(verdict: Verdict) -> JudgeOpinion:
     """Return the answer that a verdict gives."""
     first = verdict.decisive or next(iter(verdict.candidates), None)
-    return Opinion(
+    return JudgeOpinion(
         modes=frozenset(each.code for each in verdict.modes if each.probability >= SHOWN_FROM),
         first=first.step if first else None,
         named=verdict.decisive.step if verdict.decisive else None,
@@ -85,7 +85,7 @@ def without_outcome(run: Trajectory) -> Trajectory:
     return dataclasses.replace(run, outcome="", outcome_reason="")
 
 
-def fitted_opinion(run: Trajectory, profile: Profile) -> Opinion:
+def fitted_opinion(run: Trajectory, profile: Profile) -> JudgeOpinion:
     """Return the answer of the local layers with a profile, outcome unknown.
 
     A profile changes the steps; outcome and modes are found by rules.
@@ -93,7 +93,7 @@ def fitted_opinion(run: Trajectory, profile: Profile) -> Opinion:
     local = judge_by_rules(without_outcome(run), (profile,))
     named = local.attribution.decisive if local.names_a_step else None
     candidates = local.attribution.candidates
-    return Opinion(
+    return JudgeOpinion(
         modes=frozenset(each.code for each in local.modes if each.probability >= SHOWN_FROM),
         first=candidates[0].step if candidates else None,
         named=named.step if named else None,
@@ -138,7 +138,7 @@ def fitted(
     except ConfigurationError as error:
         return Fitted({}, None, str(error))
     known = {
-        each.name: Opinion(
+        each.name: JudgeOpinion(
             modes=frozenset(each.modes_found),
             first=each.after,
             named=each.after if each.after_named else None,
@@ -159,10 +159,10 @@ def fitted(
 def measured(
     faults: Sequence[Injection],
     healthy: Sequence[Trajectory],
-    before: Mapping[str, Opinion],
-    accused: Sequence[Opinion],
+    before: Mapping[str, JudgeOpinion],
+    accused: Sequence[JudgeOpinion],
     after: Fitted,
-    blind: Mapping[str, Opinion],
+    blind: Mapping[str, JudgeOpinion],
 ) -> tuple[Measured, ...]:
     """Return the shares of a self-test, by mode and over all.
 
@@ -182,7 +182,7 @@ def measured(
         "found", "before", with_mode, lambda each: each.mode in before[each.fault_id].modes
     )
     decisive = [each for each in planted if each.verdict == "kept" and each.decisive]
-    stages: tuple[tuple[Stage, Mapping[str, Opinion]], ...] = (
+    stages: tuple[tuple[Stage, Mapping[str, JudgeOpinion]], ...] = (
         ("before", before),
         ("after", after.opinions),
     )
@@ -217,7 +217,7 @@ def survivors_of(faults: Iterable[Injection]) -> dict[str, Trajectory]:
 
 
 def _survived(
-    runs: Mapping[str, Trajectory], blind: Mapping[str, Opinion], after: Fitted
+    runs: Mapping[str, Trajectory], blind: Mapping[str, JudgeOpinion], after: Fitted
 ) -> tuple[Measured, Measured]:
     """Return the shares of the runs that succeeded with their fault and are said to have failed."""
     known = [each for each in runs if each in blind]
@@ -230,11 +230,11 @@ def _survived(
     return before, _share("survived", "after", ALL, again, len(known))
 
 
-def _right(told: Mapping[str, Opinion]) -> Callable[[Injection], bool]:
+def _right(told: Mapping[str, JudgeOpinion]) -> Callable[[Injection], bool]:
     return lambda each: told[each.fault_id].first == each.step
 
 
-def _wrongly_named(told: Mapping[str, Opinion]) -> Callable[[Injection], bool]:
+def _wrongly_named(told: Mapping[str, JudgeOpinion]) -> Callable[[Injection], bool]:
     return lambda each: told[each.fault_id].named not in {None, each.step}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.queries.query import Query
 
 
-class SelfTest(Plugin):
+class SelfTestPlugin(Plugin):
     """The command `selftest`, and its results on the judge's page and dashboard."""
 
     name = "selftest"

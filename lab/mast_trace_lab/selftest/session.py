@@ -23,7 +23,7 @@ from mast_trace_lab.program.commands import oracle_of
 from mast_trace_lab.program.known_prices import known_prices
 from mast_trace_lab.selftest.examination import (
     LABELLED,
-    Opinion,
+    JudgeOpinion,
     fitted,
     measured,
     opinion_of,
@@ -54,7 +54,7 @@ class NotExaminable(MastTraceError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SelfTestPlan:
     """All that decides about a self-test, apart from its budget.
 
     Attributes:
@@ -140,7 +140,7 @@ class _Healthy:
 
 
 def examine(
-    store: Store, plan: Plan, budget: Budget, config: JudgeConfig, reports: Reports
+    store: Store, plan: SelfTestPlan, budget: Budget, config: JudgeConfig, reports: Reports
 ) -> Examined:
     """Examine the judge on a system, and store the result.
 
@@ -191,7 +191,7 @@ def examine(
 
 
 def _recorded(
-    store: Store, plan: Plan, budget: Budget, reports: Reports
+    store: Store, plan: SelfTestPlan, budget: Budget, reports: Reports
 ) -> tuple[list[_Healthy], int]:
     """Record what is missing; return the runs that succeeded, and the model calls of all."""
     healthy: list[_Healthy] = []
@@ -245,7 +245,7 @@ def _different(healthy: Sequence[_Healthy]) -> list[_Healthy]:
 
 
 def _planted(
-    store: Store, plan: Plan, healthy: Sequence[_Healthy], budget: Budget, reports: Reports
+    store: Store, plan: SelfTestPlan, healthy: Sequence[_Healthy], budget: Budget, reports: Reports
 ) -> tuple[list[Injection], int, int, str]:
     """Plant faults; return them with the replays, the live calls, and the limit that ended it."""
     planted: list[Injection] = []
@@ -297,7 +297,7 @@ async def _judged(
     runs: Sequence[Trajectory],
     survivors: Mapping[str, Trajectory],
     reports: Reports,
-) -> tuple[list[Opinion], str]:
+) -> tuple[list[JudgeOpinion], str]:
     """Return the judge's answers on faulty runs, on healthy ones, and on survivors, in this order, and its version.
 
     Its model calls are in no ledger: they are none of the system's own runs.
@@ -315,7 +315,7 @@ async def _judged(
             if each.fault_id in survivors
         ),
     ]
-    answers: list[Opinion] = []
+    answers: list[JudgeOpinion] = []
     try:
         for number, (summary, run) in enumerate(whole):
             reports.advanced("Judging", number, len(whole))

@@ -126,7 +126,7 @@ def planted_sentences(verdicts: Mapping[str, int]) -> list[str]:
     ]
     if repaired := verdicts.get("repaired", 0):
         said.append(
-            f"{repaired} more caused failures, but their stored runs had made the fault good and failed by a later error; "
+            f"{repaired} more caused failures, but their agents recovered from the fault, and the runs failed by a later error; "
             "they are in no row."
         )
     if unproved := verdicts.get("unproved", 0):

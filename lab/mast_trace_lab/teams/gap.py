@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 LEAST: Final = 20
 """Runs with a known outcome below which a side is not compared."""
 
+MOST_OF_AN_ARM: Final = 1000
+"""Newest runs of an arm that are read."""
+
 
 @dataclass(frozen=True)
-class Side:
+class VariantRuns:
     """The runs of one variant.
 
     Attributes:
@@ -60,8 +63,8 @@ class Gap:
         amplification: failure share of the team by that of the other; None if the other never fails.
     """
 
-    team: Side
-    other: Side
+    team: VariantRuns
+    other: VariantRuns
     difference: float | None = None
     low: float | None = None
     high: float | None = None
@@ -69,15 +72,15 @@ class Gap:
     amplification: float | None = None
 
 
-def side(variant: str, runs: Sequence[TeamRun]) -> Side:
+def side(variant: str, runs: Sequence[TeamRun]) -> VariantRuns:
     """Return the counts of one variant."""
     known = [run for run in runs if run.trajectory.outcome in {"success", "failure"}]
     counted = [float(run.read + run.written) for run in runs if run.read + run.written]
     successes = sum(run.trajectory.outcome == "success" for run in known)
-    return Side(variant, len(known), successes, len(runs) - len(known), mean(counted))
+    return VariantRuns(variant, len(known), successes, len(runs) - len(known), mean(counted))
 
 
-def gap(team: Side, other: Side) -> Gap:
+def gap(team: VariantRuns, other: VariantRuns) -> Gap:
     """Return the difference of two variants; without numbers where a side has too few runs."""
     if min(team.runs, other.runs) < LEAST:
         return Gap(team, other)
@@ -94,10 +97,6 @@ def gap(team: Side, other: Side) -> Gap:
             (1 - team.successes / team.runs) / (failing / other.runs) if failing else None
         ),
     )
-
-
-MOST_OF_AN_ARM: Final = 1000
-"""Newest runs of an arm that are read."""
 
 
 def team_gaps(

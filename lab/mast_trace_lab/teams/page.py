@@ -40,6 +40,11 @@ _MOST_NAMES: Final = 5
 COLUMNS: Final = (*experiment_words.ARM_COLUMNS[:-1], "agents a run", "lacks", "tokens a run")
 """Headings of `Variants.arms`."""
 
+FRESH_SECONDS = 60.0
+"""Time for which a measured profile is shown, even if new runs arrive: measuring takes seconds."""
+_KEPT: Final = 32
+_VERSIONS: Final = 20
+
 
 @dataclass(frozen=True)
 class Variants:
@@ -130,12 +135,6 @@ def _team_cells(row: Mapping[str, Any] | None, team: Mapping[str, Any]) -> tuple
         f"{names}{more}" or "-",
         "-" if tokens is None else f"{tokens:,.0f}",
     )
-
-
-FRESH_SECONDS = 60.0
-"""Time for which a measured profile is shown, even if new runs arrive: measuring takes seconds."""
-_KEPT: Final = 32
-_VERSIONS: Final = 20
 
 
 class ProfilePage(StoredPages):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_judge.multi_agent.profile import Profile, measured, read_team_runs
+from mast_trace_judge.multi_agent.profile import TeamProfile, measured, read_team_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class ServiceProfile:
 
     service: str
     version: str
-    profile: Profile
+    profile: TeamProfile
     unread: int
     more: bool
 

@@ -9,7 +9,7 @@ from mast_trace_lab.teams.gap import LEAST
 if TYPE_CHECKING:
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.presence import Presence
-    from mast_trace_lab.teams.gap import Gap, Side
+    from mast_trace_lab.teams.gap import Gap, VariantRuns
     from mast_trace_lab.teams.profile import ServiceProfile
 
 HINT = (
@@ -65,7 +65,7 @@ def presence_words(found: Presence) -> str:
     )
 
 
-def side_words(found: Side) -> str:
+def side_words(found: VariantRuns) -> str:
     """Return the successes of a variant in words."""
     missing = f", {found.missing} without an outcome" if found.missing else ""
     tokens = "" if found.tokens is None else f", {found.tokens:,.0f} tokens a run"

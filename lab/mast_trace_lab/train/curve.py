@@ -21,7 +21,7 @@ CURVE: Final = "curve.jsonl"
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A look at the held-out examples.
 
     Attributes:
@@ -43,7 +43,7 @@ class Point:
 
 def point_of(
     at: int, examples: Sequence[Example], named: Sequence[int | None], reward: Reward
-) -> Point:
+) -> CurvePoint:
     """Score the steps that a model has named for examples."""
     pairs = list(zip(examples, named, strict=True))
     blamed = [
@@ -51,7 +51,7 @@ def point_of(
         for each, step in pairs
         if each.agent
     ]
-    return Point(
+    return CurvePoint(
         at=at,
         reward=fmean(0.0 if step is None else reward.of_step(step, each) for each, step in pairs),
         readable=fmean(step is not None for step in named),
@@ -61,7 +61,7 @@ def point_of(
     )
 
 
-def read_curve(folder: Path) -> list[Point]:
+def read_curve(folder: Path) -> list[CurvePoint]:
     """Read the curve of a training so far.
 
     Raises:
@@ -70,17 +70,17 @@ def read_curve(folder: Path) -> list[Point]:
     path = folder / CURVE
     if not path.exists():
         return []
-    found: dict[int, Point] = {}
+    found: dict[int, CurvePoint] = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
-            point = Point(**json.loads(line))
+            point = CurvePoint(**json.loads(line))
         except (ValueError, TypeError) as error:
             raise ConfigurationError(f"{path}:{number} is no point of a curve: {error}") from error
         found[point.at] = point
     return sorted(found.values(), key=lambda point: point.at)
 
 
-def write_curve(folder: Path, points: Sequence[Point]) -> None:
+def write_curve(folder: Path, points: Sequence[CurvePoint]) -> None:
     """Write the curve, in place of the earlier one.
 
     Raises:

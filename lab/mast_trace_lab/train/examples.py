@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
 
+FORMAT: Final = 1
+Question = Literal["read", "step"]
+"""``read``: the judge's first question about a run; ``step``: the number of the decisive step alone."""
+Source = Literal["person", "replay", "injection"]
+
 
 @dataclass(frozen=True)
 class Division:
@@ -116,12 +121,6 @@ def _task(example: Example) -> tuple[str, ...]:
 def _place(group: Iterable[Example], seed: int) -> str:
     name = min(each.id for each in group)
     return hashlib.sha256(f"{seed}\0{name}".encode()).hexdigest()
-
-
-FORMAT: Final = 1
-Question = Literal["read", "step"]
-"""``read``: the judge's first question about a run; ``step``: the number of the decisive step alone."""
-Source = Literal["person", "replay", "injection"]
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ it was noticed.
 
 Answer with one JSON object that has nothing but the step's id: {"step": 0}"""
 
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+"""The sources of labels; where two have labelled one run, the first of them counts."""
+UNCERTAIN: Final = "the operator is uncertain (--uncertain takes them in)"
+
 
 def prompt_of(
     trajectory: Trajectory,
@@ -74,12 +78,6 @@ def prompt_of(
     record = f"{writer.task()}\n\n{writer.record()}"
     asked = prompt("read").text if question == "read" else _STEP
     return tuple(messages_about(record, asked))
-
-
-SOURCES: Final[tuple[Source, ...]] = get_args(Source)
-"""The sources of labels; where two have labelled one run, the first of them counts."""
-
-UNCERTAIN: Final = "the operator is uncertain (--uncertain takes them in)"
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_lab.train.curve import Point
+    from mast_trace_lab.train.curve import CurvePoint
     from mast_trace_lab.train.examples import Division, Example
 
 REPORT: Final = "report.md"
 
 
-def report_of(division: Division, curve: Sequence[Point]) -> Report:
+def report_of(division: Division, curve: Sequence[CurvePoint]) -> Report:
     """Score the model before and after its training on the held-out runs, beside simple baselines.
 
     Runs of operators that training has not seen, and runs that people labelled, are scored apart as
@@ -58,7 +58,7 @@ def write_report(report: Report, folder: Path) -> Path:
     return write_markdown(report, folder, file=REPORT)
 
 
-def _scores(name: str, examples: Sequence[Example], curve: Sequence[Point]) -> list[Score]:
+def _scores(name: str, examples: Sequence[Example], curve: Sequence[CurvePoint]) -> list[Score]:
     runs = [_labelled(each) for each in examples]
     rows = {
         "random step": methods.random_step(runs),
@@ -92,7 +92,7 @@ def _said(examples: Sequence[Example], steps: Mapping[str, int | None]) -> list[
     return found
 
 
-def _notes(division: Division, before: Point, after: Point) -> list[str]:
+def _notes(division: Division, before: CurvePoint, after: CurvePoint) -> list[str]:
     held = division.held_out
     right = [
         (before.steps[each.id] == each.step, after.steps[each.id] == each.step) for each in held

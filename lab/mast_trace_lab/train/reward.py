@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _SEVERITIES: Final = ("decisive", "major", "minor")
 
+_WIDTH = 20
+"""A run's number of steps for each step of sigma, where sigma is not set."""
+
 
 class StepAnswer(ModelAnswer):
     """The answer to the question ``step``."""
@@ -48,10 +51,6 @@ def named_step(text: str, example: Example) -> int | None:
         default=None,
     )
     return None if worst is None else worst.step
-
-
-_WIDTH = 20
-"""A run's number of steps for each step of sigma, where sigma is not set."""
 
 
 @dataclass(frozen=True)

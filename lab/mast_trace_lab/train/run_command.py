@@ -18,9 +18,12 @@ from mast_trace_lab.train.reward import Reward
 from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:
-    from mast_trace_lab.train.curve import Point
+    from mast_trace_lab.train.curve import CurvePoint
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
+
+_USUAL = Training("")
+_MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")
 
 
 def check_installed(*, lora: bool = False) -> None:
@@ -39,10 +42,6 @@ def check_installed(*, lora: bool = False) -> None:
             f"training needs {', '.join(missing)}: pip install 'mast-trace[train]'. On a machine without "
             "an accelerator install first a torch that brings no CUDA along; docs/how-to/train.md says how"
         )
-
-
-_USUAL = Training("")
-_MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")
 
 
 def run_training(
@@ -177,7 +176,7 @@ def run_training(
     console().print(plain(f"The model is in {done.model}, the report in {file}."))
 
 
-def _point_line(point: Point) -> str:
+def _point_line(point: CurvePoint) -> str:
     agent = "" if point.agent is None else f", agent {100 * point.agent:.0f} %"
     return (
         f"Held out, after {point.at} steps: reward {point.reward:.3f}, step {100 * point.step:.0f} %"

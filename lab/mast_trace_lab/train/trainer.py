@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_lab.train.curve import Point
+    from mast_trace_lab.train.curve import CurvePoint
     from mast_trace_lab.train.examples import Division, Example
     from mast_trace_lab.train.settings import Training
+
+MODEL = "model"
 
 
 class Passes(RepeatSampler):  # type: ignore[misc]  # untyped
@@ -101,9 +103,6 @@ def answers(
     return found
 
 
-MODEL = "model"
-
-
 @dataclass(frozen=True)
 class Trained:
     """The result of a training.
@@ -116,7 +115,7 @@ class Trained:
 
     model: Path
     resumed_at: int | None
-    curve: tuple[Point, ...]
+    curve: tuple[CurvePoint, ...]
 
 
 def train(
@@ -124,7 +123,7 @@ def train(
     training: Training,
     folder: Path,
     *,
-    told: Callable[[Point], None] = lambda _: None,
+    told: Callable[[CurvePoint], None] = lambda _: None,
     bars: bool = False,
 ) -> Trained:
     """Train a model, from its last checkpoint on if there is one.
@@ -209,9 +208,9 @@ class _Looks(TrainerCallback):  # type: ignore[misc]  # untyped
         reward: Reward,
         tokenizer: Any,
         template: Mapping[str, Any],
-        told: Callable[[Point], None],
+        told: Callable[[CurvePoint], None],
     ) -> None:
-        self.points: list[Point] = []
+        self.points: list[CurvePoint] = []
         self._examples, self._training, self._folder = examples, training, folder
         self._reward, self._tokenizer, self._template = reward, tokenizer, dict(template)
         self._told = told

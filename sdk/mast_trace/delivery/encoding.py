@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+_HAS_IS_REMOTE = 0x100
+"""`SpanFlags`: whether a parent is remote is known."""
+_IS_REMOTE = 0x200
+"""`SpanFlags`: it is remote."""
+
 
 @dataclass(frozen=True)
 class DeliveryLimits:
@@ -94,12 +99,6 @@ def estimated_size(span: ReadableSpan) -> int:
     for event in span.events:
         size += 64 + sum(len(str(value)) for value in (event.attributes or {}).values())
     return size
-
-
-_HAS_IS_REMOTE = 0x100
-"""`SpanFlags`: whether a parent is remote is known."""
-_IS_REMOTE = 0x200
-"""`SpanFlags`: it is remote."""
 
 
 def encode(spans: Sequence[ReadableSpan]) -> bytes | None:

@@ -42,7 +42,7 @@ _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-class Signal(Enum):
+class RequestSignal(Enum):
     """The content of a request; the value is the method of OTLP/gRPC that accepts it."""
 
     TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -95,7 +95,9 @@ class ExportResult:
 class Transport(Protocol):
     """A connection to the collector."""
 
-    def send(self, request: bytes, timeout: float, signal: Signal = Signal.TRACES) -> ExportResult:
+    def send(
+        self, request: bytes, timeout: float, signal: RequestSignal = RequestSignal.TRACES
+    ) -> ExportResult:
         """Send an encoded export request of a signal; network errors are returned, not raised."""
         ...
 
@@ -125,10 +127,10 @@ class HTTPTransport:
         # usual one.
         base = self._url.removesuffix(_TRACES_PATH)
         self._urls = {
-            Signal.TRACES: self._url,
-            Signal.LOGS: base + _LOGS_PATH if base != self._url else "",
+            RequestSignal.TRACES: self._url,
+            RequestSignal.LOGS: base + _LOGS_PATH if base != self._url else "",
         }
-        self._prepared: dict[Signal, requests.PreparedRequest] = {}
+        self._prepared: dict[RequestSignal, requests.PreparedRequest] = {}
         self._fixed: Mapping[str, Any] | None = None
         self._compress = _COMPRESS.get(settings.compression.value)
         self._session = requests.Session()
@@ -149,7 +151,9 @@ class HTTPTransport:
                 else settings.client_certificate.value
             )
 
-    def send(self, request: bytes, timeout: float, signal: Signal = Signal.TRACES) -> ExportResult:
+    def send(
+        self, request: bytes, timeout: float, signal: RequestSignal = RequestSignal.TRACES
+    ) -> ExportResult:
         """See `Transport`."""
         url = self._urls[signal]
         if not url:
@@ -186,7 +190,7 @@ class HTTPTransport:
             self._fixed = found
         return found
 
-    def _request(self, signal: Signal, data: bytes) -> requests.PreparedRequest:
+    def _request(self, signal: RequestSignal, data: bytes) -> requests.PreparedRequest:
         """Return the request that carries ``data``.
 
         The rest of it is cached, because making it is expensive.
@@ -240,7 +244,7 @@ class GRPCTransport:
         self._grpc = grpc
         self._settings = settings
         self._channel: Any = None
-        self._exports: dict[Signal, Any] = {}
+        self._exports: dict[RequestSignal, Any] = {}
         self._metadata = tuple((k.lower(), v) for k, v in settings.headers.value.items())
         status = grpc.StatusCode
         self._fates = {
@@ -254,7 +258,9 @@ class GRPCTransport:
             status.UNAVAILABLE: Fate.UNREACHABLE,
         }
 
-    def send(self, request: bytes, timeout: float, signal: Signal = Signal.TRACES) -> ExportResult:
+    def send(
+        self, request: bytes, timeout: float, signal: RequestSignal = RequestSignal.TRACES
+    ) -> ExportResult:
         """See `Transport`."""
         if not self._exports:
             # Not before the first span: gRPC's threads do not survive a fork.
@@ -298,7 +304,7 @@ class GRPCTransport:
                 _read(settings.client_certificate.value),
             )
             self._channel = grpc.secure_channel(url.place, credentials, compression=compression)
-        self._exports = {each: self._channel.unary_unary(each.value) for each in Signal}
+        self._exports = {each: self._channel.unary_unary(each.value) for each in RequestSignal}
 
 
 def _accepted(response: bytes) -> ExportResult:

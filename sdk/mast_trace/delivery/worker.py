@@ -15,7 +15,7 @@ from opentelemetry import context as otel_context
 from mast_trace.delivery.advice import START
 from mast_trace.delivery.encoding import Delivered, DeliveryLimits, encode, estimated_size
 from mast_trace.delivery.start_records import StartRecords, encode_starts
-from mast_trace.delivery.transport import ExportResult, Fate, Signal
+from mast_trace.delivery.transport import ExportResult, Fate, RequestSignal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,7 +230,7 @@ class SpanSender:
         timeout = min(self._time_left(), _START_TIMEOUT)
         if request is not None and timeout > 0:
             try:
-                answer = self._transport.send(request, timeout, Signal.LOGS)
+                answer = self._transport.send(request, timeout, RequestSignal.LOGS)
             except Exception as error:  # noqa: BLE001  # see `_send`
                 answer = ExportResult(Fate.REFUSED, f"{type(error).__name__}: {error}")
         with self._changed:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from typing_extensions import Self
 
+_TEXTS = ("agent", "mode", "quote", "advice", "evidence", "run")
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -159,9 +161,6 @@ def _lesson(item: Any) -> Lesson:
     if isinstance(step, int):
         return Lesson(step=step, **{name: str(item.get(name, "")) for name in _TEXTS})
     raise ValueError("a lesson in it has no step")
-
-
-_TEXTS = ("agent", "mode", "quote", "advice", "evidence", "run")
 
 
 def _digest(text: str) -> str:

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     _Caller = tuple[str, str]
     """An agent and its parallel branch; without a branch, the agent wherever it is."""
 
+Change = Literal["start", "keep", "answer", "ask", "result"]
+"""``start``: everything is live; ``keep``: nothing is changed, and the program is live after the model
+call; ``answer``: the model's answer is replaced; ``ask``: the model request is sent to a model; ``result``:
+a tool's result is replaced."""
+
 
 class Turns:
     """Counts the model calls of each agent, and knows at which of them a change is due.
@@ -83,12 +88,6 @@ class Turns:
     def _callers(self, agent: str, branch: str) -> tuple[_Caller, ...]:
         name = self._names.get(agent, agent)
         return ((name, branch), (name, "")) if branch else ((name, ""),)
-
-
-Change = Literal["start", "keep", "answer", "ask", "result"]
-"""``start``: everything is live; ``keep``: nothing is changed, and the program is live after the model
-call; ``answer``: the model's answer is replaced; ``ask``: the model request is sent to a model; ``result``:
-a tool's result is replaced."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import Span
 
+in_live_call: ContextVar[bool] = ContextVar("mast_trace_live_call", default=False)
+"""True if the code that runs is the HTTP client during a live call, which may open a connection."""
+UNANSWERED: Final = 0
+"""Status of a live call that failed without an HTTP response, or has not ended."""
+
 
 class LiveBranches(SpanProcessor):
     """Notes the path of each span as it begins, as the recorded run's paths are read from its spans."""
@@ -55,13 +60,6 @@ class LiveBranches(SpanProcessor):
             return ""
         with self._lock:
             return self._paths.of(format_span_id(span.get_span_context().span_id))
-
-
-in_live_call: ContextVar[bool] = ContextVar("mast_trace_live_call", default=False)
-"""True if the code that runs is the HTTP client during a live call, which may open a connection."""
-
-UNANSWERED: Final = 0
-"""Status of a live call that failed without an HTTP response, or has not ended."""
 
 
 @dataclass(frozen=True)

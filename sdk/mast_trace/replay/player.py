@@ -81,7 +81,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReplayReport:
     """Counts of the calls that a player has answered so far, and the first divergence.
 
     Attributes:
@@ -143,7 +143,7 @@ class Player:
         self,
         tape: Tape,
         live_tools: Iterable[str] = (),
-        changed: Callable[[Report], None] = lambda _report: None,
+        changed: Callable[[ReplayReport], None] = lambda _report: None,
         intervention: Intervention | None = None,
         live: LiveCalls | None = None,
         claim: Callable[[], str] | None = None,
@@ -191,7 +191,7 @@ class Player:
         """Return whether the tool call of a recorded span has been answered."""
         return span_id in self._answered_spans
 
-    def report(self) -> Report:
+    def report(self) -> ReplayReport:
         """Return the counts and the divergence so far."""
         with self._lock:
             return self._report()
@@ -445,9 +445,9 @@ class Player:
             self._turns.sent(agent, branch, call.number)
         return call
 
-    def _report(self) -> Report:
+    def _report(self) -> ReplayReport:
         waiting = sum(map(len, self._exchanges.values()))
-        return Report(
+        return ReplayReport(
             self._served_exchanges,
             self._served_executions,
             self._live_executions,

@@ -29,7 +29,7 @@ from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.network import Network
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
-from mast_trace.replay.player import Divergence, Player, Report
+from mast_trace.replay.player import Divergence, Player, ReplayReport
 from mast_trace.replay.tape import Tape
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 _PAUSE: Final = 1.0
+
+_ENTRY_POINT_GROUP = "mast_trace_replay"
+_SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
+"""Beginning of the ids of answers from a tape."""
 
 
 def end_with(starter: int, folder: Path) -> None:
@@ -73,12 +77,7 @@ def _is_there(process: int) -> bool:
     return True
 
 
-_ENTRY_POINT_GROUP = "mast_trace_replay"
-_SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
-"""Beginning of the ids of answers from a tape."""
-
-
-class Interception(Protocol):
+class Interceptor(Protocol):
     """Patches of HTTP clients and frameworks, implemented in `mast_trace_instrumentations.replay`."""
 
     def start(self) -> None:
@@ -88,14 +87,14 @@ class Interception(Protocol):
         """Remove the patches."""
 
 
-def interception(player: Player) -> Interception:
+def interception(player: Player) -> Interceptor:
     """Return the patches that answer a program's calls from ``player``.
 
     Raises:
         ConfigurationError: the instrumentations are not installed.
     """
     for point in entry_points(group=_ENTRY_POINT_GROUP):
-        made: Interception = point.load()(player)
+        made: Interceptor = point.load()(player)
         return made
     raise ConfigurationError("The instrumentations are not installed; reinstall mast-trace.")
 
@@ -176,14 +175,14 @@ class ReplayFolder:
             written.unlink()
         return ""
 
-    def write_report(self, report: Report) -> None:
+    def write_report(self, report: ReplayReport) -> None:
         """Replace the report of this process."""
         file = self.path / f"report-{os.getpid()}.json"
         partly = file.with_suffix(".part")
         partly.write_text(json.dumps(dataclasses.asdict(report)), "utf-8")
         partly.replace(file)
 
-    def read_report(self) -> Report | None:
+    def read_report(self) -> ReplayReport | None:
         """Return the report of the process that was answered, with a divergence of any other one.
 
         None if the program did not call `mast_trace.instrument`.
@@ -201,10 +200,10 @@ class ReplayFolder:
         )
 
 
-def _report(file: Path) -> Report:
+def _report(file: Path) -> ReplayReport:
     shape = json.loads(file.read_text("utf-8"))
     divergence = shape.pop("divergence")
-    return Report(**shape, divergence=Divergence(**divergence) if divergence else None)
+    return ReplayReport(**shape, divergence=Divergence(**divergence) if divergence else None)
 
 
 def play(folder: str) -> TracerProvider:

@@ -39,6 +39,26 @@ if TYPE_CHECKING:
 # One literal and nothing else: stored texts are not to be parsed as larger expressions.
 _LITERAL: Final = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
 
+_OF_CALLS = {
+    semconv.INPUT_MESSAGES: "the input",
+    semconv.OUTPUT_MESSAGES: "the answer",
+    semconv.RESPONSE_EXTRA: "the parts beside the answer",
+}
+_OF_TOOLS = {semconv.TOOL_CALL_ARGUMENTS: "the arguments", semconv.TOOL_CALL_RESULT: "the result"}
+_OF_RUNS = {semconv.HUMAN_INPUTS: "what a person typed", semconv.FEEDBACK_TEXTS: "the lessons"}
+_CUT_WITHIN = re.compile(r"characters cut by mast-trace|\d+ more (?:keys|items) cut")
+"""Marks that `mast_trace.content` leaves in a text."""
+_UNANSWERED = {
+    "aws.bedrock": "botocore",
+    "cohere": "Cohere's client",
+    "gcp.gemini": "generateContent or gRPC",
+    "gcp.gen_ai": "generateContent or gRPC",
+    "gcp.vertex_ai": "generateContent or gRPC",
+    "ollama": "Ollama's client",
+}
+"""Providers whose own clients make requests that a tape cannot answer, with the way of those."""
+_SEVERAL = re.compile(r"n=([2-9]|\d\d+)")
+
 
 def with_plain_calls(messages: Iterable[Message]) -> Iterator[Message]:
     """Yield messages, their quoted tool calls as the model's server received them."""
@@ -68,18 +88,6 @@ def _unquoted(text: str) -> str:
         return str(ast.literal_eval(text))
     except (ValueError, SyntaxError):
         return text
-
-
-_OF_CALLS = {
-    semconv.INPUT_MESSAGES: "the input",
-    semconv.OUTPUT_MESSAGES: "the answer",
-    semconv.RESPONSE_EXTRA: "the parts beside the answer",
-}
-_OF_TOOLS = {semconv.TOOL_CALL_ARGUMENTS: "the arguments", semconv.TOOL_CALL_RESULT: "the result"}
-_OF_RUNS = {semconv.HUMAN_INPUTS: "what a person typed", semconv.FEEDBACK_TEXTS: "the lessons"}
-
-_CUT_WITHIN = re.compile(r"characters cut by mast-trace|\d+ more (?:keys|items) cut")
-"""Marks that `mast_trace.content` leaves in a text."""
 
 
 def alterations(
@@ -155,20 +163,6 @@ def _is_cut_json(text: str) -> bool:
     except ValueError:
         return True
     return False
-
-
-_UNANSWERED = {
-    "aws.bedrock": "botocore",
-    "cohere": "Cohere's client",
-    "gcp.gemini": "generateContent or gRPC",
-    "gcp.gen_ai": "generateContent or gRPC",
-    "gcp.vertex_ai": "generateContent or gRPC",
-    "ollama": "Ollama's client",
-}
-"""Providers whose own clients make requests that a tape cannot answer, with the way of those."""
-
-
-_SEVERAL = re.compile(r"n=([2-9]|\d\d+)")
 
 
 class NotReplayable(MastTraceError):

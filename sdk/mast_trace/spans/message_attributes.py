@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _MARKS = (semconv.CONTENT_REDACTED, semconv.CONTENT_TRUNCATED)
 
+Attributes = dict[str, Any]
+_to_json = json.JSONEncoder(ensure_ascii=False, default=shown).encode
+
 
 class Alterations:
     """Redacts and cuts the texts of one attribute, and notes whether any of them was changed.
@@ -97,11 +100,6 @@ def with_earlier_marks(
             before = [name for each in earlier for name in each.get(mark, ())]
             attributes[mark] = list(dict.fromkeys([*before, *attributes[mark]]))
     return attributes
-
-
-Attributes = dict[str, Any]
-
-_to_json = json.JSONEncoder(ensure_ascii=False, default=shown).encode
 
 
 class MessageWriter:

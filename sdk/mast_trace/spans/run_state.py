@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from mast_trace.messages import ToolCall
     from mast_trace.spans.given_answer import Given
 
+_in_context: ContextVar[_Ended | None] = ContextVar("mast_trace_ended_run", default=None)
+_in_thread = threading.local()
+_KEY = "mast-trace-run"
+_AGENT_KEY = "mast-trace-agent"
+_CHAT_KEY = "mast-trace-chat"
+_TOOL_KEY = "mast-trace-tool"
+_SPAN_KEY = "mast-trace-span"
+
 
 class _Runs:
     """Counts the runs of a period during which at least one run was always open."""
@@ -74,8 +82,6 @@ class _Runs:
 
 _runs = _Runs()
 _Ended = tuple[_Runs, "SpanContext"]
-_in_context: ContextVar[_Ended | None] = ContextVar("mast_trace_ended_run", default=None)
-_in_thread = threading.local()
 
 
 def run_began(root: SpanContext) -> None:
@@ -132,12 +138,6 @@ def _left_behind() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_left_behind)
-
-_KEY = "mast-trace-run"
-_AGENT_KEY = "mast-trace-agent"
-_CHAT_KEY = "mast-trace-chat"
-_TOOL_KEY = "mast-trace-tool"
-_SPAN_KEY = "mast-trace-span"
 
 
 @dataclass(eq=False)

@@ -50,6 +50,13 @@ _NO_ID = frozenset({"", "unknown"})
 
 Inner = dict[str, "list[SpanRecord]"]
 
+# Attributes that distinguish two nested works of one kind; calls of models never nest.
+_NAMED_BY = {semconv.INVOKE_AGENT: "agent", semconv.EXECUTE_TOOL: "tool", semconv.CHAT: ""}
+_SHARED = 0.8
+"""Share of the shorter span that must lie in the longer one, for spans of the same work."""
+_NEAREST = 64
+"""Number of spans of about one length, the nearest in time, that are compared with a span."""
+
 
 def one_span_per_call(spans: Sequence[SpanRecord]) -> tuple[list[SpanRecord], Inner]:
     """Return the spans with one for each tool call, and the other spans of a call by its span's id.
@@ -158,15 +165,6 @@ def _is_request(span: SpanRecord) -> bool:
     """Return whether a span is a request of the Model Context Protocol, of its client or its server."""
     value: Any = span.attributes.get(semconv.MCP_METHOD_NAME)
     return bool(value == vocabulary.MCP_CALL)
-
-
-# Attributes that distinguish two nested works of one kind; calls of models never nest.
-_NAMED_BY = {semconv.INVOKE_AGENT: "agent", semconv.EXECUTE_TOOL: "tool", semconv.CHAT: ""}
-
-_SHARED = 0.8
-"""Share of the shorter span that must lie in the longer one, for spans of the same work."""
-_NEAREST = 64
-"""Number of spans of about one length, the nearest in time, that are compared with a span."""
 
 
 def is_ours(span: SpanRecord) -> bool:

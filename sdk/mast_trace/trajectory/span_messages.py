@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ANSWER = "tool_call_response"
 
+_TRIED = 64  # messages with the text of an answer that are compared, to stay linear
+
 
 def message_of(shape: Mapping[str, Any]) -> Message:
     """Read a message of the convention (parts) or of OpenAI (content, tool_calls), without its id.
@@ -79,9 +81,6 @@ def objects(value: Any) -> list[dict[str, Any]]:
 def word(value: Any) -> str | None:
     """Read a name or an id, which may have come as a number."""
     return as_text(value) or None
-
-
-_TRIED = 64  # messages with the text of an answer that are compared, to stay linear
 
 
 @dataclass

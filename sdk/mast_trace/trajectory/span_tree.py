@@ -27,6 +27,9 @@ _PARTS = {
 }
 """Operations that are parts of a path, and the attributes with their names."""
 
+LEVELS = 100
+"""Number of ancestors of a span among which another span of the same work is sought."""
+
 
 class Paths:
     """The paths of spans, which are added in the order in which they begin."""
@@ -98,10 +101,6 @@ def parallel_branches(spans: Iterable[SpanRecord]) -> dict[str, str]:
         if span.span_id in parallel or span.parent_span_id in found:
             found[span.span_id] = paths.of(span.span_id)
     return found
-
-
-LEVELS = 100
-"""Number of ancestors of a span among which another span of the same work is sought."""
 
 
 def above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[SpanRecord]:

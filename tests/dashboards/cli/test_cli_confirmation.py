@@ -24,7 +24,7 @@ COUNTS = {"fix_successes": 6, "pairs": 7, "censored": 1, "e_value": 85.5, "effec
 CONTRAST = contrast(2, "list_invoices(page=2)\x1b[2J", agent="analyst", **COUNTS)
 PROOF = Confirmation(
     status="repairable",
-    text="Correcting step 2 turns failure into success; the last missed chance was step 3.",
+    text="Correcting step 2 turns failure into success; the point of no return was step 3.",
     origin=2,
     origin_agent="analyst",
     point_of_no_return=3,

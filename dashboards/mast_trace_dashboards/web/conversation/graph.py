@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
     from mast_trace_dashboards.web.conversation.arcs import Arc
 
+_BEFORE: Final = 4.0
+"""Factor of the length of an arrow if its later agent stands above the earlier one: reading goes down."""
+_WORK: Final = 2_000_000
+"""Additions after which no further round begins: about a second."""
+Agent = TypeVar("Agent")
+_ARROWS_OF_A_BOX: Final = 4
+"""Most arrows for each box, the busiest: more of them cover each other."""
+_FOLDED_COLOUR: Final = 7
+
 
 def label_of(name: str, room: int) -> str:
     """Return a name in at most ``room`` columns, shortened in its middle: names often differ at their ends.
@@ -58,14 +67,6 @@ def _fitting(text: str, room: int) -> str:
         if used > room:
             return text[:number]
     return text
-
-
-_BEFORE: Final = 4.0
-"""Factor of the length of an arrow if its later agent stands above the earlier one: reading goes down."""
-_WORK: Final = 2_000_000
-"""Additions after which no further round begins: about a second."""
-
-Agent = TypeVar("Agent")
 
 
 def ordered(
@@ -126,12 +127,7 @@ def _sifted(
     return [*rest[:best], agent, *rest[best:]]
 
 
-_ARROWS_OF_A_BOX: Final = 4
-"""Most arrows for each box, the busiest: more of them cover each other."""
-_FOLDED_COLOUR: Final = 7
-
-
-class Pair(NamedTuple):
+class AgentPair(NamedTuple):
     """The messages, or the hand-offs, from one agent to another; None stands for the folded ones."""
 
     sender: str | None
@@ -140,7 +136,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Node:
+class Box:
     """A box.
 
     Attributes:
@@ -196,7 +192,7 @@ class Graph:
         names: of all agents that write to others or are written to, by their first action.
     """
 
-    nodes: Sequence[Node]
+    nodes: Sequence[Box]
     arrows: Sequence[Arrow]
     height: int
     summary: str
@@ -229,7 +225,7 @@ def drawn(
     """
     choice, blamed = choice or Choice(), blamed or Blamed()
     found = {
-        Pair(sender, to, kind): times
+        AgentPair(sender, to, kind): times
         for kind, counted in ((False, messages), (True, handed))
         for (sender, to), times in counted.items()
         if sender != to
@@ -244,11 +240,11 @@ def drawn(
     traffic = _traffic(kept)
     named = [] if blamed.decisive is None else [blamed.decisive]
     shown = _shown(traffic, choice.boxes, [*choice.agents, *named, *sorted(blamed.modes)])
-    sums: Counter[Pair] = Counter()
+    sums: Counter[AgentPair] = Counter()
     for pair, times in kept.items():
         ends = [each if each in shown else None for each in (pair.sender, pair.to)]
         if ends[0] != ends[1]:
-            sums[Pair(ends[0], ends[1], pair.handed)] += times
+            sums[AgentPair(ends[0], ends[1], pair.handed)] += times
     pairs = _busiest(sums, _ARROWS_OF_A_BOX * max(choice.boxes, BOXES))
     first = [agent for agent in dict.fromkeys([*colours, *traffic]) if agent in shown]
     folded = len(traffic) - len(first)
@@ -267,7 +263,7 @@ def drawn(
     )
 
 
-def _traffic(pairs: Mapping[Pair, int]) -> Counter[str]:
+def _traffic(pairs: Mapping[AgentPair, int]) -> Counter[str]:
     traffic: Counter[str] = Counter()
     for pair, times in pairs.items():
         traffic.update({pair.sender or "": times, pair.to or "": times})
@@ -286,9 +282,9 @@ def _shown(traffic: Counter[str], boxes: int, always: Sequence[str]) -> set[str]
     return {*named, *(others if len(others) - room == 1 else others[:room])}
 
 
-def _busiest(sums: Counter[Pair], most: int) -> dict[Pair, int]:
+def _busiest(sums: Counter[AgentPair], most: int) -> dict[AgentPair, int]:
     """Return the busiest pairs, and of each box at least its busiest one."""
-    taken: dict[Pair, int] = {}
+    taken: dict[AgentPair, int] = {}
     seen: set[str | None] = set()
     for pair, times in sums.most_common():
         if len(taken) < most or not {pair.sender, pair.to} <= seen:
@@ -297,7 +293,7 @@ def _busiest(sums: Counter[Pair], most: int) -> dict[Pair, int]:
     return taken
 
 
-def _both(pairs: Mapping[Pair, int]) -> Counter[tuple[str | None, str | None]]:
+def _both(pairs: Mapping[AgentPair, int]) -> Counter[tuple[str | None, str | None]]:
     both: Counter[tuple[str | None, str | None]] = Counter()
     for pair, times in pairs.items():
         both[pair.sender, pair.to] += times
@@ -311,11 +307,11 @@ def _node(
     choice: Choice,
     blamed: Blamed,
     folded: int,
-) -> Node:
+) -> Box:
     if agent is None:
-        return Node(None, f"{folded:,} more agents", _FOLDED_COLOUR, top_of(place))
+        return Box(None, f"{folded:,} more agents", _FOLDED_COLOUR, top_of(place))
     mark = "decisive" if agent == blamed.decisive else "mode" if agent in blamed.modes else ""
-    return Node(
+    return Box(
         agent=agent,
         label=label_of(agent, 19 if mark else 21),
         colour=colours.get(agent, _FOLDED_COLOUR),
@@ -325,7 +321,7 @@ def _node(
     )
 
 
-def _arrows(pairs: Mapping[Pair, int], nodes: Sequence[Node]) -> list[Arrow]:
+def _arrows(pairs: Mapping[AgentPair, int], nodes: Sequence[Box]) -> list[Arrow]:
     places = {node.agent: place for place, node in enumerate(nodes)}
     arcs = arcs_of([Span(places[p.sender], places[p.to], times) for p, times in pairs.items()])
     return [
@@ -341,7 +337,7 @@ def _arrows(pairs: Mapping[Pair, int], nodes: Sequence[Node]) -> list[Arrow]:
     ]
 
 
-def _words(pair: Pair, times: int) -> str:
+def _words(pair: AgentPair, times: int) -> str:
     sender, to = (
         "others" if agent is None else agent or "unknown" for agent in (pair.sender, pair.to)
     )
@@ -349,6 +345,6 @@ def _words(pair: Pair, times: int) -> str:
     return f"{sender} {verb} {to}, {times:,} {'time' if times == 1 else 'times'}"
 
 
-def _summary(found: Mapping[Pair, int]) -> str:
+def _summary(found: Mapping[AgentPair, int]) -> str:
     busiest = max(found, key=lambda pair: found[pair])
     return f"{len(_traffic(found)):,} agents; most often {_words(busiest, found[busiest])}"

@@ -17,6 +17,9 @@ MOST_AGENTS: Final = 40
 SHADES: Final = 4
 """Number of shades of a cell."""
 
+MOST_LINES: Final = 2000
+"""Most lines that a page can carry; the download of the run has every message."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -86,11 +89,7 @@ def _shade(times: int, most: int) -> int:
     return 1 + min(int(SHADES * math.log(times) / math.log(most + 1)), SHADES - 1)
 
 
-MOST_LINES: Final = 2000
-"""Most lines that a page can carry; the download of the run has every message."""
-
-
-class Line(NamedTuple):
+class MessageCount(NamedTuple):
     """The number of messages, or of hand-offs, from one agent to another."""
 
     sender: str
@@ -102,7 +101,7 @@ class Line(NamedTuple):
 class Table(NamedTuple):
     """The lines, and the number of those that there would be without a limit."""
 
-    lines: list[Line]
+    lines: list[MessageCount]
     all_lines: int
 
 
@@ -121,7 +120,7 @@ def table_of(
         choice: of agents and messages.
     """
     lines = [
-        Line(sender, to, times, kind)
+        MessageCount(sender, to, times, kind)
         for kind, counted in ((False, messages), (True, handed))
         for (sender, to), times in counted.items()
     ]

@@ -23,7 +23,7 @@ from mast_trace_dashboards.web.finding.queue_view import (
 from mast_trace_dashboards.web.finding.run_list import KINDS, MOST_EXPORTED, csv_of, jsonl_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
-from mast_trace_dashboards.web.finding.text_search import Found, TextSearch
+from mast_trace_dashboards.web.finding.text_search import SearchHits, TextSearch
 from mast_trace_dashboards.web.forms import whole
 from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.finding.run_list import RunList
     from mast_trace_dashboards.web.loaded_run import LoadedRun
 
-_NOTHING: Final = Found([], more=False, newest=True)
+_NOTHING: Final = SearchHits([], more=False, newest=True)
 
 
 class FindingPages(StoredPages):

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.finding.run_costs import RunCosts, Spent
+from mast_trace_dashboards.web.finding.run_costs import CallCosts, RunCosts
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.study.agreement import wilson
 
@@ -46,6 +46,10 @@ _HIDDEN: Final[Mapping[str, Any]] = {
 """The columns of a run's row that come from its verdict alone, each with the value of a run without one."""
 _RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
 
+MOST_QUEUED: Final = 20
+"""Most runs of the queue; few, because they are not ordered by what their labels would teach."""
+_MOST_POINTS: Final = 8
+
 
 def is_blind(asked: Mapping[str, str], visitor: Visitor, labels: Sequence[HumanLabel]) -> bool:
     """Return whether the judge's word is hidden: in the queue, until the visitor has labelled the run.
@@ -67,7 +71,7 @@ class BlindRun(LoadedRun):
     @cached_property
     def costs(self) -> RunCosts:
         """The cost of its steps and agents, without that after the decisive step."""
-        return replace(super().costs, after=Spent())
+        return replace(super().costs, after=CallCosts())
 
 
 def blinded(opened: LoadedRun) -> LoadedRun:
@@ -88,11 +92,6 @@ def just_labelled(asked: Mapping[str, str]) -> str:
     """Return the id of the run whose label was just saved; empty if there is none."""
     named = asked.get(LABELLED, "")
     return named if _RUN_ID.fullmatch(named) else ""
-
-
-MOST_QUEUED: Final = 20
-"""Most runs of the queue; few, because they are not ordered by what their labels would teach."""
-_MOST_POINTS: Final = 8
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ MOST_CALLS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class Spent:
+class CallCosts:
     """Tokens and cost of some model calls.
 
     Attributes:
@@ -39,7 +39,7 @@ class Spent:
     unpriced: int = 0
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Spent:
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> CallCosts:
         """Return the sums of rows of the query `cost_of_calls`."""
         taken = list(rows)
         known = [row["Cost"] for row in taken if row["Cost"] is not None]
@@ -75,10 +75,10 @@ class RunCosts:
         complete: whether all calls are among them; else the first `MOST_CALLS`.
     """
 
-    total: Spent = Spent()
-    after: Spent = Spent()
-    by_step: Mapping[int, Spent] = field(default_factory=dict)
-    by_agent: Sequence[tuple[str, Spent]] = ()
+    total: CallCosts = CallCosts()
+    after: CallCosts = CallCosts()
+    by_step: Mapping[int, CallCosts] = field(default_factory=dict)
+    by_agent: Sequence[tuple[str, CallCosts]] = ()
     complete: bool = True
 
 
@@ -101,11 +101,11 @@ def run_costs(stored: StoredRun) -> RunCosts:
         by_agent.setdefault(row["Agent"], []).append(row)
         if row["SpanId"] in steps:
             by_step.setdefault(steps[row["SpanId"]], []).append(row)
-    spent = [(agent, Spent.of(own)) for agent, own in by_agent.items()]
+    spent = [(agent, CallCosts.of(own)) for agent, own in by_agent.items()]
     return RunCosts(
-        total=Spent.of(rows),
-        after=Spent.of(row for row in rows if row["After"]),
-        by_step={number: Spent.of(own) for number, own in by_step.items()},
+        total=CallCosts.of(rows),
+        after=CallCosts.of(row for row in rows if row["After"]),
+        by_step={number: CallCosts.of(own) for number, own in by_step.items()},
         by_agent=sorted(spent, key=lambda each: (-(each[1].cost or 0.0), -each[1].tokens, each[0])),
         complete=complete,
     )

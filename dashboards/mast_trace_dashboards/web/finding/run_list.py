@@ -1,4 +1,4 @@
-"""A page of the run list: filtered, in some order, with the cost of each run."""
+"""A page of the run list: filtered, in some order, with the cost of each run; and the selected runs as a file."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ MOST_EXPORTED: Final = 10_000
 KINDS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 """Kinds of files, with their media types."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+PER_PAGE: Final = 50
+"""Number of runs on a page."""
+MOST_CHOSEN: Final = 10_000
+"""Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
 
 
 def csv_of(listed: Listed) -> Iterator[str]:
@@ -56,12 +61,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return value
-
-
-PER_PAGE: Final = 50
-"""Number of runs on a page."""
-MOST_CHOSEN: Final = 10_000
-"""Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_dashboards.web.text_changes import Change, changes
+from mast_trace_dashboards.web.text_changes import TextChange, changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class ShownMessage:
     cut: int
     recorded: bool
     calls: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TextChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _places(
     yield from ((gone, None) for gone in waiting)
 
 
-def _compared(gone: SeenMessage, new: SeenMessage) -> tuple[Change, ...]:
+def _compared(gone: SeenMessage, new: SeenMessage) -> tuple[TextChange, ...]:
     """Return the changes between two similar messages of one role; nothing where they are not similar."""
     if gone.message is None or new.message is None or gone.role != new.role:
         return ()
@@ -124,7 +124,7 @@ def _compared(gone: SeenMessage, new: SeenMessage) -> tuple[Change, ...]:
     return tuple(found) if shorter and same >= _SAME_SHARE * shorter else ()
 
 
-def _one(seen: SeenMessage, left: int, compared: tuple[Change, ...] = ()) -> ShownMessage:
+def _one(seen: SeenMessage, left: int, compared: tuple[TextChange, ...] = ()) -> ShownMessage:
     said = seen.message
     text = said.content if said else ""
     most = min(LONGEST, left)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.search import PASSAGE
-from mast_trace_dashboards.web.rows import Piece
+from mast_trace_dashboards.web.rows import QuotedPiece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Hit:
+class TextHit:
     """A span in which the text occurs.
 
     Attributes:
@@ -59,11 +59,11 @@ class Hit:
     moment: datetime
     cut: bool
     cut_after: bool
-    pieces: tuple[Piece, ...]
+    pieces: tuple[QuotedPiece, ...]
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchHits:
     """Hits of a search.
 
     Attributes:
@@ -73,13 +73,13 @@ class Found:
             were found.
     """
 
-    hits: list[Hit]
+    hits: list[TextHit]
     more: bool
     newest: bool
 
 
 @dataclass(frozen=True)
-class Counted:
+class HitCount:
     """The number of spans and runs with the text; at least these, if it is not ``done``."""
 
     spans: int
@@ -114,7 +114,7 @@ class TextSearch:
         """The patterns that the index is asked for; none without an index, or where it cannot help."""
         return narrowed(self._store, self._text)
 
-    def hits(self) -> Found:
+    def hits(self) -> SearchHits:
         """Return the newest hits of a page in a time of few spans; of more spans those that were found first.
 
         Raises:
@@ -136,11 +136,11 @@ class TextSearch:
             rows = asked.run(self._store, **given, limit=MOST_HITS + 1)
         return self._found(rows, newest=len(rows) <= MOST_HITS)
 
-    def _found(self, rows: Sequence[Mapping[str, Any]], *, newest: bool) -> Found:
+    def _found(self, rows: Sequence[Mapping[str, Any]], *, newest: bool) -> SearchHits:
         shown = [self._hit(row) for row in rows[:MOST_HITS]]
-        return Found(shown, more=len(rows) > MOST_HITS, newest=newest)
+        return SearchHits(shown, more=len(rows) > MOST_HITS, newest=newest)
 
-    def count(self) -> Counted:
+    def count(self) -> HitCount:
         """Return the number of hits, counted run by run until `COUNTED_SECONDS` have passed.
 
         Raises:
@@ -149,7 +149,7 @@ class TextSearch:
         begun, spans, runs = time.monotonic(), 0, 0
         for place, digit in enumerate(_DIGITS):
             if time.monotonic() - begun > COUNTED_SECONDS:
-                return Counted(spans, runs, done=False)
+                return HitCount(spans, runs, done=False)
             # Spans are stored in the order of runs, so each part reads its own share of the table.
             within = {
                 "first": digit if place else "",
@@ -160,11 +160,11 @@ class TextSearch:
             )
             if row is not None:
                 spans, runs = spans + row["Spans"], runs + row["Runs"]
-        return Counted(spans, runs, done=True)
+        return HitCount(spans, runs, done=True)
 
-    def _hit(self, row: Mapping[str, Any]) -> Hit:
+    def _hit(self, row: Mapping[str, Any]) -> TextHit:
         named = row["Project"] and not self._of_project
-        return Hit(
+        return TextHit(
             run=row["TraceId"],
             span=row["SpanId"],
             project=f"?{urlencode({'project': row['Project']})}" if named else "",
@@ -178,11 +178,11 @@ class TextSearch:
         )
 
 
-def pieces_with(passage: str, text: str) -> Iterator[Piece]:
+def pieces_with(passage: str, text: str) -> Iterator[QuotedPiece]:
     """Cut a passage at the occurrences of a text, whose case does not matter."""
     done = 0
     for match in re.finditer(re.escape(text), passage, re.IGNORECASE):
-        yield Piece(passage[done : match.start()], quoted=False)
-        yield Piece(match[0], quoted=True)
+        yield QuotedPiece(passage[done : match.start()], quoted=False)
+        yield QuotedPiece(match[0], quoted=True)
         done = match.end()
-    yield Piece(passage[done:], quoted=False)
+    yield QuotedPiece(passage[done:], quoted=False)

@@ -25,6 +25,19 @@ _CONTROL = bytes(code for code in (*range(32), 127) if chr(code) not in "\n\t")
 _VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _NOT_PRINTED = re.compile(r"[^\n\t -~]+")
 
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһкмтвнԛԝοαεινκρτυχιηβ"  # Cyrillic and Greek, on purpose
+    "АЕОРСУХІЈЅКМТВНΟΑΕΙΝΚΡΤΥΧΗΒ",  # noqa: RUF001
+    "aeopcyxijsdhkmtbhqwoaeivkptuxinbAEOPCYXIJSKMTBHOAEINKPTYXHB",
+)
+_LEET = str.maketrans("013457@$!|", "oieastasil")
+_DIGIT_IN_WORD = re.compile(r"[013457@$!|](?:(?=[A-Za-z])|(?<=[A-Za-z].))")
+_CODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,4000}={0,2}")
+_CODED_FROM = 24
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
 
 def clean(text: str) -> str:
     """Return the visible text: NFKC, without control, zero-width and other invisible characters."""
@@ -42,20 +55,6 @@ def _seen(found: re.Match[str]) -> str:
     if piece.isprintable():
         return piece
     return "".join(char for char in piece if unicodedata.category(char) not in _INVISIBLE)
-
-
-_LOOKALIKES = str.maketrans(
-    "аеорсухіјѕԁһкмтвнԛԝοαεινκρτυχιηβ"  # Cyrillic and Greek, on purpose
-    "АЕОРСУХІЈЅКМТВНΟΑΕΙΝΚΡΤΥΧΗΒ",  # noqa: RUF001
-    "aeopcyxijsdhkmtbhqwoaeivkptuxinbAEOPCYXIJSKMTBHOAEINKPTYXHB",
-)
-_LEET = str.maketrans("013457@$!|", "oieastasil")
-_DIGIT_IN_WORD = re.compile(r"[013457@$!|](?:(?=[A-Za-z])|(?<=[A-Za-z].))")
-_CODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,4000}={0,2}")
-_CODED_FROM = 24
-_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
-_PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def addresses_reader(text: str) -> bool:

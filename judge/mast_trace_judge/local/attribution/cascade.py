@@ -40,6 +40,9 @@ _WEAKENED = 0.45
 
 FAILS_FROM_HERE = "tool runs fail from here on"
 
+_A_FIGURE = 30
+"""Length up to which an answer that holds one figure counts as that figure."""
+
 
 @dataclass(frozen=True)
 class Vote:
@@ -168,10 +171,6 @@ def writes_surviving_code(steps: Sequence[Step]) -> int | None:
 
 def _lines(code: str) -> set[str]:
     return {line.strip() for line in code.splitlines() if len(line.strip()) > 8}
-
-
-_A_FIGURE = 30
-"""Length up to which an answer that holds one figure counts as that figure."""
 
 
 @dataclass(frozen=True)

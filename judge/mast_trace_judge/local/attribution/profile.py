@@ -37,6 +37,52 @@ _COVERED = 0.95
 _LEAST_SPREAD = 0.05
 """A number that is the same in all of a profile's runs may still differ a little."""
 
+_REASONS = {
+    "first_actor": "first actor",
+    "log_position": "its place in the run",
+    "last_actor": "last actor",
+    "first_turn": "the agent's first turn",
+    "log_turn": "the number of the agent's turn",
+    "after_tool": "answers a tool's output",
+    "before_tool": "its code is run",
+    "tool_fails_next": "the tool run after it fails",
+    "before_first_failure": "the first failed tool run",
+    "introduces_answer": "first step with the final answer",
+    "surviving_code": "first writer of the code that survives",
+    "first_code": "first code of the run",
+    "log_numbers": "the figures it states",
+    "log_new_words": "how much it brings in",
+    "relative_length": "its length",
+    "conclusion_words": "it concludes",
+    "verification_words": "it speaks of checking",
+    "trouble_words": "it speaks of trouble",
+    "plan_words": "it plans",
+    "worker": "a worker's reply",
+    "early_reply": "an early reply of a worker",
+    "instructs": "it instructs another agent",
+    "repeats": "it repeats the step before",
+    "tool_run": "a tool run",
+    "tool_failed": "the tool run failed",
+    "empty_result": "the tool gave nothing",
+    "stale_result": "the tool gave an earlier result again",
+    "contradicted_result": "the same call gave another result",
+    "unused_result": "nothing uses the result",
+    "call_again": "the same call again",
+    "unseen_figures": "figures that nothing before it holds",
+    "dropped_figures": "it leaves out figures of the result just read",
+    "lost_figures": "nothing uses its new figures",
+    "corrected_figures": "the next agent names other figures",
+    "turn_without_tool": "a turn without a tool run",
+    "check_without_tool": "a check without a tool run",
+    "shown_less": "the model was shown less than before",
+    "hand_over": "a hand-over",
+    "receiver_idle": "the receiver of the hand-over runs no tool",
+    "receiver_again": "control goes to an agent that has acted before",
+    "other_fits_better": "another agent's words are nearer to the task",
+    "irregular": "it is irregular",
+    "first_irregular": "the first irregular step",
+}
+
 
 @dataclass(frozen=True)
 class Likeness:
@@ -97,53 +143,6 @@ def run_hash(trajectory: Trajectory) -> str:
     for step in trajectory.steps:
         digest.update(b"\0" + step.text.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
-
-
-_REASONS = {
-    "first_actor": "first actor",
-    "log_position": "its place in the run",
-    "last_actor": "last actor",
-    "first_turn": "the agent's first turn",
-    "log_turn": "the number of the agent's turn",
-    "after_tool": "answers a tool's output",
-    "before_tool": "its code is run",
-    "tool_fails_next": "the tool run after it fails",
-    "before_first_failure": "the first failed tool run",
-    "introduces_answer": "first step with the final answer",
-    "surviving_code": "first writer of the code that survives",
-    "first_code": "first code of the run",
-    "log_numbers": "the figures it states",
-    "log_new_words": "how much it brings in",
-    "relative_length": "its length",
-    "conclusion_words": "it concludes",
-    "verification_words": "it speaks of checking",
-    "trouble_words": "it speaks of trouble",
-    "plan_words": "it plans",
-    "worker": "a worker's reply",
-    "early_reply": "an early reply of a worker",
-    "instructs": "it instructs another agent",
-    "repeats": "it repeats the step before",
-    "tool_run": "a tool run",
-    "tool_failed": "the tool run failed",
-    "empty_result": "the tool gave nothing",
-    "stale_result": "the tool gave an earlier result again",
-    "contradicted_result": "the same call gave another result",
-    "unused_result": "nothing uses the result",
-    "call_again": "the same call again",
-    "unseen_figures": "figures that nothing before it holds",
-    "dropped_figures": "it leaves out figures of the result just read",
-    "lost_figures": "nothing uses its new figures",
-    "corrected_figures": "the next agent names other figures",
-    "turn_without_tool": "a turn without a tool run",
-    "check_without_tool": "a check without a tool run",
-    "shown_less": "the model was shown less than before",
-    "hand_over": "a hand-over",
-    "receiver_idle": "the receiver of the hand-over runs no tool",
-    "receiver_again": "control goes to an agent that has acted before",
-    "other_fits_better": "another agent's words are nearer to the task",
-    "irregular": "it is irregular",
-    "first_irregular": "the first irregular step",
-}
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,24 @@ _CHECKER = re.compile(
     re.IGNORECASE,
 )
 
+_ANNOUNCED = (
+    ("final answer:", re.compile(r"FINAL ANSWER:\s*(.+)")),
+    ("boxed{", re.compile(r"\\boxed\{([^{}]+)\}")),
+    (
+        "answer ",
+        re.compile(
+            r"(?:final |correct )?answer (?:is|to [^.\n]{0,80} is|:)[:\s]*(.+)", re.IGNORECASE
+        ),
+    ),
+    ("**", re.compile(r"\bis (?:therefore |thus |approximately )?\*\*([^*\n]{1,80})\*\*")),
+    ("**", re.compile(r"\*\*([^*\n]{1,80})\*\*")),
+)
+"""Patterns of an announced value, each with the signs that its matches contain in lower case."""
+_EMPTY = re.compile(r"(?:TERMINATE|RUN\.SH COMPLETE[^\n]*|SCENARIO\.PY COMPLETE[^\n]*|[\s!#])*")
+_LAST = 12
+"""Steps at the end of a run among which its last words are sought."""
+_EDGES = " \t\r\n*`\"'.,:;$"
+
 
 def finding(
     code: str,
@@ -246,25 +264,6 @@ def _read_sorted(arguments: str) -> str:
         return json.dumps(value, sort_keys=True)
     except (ValueError, RecursionError):
         return " ".join(arguments.split())
-
-
-_ANNOUNCED = (
-    ("final answer:", re.compile(r"FINAL ANSWER:\s*(.+)")),
-    ("boxed{", re.compile(r"\\boxed\{([^{}]+)\}")),
-    (
-        "answer ",
-        re.compile(
-            r"(?:final |correct )?answer (?:is|to [^.\n]{0,80} is|:)[:\s]*(.+)", re.IGNORECASE
-        ),
-    ),
-    ("**", re.compile(r"\bis (?:therefore |thus |approximately )?\*\*([^*\n]{1,80})\*\*")),
-    ("**", re.compile(r"\*\*([^*\n]{1,80})\*\*")),
-)
-"""Patterns of an announced value, each with the signs that its matches contain in lower case."""
-_EMPTY = re.compile(r"(?:TERMINATE|RUN\.SH COMPLETE[^\n]*|SCENARIO\.PY COMPLETE[^\n]*|[\s!#])*")
-_LAST = 12
-"""Steps at the end of a run among which its last words are sought."""
-_EDGES = " \t\r\n*`\"'.,:;$"
 
 
 def final_answer(steps: Sequence[Step]) -> str:

@@ -36,6 +36,48 @@ _NAMED = re.compile(
     r"(?P<figure>[-+\u2212]?\d(?:[\d.,']*\d)?)"
 )
 
+_KINDS: Mapping[str, frozenset[str]] = {
+    "average": frozenset(
+        ["average", "avg", "mean", "durchschnitt", "mittel", "mittelwert", "promedio", "media"]
+    ),
+    "largest": frozenset(["max", "maximum", "peak", "highest", "largest", "maximal", "maximo"]),
+    "smallest": frozenset(["min", "minimum", "lowest", "smallest", "minimal", "minimo"]),
+    "median": frozenset(["median", "p50", "mediana"]),
+    "total": frozenset(["total", "sum", "summe", "gesamt", "suma"]),
+}
+"""Words for what a figure may be of several others."""
+_KIND_WORD = re.compile(
+    r"\b(?:" + "|".join(sorted(word for words in _KINDS.values() for word in words)) + r")\b",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(
+    r"[,;.\n()|\u3002\uff0c]|\b(?:and|und|y|while|but|versus|vs|than|from|to)\b", re.IGNORECASE
+)
+_DOUBTED = re.compile(
+    r"\b(?:not|wrong|incorrect|instead|rather|if|forecast|expected|previously|nicht|falsch|statt|wenn"
+    r"|no|confus\w*|swap\w*|mix\w*|correct\w*|unlike|except|without|vs|versus|compared)\b|n't\b|[\"\u201c\u00ab?]",
+    re.IGNORECASE,
+)
+"""A sentence with one of these speaks of how it is not, or sets one thing against another."""
+_IS = re.compile(
+    r"(?:[:=]|\b(?:is|was|were|are|of|at|ist|war|waren|es|fue|era)|[\u662f\u4e3a\uff1a])\s*[$\u20ac\u00a3]?\s*$"
+)
+_COMPARES = re.compile(
+    r"\s*(?:%|\w+)?\s*(?:more|less|higher|lower|above|below|short|ahead|behind|over|under|fewer|better"
+    r"|worse|mehr|weniger|m[aá]s|menos)\b"
+)
+_SURE = 0.85
+_CLOSE = 40
+"""Characters between a name and its figure."""
+_SHORT = 300
+"""Characters of a result up to which its names are of things of one kind."""
+_MOST_GIVEN = 50
+"""Words for what a figure may be, the first ones of a message, that are looked at."""
+_FEWEST = 2
+"""Named figures of a result, of which one may stand for another."""
+_LOOKED_BACK = 8
+"""Results with which each message is compared, the nearest ones."""
+
 
 @lru_cache(maxsize=128)
 def labelled_values(text: str) -> Mapping[str, frozenset[float]]:
@@ -104,49 +146,6 @@ def _of_text(text: str) -> Iterator[tuple[str, frozenset[float]]]:
 def _folded(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     return " ".join(re.sub(r"[_\s./-]+", " ", spaced).lower().split())
-
-
-_KINDS: Mapping[str, frozenset[str]] = {
-    "average": frozenset(
-        ["average", "avg", "mean", "durchschnitt", "mittel", "mittelwert", "promedio", "media"]
-    ),
-    "largest": frozenset(["max", "maximum", "peak", "highest", "largest", "maximal", "maximo"]),
-    "smallest": frozenset(["min", "minimum", "lowest", "smallest", "minimal", "minimo"]),
-    "median": frozenset(["median", "p50", "mediana"]),
-    "total": frozenset(["total", "sum", "summe", "gesamt", "suma"]),
-}
-"""Words for what a figure may be of several others."""
-_KIND_WORD = re.compile(
-    r"\b(?:" + "|".join(sorted(word for words in _KINDS.values() for word in words)) + r")\b",
-    re.IGNORECASE,
-)
-_BREAK = re.compile(
-    r"[,;.\n()|\u3002\uff0c]|\b(?:and|und|y|while|but|versus|vs|than|from|to)\b", re.IGNORECASE
-)
-_DOUBTED = re.compile(
-    r"\b(?:not|wrong|incorrect|instead|rather|if|forecast|expected|previously|nicht|falsch|statt|wenn"
-    r"|no|confus\w*|swap\w*|mix\w*|correct\w*|unlike|except|without|vs|versus|compared)\b|n't\b|[\"\u201c\u00ab?]",
-    re.IGNORECASE,
-)
-"""A sentence with one of these speaks of how it is not, or sets one thing against another."""
-_IS = re.compile(
-    r"(?:[:=]|\b(?:is|was|were|are|of|at|ist|war|waren|es|fue|era)|[\u662f\u4e3a\uff1a])\s*[$\u20ac\u00a3]?\s*$"
-)
-_COMPARES = re.compile(
-    r"\s*(?:%|\w+)?\s*(?:more|less|higher|lower|above|below|short|ahead|behind|over|under|fewer|better"
-    r"|worse|mehr|weniger|m[aá]s|menos)\b"
-)
-_SURE = 0.85
-_CLOSE = 40
-"""Characters between a name and its figure."""
-_SHORT = 300
-"""Characters of a result up to which its names are of things of one kind."""
-_MOST_GIVEN = 50
-"""Words for what a figure may be, the first ones of a message, that are looked at."""
-_FEWEST = 2
-"""Named figures of a result, of which one may stand for another."""
-_LOOKED_BACK = 8
-"""Results with which each message is compared, the nearest ones."""
 
 
 @rule("2.6", Reach.BACK)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Predictions = Sequence[Sequence[Prediction]]
 
+Distribution = dict[int, float]
+"""Probabilities by step."""
+
 
 def places_seen(runs: Sequence[LabelledRun], own: Sequence[Profile] = ()) -> frozenset[int]:
     """Return the places of the runs that a shipped profile, or one of one's own, was trained on.
@@ -64,10 +67,6 @@ def scores_by_sample(
                 [predictions[i] for i in places],
                 in_sample=len(part) if sample == "in sample" else 0,
             )
-
-
-Distribution = dict[int, float]
-"""Probabilities by step."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,19 @@ _LEGEND = _TOP + _SIDE + 46
 _COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce")
 _FARTHEST = 6
 
+_COLUMNS = (
+    ("agent", "agent"),
+    ("step", "step"),
+    ("within 1", "±1"),
+    ("within 3", "±3"),
+    ("top 3", "top 3"),
+    ("marked in 1", "marked @1"),
+    ("marked in 3", "marked @3"),
+    ("official agent", "official agent"),
+    ("official step", "official step"),
+)
+_WITH_INTERVAL = {"agent", "step"}
+
 
 def reliability_diagram(scores: Sequence[Score], title: str) -> str:
     """Draw, for each method, the share of right predictions by their probability.
@@ -141,20 +154,6 @@ def _text(x: float, y: float, text: str, anchor: str, size: int = 11) -> str:
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
         f'fill="#111827">{escape(text)}</text>'
     )
-
-
-_COLUMNS = (
-    ("agent", "agent"),
-    ("step", "step"),
-    ("within 1", "±1"),
-    ("within 3", "±3"),
-    ("top 3", "top 3"),
-    ("marked in 1", "marked @1"),
-    ("marked in 3", "marked @3"),
-    ("official agent", "official agent"),
-    ("official step", "official step"),
-)
-_WITH_INTERVAL = {"agent", "step"}
 
 
 def to_json(report: Report) -> dict[str, Any]:

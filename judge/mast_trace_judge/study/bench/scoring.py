@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 _BINS = 10
 _DRAWS = 100
 
+MEASURES = (
+    "agent",
+    "step",
+    "within 1",
+    "within 3",
+    "top 3",
+    "marked in 1",
+    "marked in 3",
+    "official agent",
+    "official step",
+)
+"""Shares of runs. ``marked`` means a step that the second label team calls a failure of any kind."""
+
 
 class Confidence(NamedTuple):
     """The probability of a prediction's first step, and whether that step was right.
@@ -69,20 +82,6 @@ def error_by_chance(given: Sequence[Confidence]) -> float:
         told = [each._replace(right=drawn[each.run] < each.probability) for each in given]
         errors.append(calibration_error(reliability(told)))
     return fmean(errors)
-
-
-MEASURES = (
-    "agent",
-    "step",
-    "within 1",
-    "within 3",
-    "top 3",
-    "marked in 1",
-    "marked in 3",
-    "official agent",
-    "official step",
-)
-"""Shares of runs. ``marked`` means a step that the second label team calls a failure of any kind."""
 
 
 @dataclass(frozen=True)

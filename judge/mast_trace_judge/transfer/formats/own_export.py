@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _MOST = 2**31
 
+_LAST_STEP = 2**31
+_FIELDS = {field.name for field in dataclasses.fields(HumanLabel)}
+
 
 def confirmation_in(verdict: Any, steps: Sequence[Step]) -> Confirmation | None:
     """Return the conclusion that a verdict holds; None where it holds none.
@@ -85,10 +88,6 @@ def _fits(number: float) -> bool:
     """Return whether the database can hold a number; an e-value may be large, a count may not."""
     whole = isinstance(number, int)
     return -1 <= number < _MOST if whole else math.isfinite(number)
-
-
-_LAST_STEP = 2**31
-_FIELDS = {field.name for field in dataclasses.fields(HumanLabel)}
 
 
 def _is_export(value: Any) -> bool:

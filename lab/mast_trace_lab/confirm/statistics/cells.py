@@ -41,6 +41,12 @@ SINGLE: Final = 0.7
 
 LOWEST, HIGHEST = 0.01, 0.98
 
+Count = tuple[int, int]
+"""Successes and runs at a position."""
+BEFORE = tuple((level, rises) for rises in (False, True) for level in LEVELS)
+"""Shapes of V before the origin: level at the start, and whether it rises."""
+_WEIGHTS = tuple(RISING[rises] / len(LEVELS) for _, rises in BEFORE)
+
 
 @dataclass(frozen=True)
 class Kinds:
@@ -76,15 +82,6 @@ def rate_before(level: float, rises: bool, position: int, length: int) -> float:
 def rate_diffuse(level: float, position: int, length: int) -> float:
     """Return V at a position of a run in which it declines from `level` to 0 at the same pace."""
     return max(LOWEST, level * (length - 1 - position) / length)
-
-
-Count = tuple[int, int]
-"""Successes and runs at a position."""
-
-BEFORE = tuple((level, rises) for rises in (False, True) for level in LEVELS)
-"""Shapes of V before the origin: level at the start, and whether it rises."""
-
-_WEIGHTS = tuple(RISING[rises] / len(LEVELS) for _, rises in BEFORE)
 
 
 def relative_log(rate: float, count: Count) -> float:

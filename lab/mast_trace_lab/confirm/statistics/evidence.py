@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_lab.confirm.statistics.location import Location
 
 if TYPE_CHECKING:
-    from mast_trace_judge.arms import Arm, ArmResult
+    from mast_trace_judge.arms import ArmResult, ReplayArm
     from mast_trace_lab.confirm.statistics.cells import Count
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.limits import Trial
+    from mast_trace_lab.confirm.statistics.limits import ReplayTrial
     from mast_trace_lab.confirm.statistics.plan import Plan
 
 SEARCH: Final = frozenset({"start", "screening"})
@@ -20,13 +20,18 @@ LIVE: Final = SEARCH | {"pairs"}
 """Phases in which a part of the program runs live."""
 
 CENSORED: Final = 8
-"""Live replays in a row without an outcome after which an experiment ends."""
+"""Live replays in a row without an outcome after which an experiment ends.
+
+If only every second replay had an outcome, eight in a row without one would come by chance in 0.4 %."""
 
 REPEATS: Final = 6
-"""Repeated replays that must all be alike before a program counts as deterministic."""
+"""Repeated replays that must all be alike before a program counts as deterministic.
+
+Outcomes of a program that succeeds half of the time are alike by chance in 3 % (twice 0.5 to the 6th); their calls and
+answers have to be alike as well."""
 
 
-class Evidence:
+class ExperimentState:
     """The state of an experiment.
 
     Attributes:
@@ -39,7 +44,7 @@ class Evidence:
     def __init__(self, plan: Plan) -> None:
         """Start without results; comparisons of earlier plans go on."""
         self.plan = plan
-        self.results: list[tuple[Trial, ArmResult]] = []
+        self.results: list[tuple[ReplayTrial, ArmResult]] = []
         self.counts: dict[int, Count] = {}
         self.comparisons: list[Comparison] = plan.earlier_comparisons()
         self._location: tuple[dict[int, Count], Location] | None = None
@@ -70,7 +75,7 @@ class Evidence:
 
         A program counts as deterministic only after `REPEATS` such replays.
         """
-        seen: dict[Arm, tuple[str, str, bool | None]] = {}
+        seen: dict[ReplayArm, tuple[str, str, bool | None]] = {}
         repeats = 0
         for trial, result in self.results:
             if trial.phase in LIVE:

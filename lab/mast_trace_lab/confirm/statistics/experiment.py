@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.arms import Arm
-from mast_trace_lab.confirm.statistics.evidence import SEARCH, Evidence
+from mast_trace_judge.arms import ReplayArm
+from mast_trace_lab.confirm.statistics.evidence import SEARCH, ExperimentState
 from mast_trace_lab.confirm.statistics.findings import conclude
-from mast_trace_lab.confirm.statistics.limits import Limits, ResultMismatch, Trial
+from mast_trace_lab.confirm.statistics.limits import ExperimentLimits, ReplayTrial, ResultMismatch
 from mast_trace_lab.confirm.statistics.plan import Plan
 from mast_trace_lab.confirm.statistics.proof import prove
 from mast_trace_lab.confirm.statistics.search import measure
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.arms import ArmResult, Fix
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
 
 _USUAL_SEARCH, _USUAL_PAIRS = 40, 24
 """Replays that search and proof usually take, for the estimate."""
@@ -35,11 +35,11 @@ class Experiment:
 
     def __init__(
         self,
-        points: Sequence[Point],
+        points: Sequence[DecisionPoint],
         *,
         prior: Mapping[int, float],
         sources: Mapping[int, Sequence[Fix]],
-        limits: Limits | None = None,
+        limits: ExperimentLimits | None = None,
         seed: int = 0,
         not_isolated: str = "",
         earlier: Confirmation | None = None,
@@ -62,15 +62,15 @@ class Experiment:
             plan_id: id of the plan, for the conclusion.
             agents: agents of tools' calls by step, for the conclusion.
         """
-        sizes = limits or Limits()
+        sizes = limits or ExperimentLimits()
         plan = Plan(tuple(points), dict(prior), dict(sources), sizes, earlier, dict(agents or {}))
-        self.evidence = Evidence(plan)
+        self.evidence = ExperimentState(plan)
         self._not_isolated = not_isolated
         self._plan_id = plan_id
-        self._queue: list[Trial] = []
+        self._queue: list[ReplayTrial] = []
         self._steps = iter(()) if not_isolated or not plan.points else self._all(seed)
 
-    def ask(self) -> Trial | None:
+    def ask(self) -> ReplayTrial | None:
         """Return the replay that comes next; None at the end or where the budget does not allow it.
 
         Asked again without a result, it returns the same.
@@ -86,7 +86,7 @@ class Experiment:
             return None
         return trial
 
-    def waiting(self) -> tuple[Trial, ...]:
+    def waiting(self) -> tuple[ReplayTrial, ...]:
         """Return the replays that come next whatever their results are: they may run together."""
         while not self._queue:
             batch = next(self._steps, None)
@@ -138,18 +138,18 @@ class Experiment:
             else max(0, min(found, limits.max_calls - evidence.calls))
         )
 
-    def _all(self, seed: int) -> Iterator[tuple[Trial, ...]]:
+    def _all(self, seed: int) -> Iterator[tuple[ReplayTrial, ...]]:
         evidence, limits = self.evidence, self.evidence.plan.limits
         if limits.verifications:
-            yield (Trial(Arm("verify"), "verify"),) * limits.verifications
+            yield (ReplayTrial(ReplayArm("verify"), "verify"),) * limits.verifications
         if limits.scores and set(evidence.outcomes("verify")) <= {False}:
-            yield (Trial(Arm("score"), "score"),) * limits.scores
+            yield (ReplayTrial(ReplayArm("score"), "score"),) * limits.scores
         if set(evidence.outcomes("verify") + evidence.outcomes("score")) <= {False}:
             yield from measure(evidence, -1, limits.start_runs, "start")
             yield from prove(evidence, seed)
 
 
-def _key(arm: Arm, phase: str, pair: int) -> str:
+def _key(arm: ReplayArm, phase: str, pair: int) -> str:
     """Name a replay; two are the same if their names are."""
     fix = _words(arm.fix) if arm.fix else ""
     also = "".join(f" and at step {step}{_words(fix)}" for step, fix in arm.also)

@@ -19,7 +19,7 @@ from mast_trace_lab.confirm.statistics.proof import (
 if TYPE_CHECKING:
     from mast_trace_judge.confirmation import ConfirmationStatus, Contrast
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.evidence import Evidence
+    from mast_trace_lab.confirm.statistics.evidence import ExperimentState
 
 SURE: Final = 0.9
 """Probability from which a way of failing, or the point of no return, is named."""
@@ -54,7 +54,7 @@ class Finding:
     point: int | None = None
 
 
-def find(evidence: Evidence, not_isolated: str) -> Finding:
+def find(evidence: ExperimentState, not_isolated: str) -> Finding:
     """Return the word and the sentence for the results so far."""
     if not_isolated:
         return Finding("not isolated", not_isolated)
@@ -74,7 +74,7 @@ def find(evidence: Evidence, not_isolated: str) -> Finding:
     return _unproved(evidence)
 
 
-def refuted(evidence: Evidence) -> tuple[int, ...]:
+def refuted(evidence: ExperimentState) -> tuple[int, ...]:
     """Return the judge's candidates and tested steps at which success almost certainly does not fall.
 
     It falls neither first nor last there, and no fix of the step is proved. Where the program fails from the start
@@ -91,7 +91,7 @@ def refuted(evidence: Evidence) -> tuple[int, ...]:
     return tuple(each for each in sorted(named) if each >= 0 and falls[each] <= NEVER)
 
 
-def _checks(evidence: Evidence) -> Finding | None:
+def _checks(evidence: ExperimentState) -> Finding | None:
     if not evidence.results:
         return Finding("untested", "no replay yet")
     texts = {
@@ -115,7 +115,7 @@ def _checks(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _proved(evidence: Evidence, best: Comparison) -> Finding:
+def _proved(evidence: ExperimentState, best: Comparison) -> Finding:
     location = evidence.location
     name = _named(best.step, best.agent)
     record = best.contrast()
@@ -135,15 +135,15 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
         return Finding("inconclusive", f"a fix of {name} helps: {counts}; {doubt}", point=point)
     later = sum(location.points[best.position + 1 :])
     if later >= SURE:
-        last = "the last missed chance is not located"
+        last = "the point of no return is not located"
         if point is not None:
-            last = f"last missed chance {_name(evidence, point)}"
+            last = f"point of no return {_name(evidence, point)}"
         return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
-    last = "" if point is not None else "; the last missed chance is not located"
+    last = "" if point is not None else "; the point of no return is not located"
     return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
 
 
-def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
+def _overdetermined(evidence: ExperimentState, joint: Comparison) -> Finding:
     record = joint.contrast()
     names = " and ".join(_named(each.step, each.agent) for each in record.parts)
     text = (
@@ -157,7 +157,7 @@ def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
     return Finding("overdetermined", f"{text}{_needed(evidence, joint)}")
 
 
-def _needed(evidence: Evidence, joint: Comparison) -> str:
+def _needed(evidence: ExperimentState, joint: Comparison) -> str:
     """Return what is known of the need for each part of a joint fix; of two each alone has failed."""
     parts = set(joint.contrast().steps)
     if len(parts) <= FEWEST:
@@ -172,7 +172,7 @@ def _needed(evidence: Evidence, joint: Comparison) -> str:
     return "; whether each of these is needed is not known"
 
 
-def _unproved(evidence: Evidence) -> Finding:
+def _unproved(evidence: ExperimentState) -> Finding:
     location, point = evidence.location, _point(evidence)
     if evidence.without_outcome:
         text = f"too many replays have no outcome, the last one: {evidence.without_outcome}"
@@ -193,11 +193,11 @@ def _unproved(evidence: Evidence) -> Finding:
         return Finding("refuted", text, point=point)
     if point is None:
         return Finding("inconclusive", "no step is proved")
-    text = f"last missed chance {_name(evidence, point)}; no fix is proved; {_EARLIER}"
+    text = f"point of no return {_name(evidence, point)}; no fix is proved; {_EARLIER}"
     return Finding("inconclusive", text, point=point)
 
 
-def _point(evidence: Evidence) -> int | None:
+def _point(evidence: ExperimentState) -> int | None:
     if evidence.deterministic and not evidence.falls_once:
         return None
     points = evidence.location.points
@@ -205,12 +205,12 @@ def _point(evidence: Evidence) -> int | None:
     return best if points[best] >= SURE else None
 
 
-def _from_the_start(evidence: Evidence) -> str:
+def _from_the_start(evidence: ExperimentState) -> str:
     successes, runs = evidence.counts.get(-1, (0, 0))
     return f"the program fails from the start: {successes} of {runs} replays of all of it succeeded"
 
 
-def _name(evidence: Evidence, position: int) -> str:
+def _name(evidence: ExperimentState, position: int) -> str:
     point = evidence.plan.points[position]
     return _named(point.step, point.agent)
 
@@ -219,7 +219,7 @@ def _named(step: int, agent: str) -> str:
     return f"step {step} ({agent})" if agent else f"step {step}"
 
 
-def conclude(evidence: Evidence, *, not_isolated: str, plan_id: str) -> Confirmation:
+def conclude(evidence: ExperimentState, *, not_isolated: str, plan_id: str) -> Confirmation:
     """Return what an experiment has shown so far.
 
     Args:
@@ -250,7 +250,7 @@ def conclude(evidence: Evidence, *, not_isolated: str, plan_id: str) -> Confirma
     )
 
 
-def _curve(evidence: Evidence) -> tuple[SuccessRate, ...]:
+def _curve(evidence: ExperimentState) -> tuple[SuccessRate, ...]:
     found = []
     for position, (successes, runs) in sorted(evidence.counts.items()):
         low, high = wilson(successes, runs)
@@ -259,7 +259,7 @@ def _curve(evidence: Evidence) -> tuple[SuccessRate, ...]:
     return tuple(found)
 
 
-def _contrasts(evidence: Evidence) -> tuple[Contrast, ...]:
+def _contrasts(evidence: ExperimentState) -> tuple[Contrast, ...]:
     """Return the tested fixes, those of earlier plans included."""
     found = [each.contrast() for each in evidence.comparisons]
     keys = {each.key for each in found}
@@ -271,7 +271,7 @@ def _contrasts(evidence: Evidence) -> tuple[Contrast, ...]:
     )
 
 
-def _likely(evidence: Evidence) -> tuple[tuple[int, float], ...]:
+def _likely(evidence: ExperimentState) -> tuple[tuple[int, float], ...]:
     if not evidence.counts:
         return ()
     members = likely(dict(enumerate(evidence.location.origins)))

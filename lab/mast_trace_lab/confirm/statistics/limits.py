@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mast_trace_judge.arms import Arm
+    from mast_trace_judge.arms import ReplayArm
 
 
 @dataclass(frozen=True)
-class Limits:
+class ExperimentLimits:
     """Sizes of an experiment.
 
     `max_calls`, `max_cost_usd` and `pair_runs` only end an experiment: it may be continued with larger
@@ -59,7 +59,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ReplayTrial:
     """One replay that an experiment asks for.
 
     Attributes:
@@ -71,7 +71,7 @@ class Trial:
             0 for ``calls``.
     """
 
-    arm: Arm
+    arm: ReplayArm
     phase: str
     pair: int = -1
     calls: int = 0

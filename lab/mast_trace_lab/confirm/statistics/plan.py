@@ -8,23 +8,29 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import FurtherFix
 from mast_trace_lab.confirm.statistics.cells import SINGLE
 from mast_trace_lab.confirm.statistics.comparison import Comparison
-from mast_trace_lab.confirm.statistics.limits import Limits
+from mast_trace_lab.confirm.statistics.limits import ExperimentLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_judge.arms import Operator
     from mast_trace_judge.confirmation import Confirmation, Contrast
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
 
 _ROUNDING: Final = 1e-14
 
 UNIFORM: Final = 0.35
 """Share of the prior that does not follow the judge."""
+
+_OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
+Part = tuple[int, Fix]
+"""A step and its fix."""
+_LEVEL: Final = 20
+"""Inverse of the chance of a false proof that is tolerated over a run's lifetime: 5 %."""
 
 
 def origin_weights(length: int, candidates: Mapping[int, float]) -> tuple[float, ...]:
@@ -77,14 +83,6 @@ class LocationPrior:
         return found if found > _ROUNDING else 0.0
 
 
-_OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
-Part = tuple[int, Fix]
-"""A step and its fix."""
-
-_LEVEL: Final = 20
-"""Inverse of the chance of a false proof that is tolerated over a run's lifetime: 5 %."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """The plan of an experiment.
@@ -98,10 +96,10 @@ class Plan:
         agents: agents of tools' calls by step.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[DecisionPoint, ...]
     prior: Mapping[int, float]
     sources: Mapping[int, Sequence[Fix]]
-    limits: Limits = field(default_factory=Limits)
+    limits: ExperimentLimits = field(default_factory=ExperimentLimits)
     earlier: Confirmation | None = None
     agents: Mapping[int, str] = field(default_factory=dict)
 
@@ -203,16 +201,16 @@ class Plan:
         """
         return float(_LEVEL * (self.spent + 1) * (self.spent + self.planned + 1))
 
-    def keep(self, position: int) -> Arm:
+    def keep(self, position: int) -> ReplayArm:
         """Return the arm that keeps everything up to and including a position."""
-        return Arm("start") if position < 0 else Arm("keep", self.points[position].step)
+        return ReplayArm("start") if position < 0 else ReplayArm("keep", self.points[position].step)
 
     def comparison(self, position: int, step: int, fix: Fix) -> Comparison:
         """Return a new comparison of a fix at a step that belongs to a position."""
         # Plans of earlier versions do not mark the results of tools.
         is_result = fix.result or step != self.points[position].step
         operator = _OPERATORS.get(fix.source, "result" if is_result else "fix")
-        return self._comparison(position, Arm(operator, step, fix), fix.source, fix.text)
+        return self._comparison(position, ReplayArm(operator, step, fix), fix.source, fix.text)
 
     def joint_comparison(self, parts: Sequence[Part]) -> Comparison:
         """Return a comparison of several fixes together, in the order of the positions; see `joined`.
@@ -221,7 +219,7 @@ class Plan:
         """
         (step, first), *others = parts
         operator = _OPERATORS.get(first.source, "result" if first.result else "fix")
-        arm = Arm(operator, step, first, also=tuple(others))
+        arm = ReplayArm(operator, step, first, also=tuple(others))
         position = min(self.position(each) for each, _ in parts)
         found = self._comparison(position, arm, first.source, first.text)
         key = found.contrast().key
@@ -252,7 +250,7 @@ class Plan:
             result=fix.result,
         )
 
-    def _comparison(self, position: int, arm: Arm, source: str, text: str) -> Comparison:
+    def _comparison(self, position: int, arm: ReplayArm, source: str, text: str) -> Comparison:
         return Comparison(
             position=position,
             agent=self.agent(arm.step, arm.fix),

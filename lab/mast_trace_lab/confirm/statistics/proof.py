@@ -6,35 +6,47 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_lab.confirm.statistics.evidence import SEARCH
-from mast_trace_lab.confirm.statistics.limits import Trial
+from mast_trace_lab.confirm.statistics.limits import ReplayTrial
 from mast_trace_lab.confirm.statistics.location import likely
 from mast_trace_lab.confirm.statistics.search import LOCATED, live_calls, measure, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_judge.arms import Arm, Fix
+    from mast_trace_judge.arms import Fix, ReplayArm
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.evidence import Evidence
+    from mast_trace_lab.confirm.statistics.evidence import ExperimentState
     from mast_trace_lab.confirm.statistics.plan import Part
 
 DOUBT: Final = 0.05
-"""Probability of an earlier origin from which on it is not excluded."""
+"""Probability of an earlier origin from which on it is not excluded: the 5 % that the word "confirmed" promises."""
 
 LIKELY: Final = 0.5
-"""Probability of an origin from which a proved fix at the step makes it the origin."""
+"""Probability of an origin from which a proved fix at the step makes it the origin: likelier than all other steps together."""
 
 HOPELESS: Final = 0.08
-"""Expected success rate before a step below which its answer is not drawn again."""
+"""Expected success rate before a step below which its answer is not drawn again.
+
+Replays with a new answer of the model succeed as often as those that keep everything before the step: at this rate far less than
+`EFFECT` more often than those that keep it.
+"""
 
 DOUBTS: Final = 5
-"""Further positions that are measured before a deterministic program is believed."""
+"""Further positions that are measured before a deterministic program is believed.
+
+Five outcomes can fall in 32 ways, and in 6 of them once along the run, as those of a deterministic program do: outcomes that share
+one draw, by a cache or a fixed seed, are found out in four cases of five.
+"""
 
 NEAR: Final = 0.5
 """Share of the best step's probability that an earlier one needs to be tried before it."""
 
 JOINT: Final = 10
-"""Pairs that single fixes leave for a joint one where a program fails from the start."""
+"""Pairs that single fixes leave for a joint one where a program fails from the start.
+
+A joint fix that wins each of five pairs has an e-value of 273, enough where up to twelve fixes are planned; ten leave it some
+that it does not win.
+"""
 
 FEWEST: Final = 2
 """Parts of a joint fix; of those, each alone has failed."""
@@ -43,7 +55,7 @@ _PAIR: Final = 2
 """Replays of a pair."""
 
 
-def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
+def prove(evidence: ExperimentState, seed: int) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for pairs, and for further replays of the search between the steps.
 
     Args:
@@ -70,7 +82,7 @@ def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
         yield from search(evidence, points=True)
 
 
-def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
+def useful(evidence: ExperimentState, position: int) -> list[tuple[int, Fix]]:
     """Return steps and fixes of a position that may help.
 
     Asking the same model again succeeds as often as replays that keep everything before the step: it is
@@ -84,7 +96,7 @@ def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
     return [(step, fix) for step, fix in fixes if fix.source != "resample"]
 
 
-def chances(evidence: Evidence) -> dict[int, float]:
+def chances(evidence: ExperimentState) -> dict[int, float]:
     """Return the probability by position that a fix there helps; of positions that have one.
 
     Where the program fails from the start, replays say nothing of the location: the judge decides, unless
@@ -99,12 +111,12 @@ def chances(evidence: Evidence) -> dict[int, float]:
     }
 
 
-def earlier_chance(evidence: Evidence, position: int) -> float:
+def earlier_chance(evidence: ExperimentState, position: int) -> float:
     """Return the probability that success first fell before a position."""
     return sum(evidence.location.origins[: max(0, position)])
 
 
-def is_origin(evidence: Evidence, position: int) -> bool:
+def is_origin(evidence: ExperimentState, position: int) -> bool:
     """Return whether success fell at a position, and almost certainly not before it."""
     if position < 0:  # nothing lies before the tools that no model has asked for
         return evidence.location.kinds.systematic >= LIKELY
@@ -112,7 +124,7 @@ def is_origin(evidence: Evidence, position: int) -> bool:
     return falls and earlier_chance(evidence, position) <= DOUBT
 
 
-def _used_up(evidence: Evidence) -> bool:
+def _used_up(evidence: ExperimentState) -> bool:
     """Return whether no pair is left for single fixes.
 
     A program that fails from the start leaves nothing to be searched, so that the proof gets the rest,
@@ -124,20 +136,20 @@ def _used_up(evidence: Evidence) -> bool:
     return full or bool(evidence.without_outcome)
 
 
-def _all_used_up(evidence: Evidence, kept: int = 0) -> bool:
+def _all_used_up(evidence: ExperimentState, kept: int = 0) -> bool:
     """Return whether nothing is left of the replays of search and proof together, but those kept."""
     limits = evidence.plan.limits
     left = limits.screening_runs + limits.pair_runs - evidence.runs("pairs", *SEARCH)
     return left < _PAIR + kept or bool(evidence.without_outcome)
 
 
-def _asked(arm: Arm) -> int:
+def _asked(arm: ReplayArm) -> int:
     """Return the number of fixes of an arm for which a model is asked."""
     fixes = [arm.fix, *(fix for _, fix in arm.also)]
     return sum(fix is not None and not fix.text for fix in fixes)
 
 
-def _next(evidence: Evidence, tested: list[int]) -> int | None:
+def _next(evidence: ExperimentState, tested: list[int]) -> int | None:
     """Return the next position to be tested."""
     left = evidence.plan.limits.steps - len(tested)
     found = {each: value for each, value in chances(evidence).items() if each not in tested}
@@ -152,7 +164,7 @@ def _next(evidence: Evidence, tested: list[int]) -> int | None:
     return min((each for each, value in members if value >= NEAR * members[0][1]), default=None)
 
 
-def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
+def _comparisons(evidence: ExperimentState, position: int) -> Iterator[Comparison]:
     """Yield the comparisons of a position; those of an earlier plan go on."""
     for step, fix in useful(evidence, position):
         if _used_up(evidence):
@@ -165,8 +177,8 @@ def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
 
 
 def _pairs(
-    evidence: Evidence, comparison: Comparison, seed: int, *, alike: bool = False
-) -> Iterator[tuple[Trial, ...]]:
+    evidence: ExperimentState, comparison: Comparison, seed: int, *, alike: bool = False
+) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for pairs of a comparison while it is open; where ``alike``, while all replays are alike."""
     used_up = _all_used_up if comparison.further else _used_up
     while not used_up(evidence) and not (alike and not evidence.deterministic):
@@ -174,8 +186,8 @@ def _pairs(
             return
         number = evidence.runs("pairs") // 2
         calls = live_calls(evidence, comparison.position)
-        fix = Trial(comparison.fix, "pairs", number, calls + _asked(comparison.fix))
-        keep = Trial(comparison.keep, "pairs", number, calls)
+        fix = ReplayTrial(comparison.fix, "pairs", number, calls + _asked(comparison.fix))
+        keep = ReplayTrial(comparison.keep, "pairs", number, calls)
         first = random.Random(f"{seed}:{number}").random() < 0.5  # noqa: S311
         yield (fix, keep) if first else (keep, fix)
         told = {trial.arm: result for trial, result in evidence.results[-2:]}
@@ -185,7 +197,7 @@ def _pairs(
             evidence.count(comparison.position - 1, told[comparison.fix])
 
 
-def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
+def _doubt(evidence: ExperimentState) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for replays at further positions of a program whose replays were all alike.
 
     Replays that share one draw, by a cache or a fixed seed, are alike, too; their outcomes then jump up
@@ -200,7 +212,9 @@ def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
             yield from measure(evidence, position, 1, "screening")
 
 
-def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
+def _together(
+    evidence: ExperimentState, tested: list[int], seed: int
+) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for pairs of a joint fix of the tested steps whose single fixes never succeeded."""
     plan = evidence.plan
     helpless = [each for each in sorted(tested) if _never_helped(evidence, each)]
@@ -213,7 +227,9 @@ def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tupl
             yield from _without_one(evidence, parts, seed)
 
 
-def _without_one(evidence: Evidence, parts: list[Part], seed: int) -> Iterator[tuple[Trial, ...]]:
+def _without_one(
+    evidence: ExperimentState, parts: list[Part], seed: int
+) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for pairs of a proved joint fix without one of its parts, the latest first.
 
     They are no planned contrasts, so that the thresholds do not count them: only a program whose replays
@@ -232,7 +248,7 @@ def _without_one(evidence: Evidence, parts: list[Part], seed: int) -> Iterator[t
             return
 
 
-def _never_helped(evidence: Evidence, position: int) -> bool:
+def _never_helped(evidence: ExperimentState, position: int) -> bool:
     """Return whether the parts of a joint fix at a position were tried alone, and nothing helped there."""
     tried = [each for each in evidence.comparisons if each.position == position and each.pairs]
     parts = set(evidence.plan.joined(position))

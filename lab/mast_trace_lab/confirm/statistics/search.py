@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.confirm.statistics.limits import Trial
+from mast_trace_lab.confirm.statistics.limits import ReplayTrial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_lab.confirm.statistics.evidence import Evidence
+    from mast_trace_lab.confirm.statistics.evidence import ExperimentState
 
 LOCATED: Final = 0.97
 """Probability of an origin, or of a way of failing, at which the search ends."""
@@ -23,16 +23,16 @@ START_COST: Final = 0.5
 limited, too."""
 
 
-def live_calls(evidence: Evidence, position: int) -> int:
+def live_calls(evidence: ExperimentState, position: int) -> int:
     """Return the live model calls of a replay that keeps everything up to and including a position."""
     return evidence.plan.length - 1 - position
 
 
 def measure(
-    evidence: Evidence, position: int, runs: int, phase: str
-) -> Iterator[tuple[Trial, ...]]:
+    evidence: ExperimentState, position: int, runs: int, phase: str
+) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for replays that keep everything up to and including a position, and count them."""
-    trial = Trial(evidence.plan.keep(position), phase, calls=live_calls(evidence, position))
+    trial = ReplayTrial(evidence.plan.keep(position), phase, calls=live_calls(evidence, position))
     before = len(evidence.results)
     if runs:
         yield (trial,) * runs
@@ -40,7 +40,7 @@ def measure(
         evidence.count(position, result)
 
 
-def search(evidence: Evidence, *, points: bool = False) -> Iterator[tuple[Trial, ...]]:
+def search(evidence: ExperimentState, *, points: bool = False) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for replays until the origin is located, or the share of the search is used up.
 
     Args:
@@ -58,14 +58,14 @@ def search(evidence: Evidence, *, points: bool = False) -> Iterator[tuple[Trial,
         yield from measure(evidence, position, limits.batch, "screening")
 
 
-def _settled(evidence: Evidence, points: bool) -> bool:
+def _settled(evidence: ExperimentState, points: bool) -> bool:
     location = evidence.location
     kinds = location.kinds
     best = max(location.points if points else location.origins)
     return max(kinds.systematic, kinds.diffuse, kinds.none, best) >= LOCATED
 
 
-def _best(evidence: Evidence, points: bool) -> int | None:
+def _best(evidence: ExperimentState, points: bool) -> int | None:
     location = evidence.location
     length = location.length
     told = {each: location.information(each, points=points) for each in _worth_measuring(evidence)}
@@ -73,7 +73,7 @@ def _best(evidence: Evidence, points: bool) -> int | None:
     return best if told[best] >= LEAST else None
 
 
-def _worth_measuring(evidence: Evidence) -> set[int]:
+def _worth_measuring(evidence: ExperimentState) -> set[int]:
     """Return the measured positions, and the ends and the middle of the gaps between them.
 
     The middle divides the probability of a fall in the gap.

@@ -20,9 +20,15 @@ from mast_trace_lab.feedback.statistics.betting import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace_lab.feedback.statistics.plan import Plan
+    from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 _LEVEL: Final = 0.95
+
+Word = Literal["better", "worse", "not decided"]
+_UNEQUAL: Final = 4.0
+"""Standard deviations by which the number of an arm's tasks may differ from its share."""
+_LARGEST: Final = 700.0
+"""Logarithm beyond which an e-value is not written out."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +87,8 @@ def _t_quantile(probability: float, freedom: int) -> float:
     )
 
 
-Word = Literal["better", "worse", "not decided"]
-_UNEQUAL: Final = 4.0
-"""Standard deviations by which the number of an arm's tasks may differ from its share."""
-_LARGEST: Final = 700.0
-"""Logarithm beyond which an e-value is not written out."""
-
-
 @dataclass(frozen=True)
-class Trial:
+class TaskRun:
     """One run of an experiment.
 
     Attributes:
@@ -110,7 +109,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class ArmResult:
+class ArmRuns:
     """The runs of one arm.
 
     Attributes:
@@ -133,7 +132,7 @@ class ArmResult:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class ArmContrast:
     """The comparison of a treatment with a control.
 
     Attributes:
@@ -177,8 +176,8 @@ class Conclusion:
         beyond: runs beyond the planned repeats, which count in the arms' intervals alone.
     """
 
-    arms: tuple[ArmResult, ...]
-    contrasts: tuple[Contrast, ...]
+    arms: tuple[ArmRuns, ...]
+    contrasts: tuple[ArmContrast, ...]
     tasks: int
     runs: int
     objections: tuple[str, ...] = ()
@@ -186,7 +185,7 @@ class Conclusion:
     beyond: int = 0
 
 
-def conclude(plan: Plan, trials: Sequence[Trial]) -> Conclusion:
+def conclude(plan: ExperimentPlan, trials: Sequence[TaskRun]) -> Conclusion:
     """Return what the runs of an experiment allow to say.
 
     Args:
@@ -194,12 +193,12 @@ def conclude(plan: Plan, trials: Sequence[Trial]) -> Conclusion:
         trials: its runs, in any order.
     """
     known = [each for each in trials if each.task]
-    by_arm: dict[str, dict[str, list[Trial]]] = {arm: defaultdict(list) for arm in plan.arms}
+    by_arm: dict[str, dict[str, list[TaskRun]]] = {arm: defaultdict(list) for arm in plan.arms}
     for each in sorted(known, key=lambda trial: (trial.start, trial.repetition)):
         if each.arm in by_arm:
             by_arm[each.arm][each.task].append(each)
     objections = tuple(_objections(plan, known, by_arm))
-    contrasts: list[Contrast] = []
+    contrasts: list[ArmContrast] = []
     for treatment, control in plan.contrasts:
         found = _contrast(plan, treatment, control, by_arm)
         first = contrasts[0] if contrasts and plan.in_order else None
@@ -218,7 +217,7 @@ def conclude(plan: Plan, trials: Sequence[Trial]) -> Conclusion:
 
 
 def _objections(
-    plan: Plan, trials: Sequence[Trial], by_arm: Mapping[str, Mapping[str, object]]
+    plan: ExperimentPlan, trials: Sequence[TaskRun], by_arm: Mapping[str, Mapping[str, object]]
 ) -> Iterable[str]:
     """Yield the reasons why the arms are not comparable."""
     strangers = sorted({each.arm for each in trials} - set(plan.arms))
@@ -249,13 +248,13 @@ def _objections(
             )
 
 
-def _arm_result(arm: str, tasks: Mapping[str, Sequence[Trial]]) -> ArmResult:
+def _arm_result(arm: str, tasks: Mapping[str, Sequence[TaskRun]]) -> ArmRuns:
     runs = [each for runs in tasks.values() for each in runs]
     counts = [
         (sum(bool(each.success) for each in runs), sum(each.success is not None for each in runs))
         for runs in tasks.values()
     ]
-    return ArmResult(
+    return ArmRuns(
         arm=arm,
         tasks=len(tasks),
         runs=len(runs),
@@ -279,7 +278,7 @@ class _Mean:
         return self.low != self.high
 
 
-def _mean(runs: Sequence[Trial], repeats: int) -> _Mean:
+def _mean(runs: Sequence[TaskRun], repeats: int) -> _Mean:
     counted = [each.success for each in runs[:repeats] if each.success is not None]
     successes, missing = sum(counted), repeats - len(counted)
     observed = successes / len(counted) if counted else None
@@ -287,8 +286,11 @@ def _mean(runs: Sequence[Trial], repeats: int) -> _Mean:
 
 
 def _contrast(
-    plan: Plan, treatment: str, control: str, by_arm: Mapping[str, Mapping[str, Sequence[Trial]]]
-) -> Contrast:
+    plan: ExperimentPlan,
+    treatment: str,
+    control: str,
+    by_arm: Mapping[str, Mapping[str, Sequence[TaskRun]]],
+) -> ArmContrast:
     with_it, without = (
         {task: _mean(runs, plan.repeats) for task, runs in by_arm[arm].items()}
         for arm in (treatment, control)
@@ -322,7 +324,7 @@ def _contrast(
         centres = centres_of(None if plan.baseline is None else plan.baseline + plan.effect / 2)
     opposite = signs if plan.paired else [-sign for sign in signs]
     threshold = plan.threshold
-    return Contrast(
+    return ArmContrast(
         treatment=treatment,
         control=control,
         word="not decided",
@@ -337,8 +339,8 @@ def _contrast(
 
 
 def _worded(
-    plan: Plan, found: Contrast, objections: Sequence[str], first: Contrast | None
-) -> Contrast:
+    plan: ExperimentPlan, found: ArmContrast, objections: Sequence[str], first: ArmContrast | None
+) -> ArmContrast:
     word: Word = "not decided"
     reason = ""
     if objections:
@@ -355,4 +357,4 @@ def _worded(
         )
     else:
         reason = "the difference may be none" if found.tasks else "there are no runs"
-    return Contrast(**{**vars(found), "word": word, "reason": reason})
+    return ArmContrast(**{**vars(found), "word": word, "reason": reason})

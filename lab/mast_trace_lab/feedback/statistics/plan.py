@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _MIXTURE_COST: Final = 0.8
 """Cost of the mean over stakes and centres, in units of log e: it bets on others as well."""
 
+THRESHOLD: Final = 20.0
+"""The e-value from which one contrast counts as decided: it is reached falsely in at most 5 %."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -100,12 +103,8 @@ def _gains(baseline: float, other: float, *, pairs: bool) -> Iterator[tuple[floa
             yield chance / 2, sign * (outcome - centre) / bound
 
 
-THRESHOLD: Final = 20.0
-"""The e-value from which one contrast counts as decided: it is reached falsely in at most 5 %."""
-
-
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """An experiment's plan.
 
     Attributes:

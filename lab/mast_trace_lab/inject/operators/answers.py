@@ -16,7 +16,7 @@ from mast_trace_lab.inject.operators.operator import (
     without_a_fact,
 )
 from mast_trace_lab.inject.operators.phrases import ASSUMED, LATER, ONCE_MORE, UNCHECKED
-from mast_trace_lab.inject.sites import ENDINGS, Answer, answers_of, hands_over
+from mast_trace_lab.inject.sites import ENDINGS, RecordedAnswer, answers_of, hands_over
 
 if TYPE_CHECKING:
     from random import Random
@@ -39,18 +39,18 @@ _WRONG: Final = re.compile(
 _END: Final = re.compile(r"\bTERMINATE\b|\bFINISH\b|\bDONE\b")
 
 
-def _text(site: Answer, text: str, rng_phrasing: int = 0, *, calls: bool = False) -> Change:
+def _text(site: RecordedAnswer, text: str, rng_phrasing: int = 0, *, calls: bool = False) -> Change:
     """Return the change to another text, with the answer's own calls or with none."""
     own = site.said.tool_calls if calls else ()
     return Change(site.step, "answer", text, own, phrasing=rng_phrasing)
 
 
-def _phrase(site: Answer, phrases: tuple[str, ...], rng: Random) -> Change:
+def _phrase(site: RecordedAnswer, phrases: tuple[str, ...], rng: Random) -> Change:
     number = rng.randrange(len(phrases))
     return _text(site, phrases[number], number)
 
 
-def _unit(site: Answer, rng: Random) -> Change | None:
+def _unit(site: RecordedAnswer, rng: Random) -> Change | None:
     pairs = [
         (one, two) for one, two in _UNITS if _word(one, site.task) and _word(one, site.said.content)
     ]
@@ -69,7 +69,7 @@ def _replaced(one: str, two: str, text: str) -> str:
     return re.sub(rf"(?<!\w){re.escape(one)}(?!\w)", lambda _: two, text)
 
 
-def _constraint(site: Answer, rng: Random) -> Change | None:
+def _constraint(site: RecordedAnswer, rng: Random) -> Change | None:
     """Change a number that the task states, in an answer that keeps to it."""
     if site.said.tool_calls:
         return None
@@ -77,14 +77,14 @@ def _constraint(site: Answer, rng: Random) -> Change | None:
     return None if text is None else _text(site, text)
 
 
-def _repeat(site: Answer, rng: Random) -> Change | None:
+def _repeat(site: RecordedAnswer, rng: Random) -> Change | None:
     if not site.earlier_calls:
         return None
     call = rng.choice(site.earlier_calls)
     return Change(site.step, "answer", "", (ToolCall(call.name, call.arguments),))
 
 
-def _go_on(site: Answer, rng: Random) -> Change | None:
+def _go_on(site: RecordedAnswer, rng: Random) -> Change | None:
     """Leave the end out: the termination word, or the tool that ends the conversation."""
     ends = [call for call in site.said.tool_calls if call.name.lower() in ENDINGS]
     number = rng.randrange(len(ONCE_MORE))
@@ -96,12 +96,12 @@ def _go_on(site: Answer, rng: Random) -> Change | None:
     return None
 
 
-def _assume(site: Answer, rng: Random) -> Change | None:
+def _assume(site: RecordedAnswer, rng: Random) -> Change | None:
     asks = site.said.content.rstrip().endswith("?") and not site.said.tool_calls
     return _phrase(site, ASSUMED, rng) if asks else None
 
 
-def _hand_over_wrongly(site: Answer, rng: Random) -> Change | None:
+def _hand_over_wrongly(site: RecordedAnswer, rng: Random) -> Change | None:
     calls = [call for call in site.said.tool_calls if hands_over(site.run, call.name)]
     if len(calls) != 1:
         return None
@@ -120,7 +120,7 @@ def _hand_over_wrongly(site: Answer, rng: Random) -> Change | None:
     )
 
 
-def _derail(site: Answer, rng: Random) -> Change | None:
+def _derail(site: RecordedAnswer, rng: Random) -> Change | None:
     """Hand a sub-task over with another number in its text."""
     calls = list(site.said.tool_calls)
     for place, call in enumerate(calls):
@@ -135,21 +135,21 @@ def _derail(site: Answer, rng: Random) -> Change | None:
     return None
 
 
-def _withhold(site: Answer, rng: Random) -> Change | None:
+def _withhold(site: RecordedAnswer, rng: Random) -> Change | None:
     if site.said.tool_calls or not site.result_read:
         return None
     text = without_a_fact(site.said.content, rng, NUMBER.findall(site.result_read))
     return None if text is None else _text(site, text)
 
 
-def _misread(site: Answer, rng: Random) -> Change | None:
+def _misread(site: RecordedAnswer, rng: Random) -> Change | None:
     if site.said.tool_calls or not site.result_read:
         return None
     text = with_number_changed(site.said.content, rng, among=site.result_read)
     return None if text is None else _text(site, text)
 
 
-def _miscalculate(site: Answer, rng: Random) -> Change | None:
+def _miscalculate(site: RecordedAnswer, rng: Random) -> Change | None:
     """Change a number of the answer that no message before it holds: one that the agent has computed."""
     before = "\n".join(each.content for each in site.shown)
     known = set(NUMBER.findall(before))
@@ -162,7 +162,7 @@ def _miscalculate(site: Answer, rng: Random) -> Change | None:
     return _text(site, text)
 
 
-def _other_arguments(site: Answer, rng: Random) -> Change | None:
+def _other_arguments(site: RecordedAnswer, rng: Random) -> Change | None:
     """Call a tool with an argument that differs from the one that the messages before name."""
     calls = [call for call in site.said.tool_calls if not hands_over(site.run, call.name)]
     if not calls:
@@ -181,17 +181,17 @@ def _other_arguments(site: Answer, rng: Random) -> Change | None:
     return Change(site.step, "answer", site.said.content, others)
 
 
-def _end_early(site: Answer, rng: Random) -> Change | None:
+def _end_early(site: RecordedAnswer, rng: Random) -> Change | None:
     works = bool(site.said.tool_calls) and not site.is_last
     return _phrase(site, LATER, rng) if works and not site.checks else None
 
 
-def _skip_check(site: Answer, rng: Random) -> Change | None:
+def _skip_check(site: RecordedAnswer, rng: Random) -> Change | None:
     checking = [call for call in site.said.tool_calls if not hands_over(site.run, call.name)]
     return _phrase(site, UNCHECKED, rng) if checking and site.checks else None
 
 
-def _approve(site: Answer, rng: Random) -> Change | None:
+def _approve(site: RecordedAnswer, rng: Random) -> Change | None:
     objects = site.checks and not site.said.tool_calls and _WRONG.search(site.said.content)
     return _phrase(site, UNCHECKED, rng) if objects else None
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_lab.inject.changes import Change, OtherRequest
 from mast_trace_lab.inject.operators.operator import Operator, with_number_changed, without_a_fact
-from mast_trace_lab.inject.sites import Answer, answers_of
+from mast_trace_lab.inject.sites import RecordedAnswer, answers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from mast_trace_lab.inject.sites import Answer, Result
+    from mast_trace_lab.inject.sites import RecordedAnswer, RecordedResult
 
 _ERRORS: Final = (
     "ConnectionError: the service is unavailable",
@@ -28,41 +28,49 @@ _EMPTY: Final = ("", "[]", "No results.")
 _FAILED: Final = re.compile(r"\b(fail\w*|false|wrong|invalid|mismatch|error)\b", re.IGNORECASE)
 _PASSED: Final = ("passed", "ok: all checks passed", "true")
 
+_SEEN: Final = "The recorded result was another one."
+_LONG: Final = 4
+"""Messages besides system prompt and task from which a history can lose its oldest ones."""
+SHORTEST: Final = 10
+"""Characters of a message from which it is told from a word of another text."""
+_SENT: Final = "The sender's answer, which is recorded, held another text."
+_ARRIVES: Final = (
+    "The model is shown an answer of another agent for the first time, word for word, and it"
+)
 
-def _error(site: Result, rng: Random) -> Change | None:
+
+def _error(site: RecordedResult, rng: Random) -> Change | None:
     number = rng.randrange(len(_ERRORS))
     return Change(site.step.index, "result", error=_ERRORS[number], phrasing=number)
 
 
-def _timeout(site: Result, rng: Random) -> Change | None:
+def _timeout(site: RecordedResult, rng: Random) -> Change | None:
     number = rng.randrange(len(_TIMEOUTS))
     return Change(site.step.index, "result", error=_TIMEOUTS[number], phrasing=number)
 
 
-def _stale(site: Result, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
+def _stale(site: RecordedResult, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
     return Change(site.step.index, "result", site.earlier) if site.earlier else None
 
 
-def _empty(site: Result, rng: Random) -> Change | None:
+def _empty(site: RecordedResult, rng: Random) -> Change | None:
     number = rng.randrange(len(_EMPTY))
     if site.step.text == _EMPTY[number]:
         return None
     return Change(site.step.index, "result", _EMPTY[number], phrasing=number)
 
 
-def _wrong(site: Result, rng: Random) -> Change | None:
+def _wrong(site: RecordedResult, rng: Random) -> Change | None:
     text = with_number_changed(site.step.text, rng)
     return None if text is None else Change(site.step.index, "result", text)
 
 
-def _passes(site: Result, rng: Random) -> Change | None:
+def _passes(site: RecordedResult, rng: Random) -> Change | None:
     if not _FAILED.search(site.step.text):
         return None
     number = rng.randrange(len(_PASSED))
     return Change(site.step.index, "result", _PASSED[number], phrasing=number)
 
-
-_SEEN: Final = "The recorded result was another one."
 
 RESULTS: Final = (
     Operator("tool-error", "A tool raises an exception.", _SEEN, _error,
@@ -80,16 +88,13 @@ RESULTS: Final = (
 )  # fmt: skip
 """Operators at the level of tool results. Nobody of the agents is to blame for them."""
 
-_LONG: Final = 4
-"""Messages besides system prompt and task from which a history can lose its oldest ones."""
 
-
-def _talk(site: Answer) -> int:
+def _talk(site: RecordedAnswer) -> int:
     """Return the number of messages besides system prompt and task."""
     return sum(each.role not in {"system", "developer"} for each in site.shown) - 1
 
 
-def _other_role(site: Answer, rng: Random) -> Change | None:
+def _other_role(site: RecordedAnswer, rng: Random) -> Change | None:
     others = sorted(
         {each.prompt for each in answers_of(site.run) if each.agent != site.agent and each.prompt}
         - {site.prompt}
@@ -102,20 +107,20 @@ def _other_role(site: Answer, rng: Random) -> Change | None:
     )
 
 
-def _lose_oldest(site: Answer, rng: Random) -> Change | None:
+def _lose_oldest(site: RecordedAnswer, rng: Random) -> Change | None:
     if _talk(site) < _LONG:
         return None
     lost = rng.randint(1, _talk(site) // 2)
     return Change(site.step, "request", request=OtherRequest(oldest=lost), phrasing=lost)
 
 
-def _restart(site: Answer, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
+def _restart(site: RecordedAnswer, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
     if _talk(site) < 2:
         return None
     return Change(site.step, "request", request=OtherRequest(restart=True))
 
 
-def _ignore_peer(site: Answer, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
+def _ignore_peer(site: RecordedAnswer, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
     last = site.shown[-1] if site.shown else None
     if last is None or last.role not in {"user", "assistant"} or last.tool_calls or _talk(site) < 1:
         return None
@@ -138,11 +143,8 @@ REQUESTS: Final = (
 )  # fmt: skip
 """Operators at the level of requests."""
 
-SHORTEST: Final = 10
-"""Characters of a message from which it is told from a word of another text."""
 
-
-def _arriving(site: Answer) -> list[str]:
+def _arriving(site: RecordedAnswer) -> list[str]:
     """Return the messages of other agents that the model is shown for the first time here, in order."""
     answers = answers_of(site.run)[: site.place]
     before = [
@@ -172,7 +174,7 @@ def _arriving(site: Answer) -> list[str]:
 
 
 def _changed(
-    site: Answer, rng: Random, other: Callable[[str, Random], str | None]
+    site: RecordedAnswer, rng: Random, other: Callable[[str, Random], str | None]
 ) -> Change | None:
     """Return the change of one arriving message by a function that returns another text, or None for no change."""
     arriving = _arriving(site)
@@ -185,18 +187,13 @@ def _changed(
     return None
 
 
-def _garbled(site: Answer, rng: Random) -> Change | None:
+def _garbled(site: RecordedAnswer, rng: Random) -> Change | None:
     return _changed(site, rng, with_number_changed)
 
 
-def _cut(site: Answer, rng: Random) -> Change | None:
+def _cut(site: RecordedAnswer, rng: Random) -> Change | None:
     return _changed(site, rng, without_a_fact)
 
-
-_SENT: Final = "The sender's answer, which is recorded, held another text."
-_ARRIVES: Final = (
-    "The model is shown an answer of another agent for the first time, word for word, and it"
-)
 
 MESSAGES: Final = (
     Operator("message-number", "A message arrives with another number than was sent.", _SENT, _garbled,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace_judge.planted import PLANTED
-from mast_trace_lab.inject.sites import Answer, Result
+from mast_trace_lab.inject.sites import RecordedAnswer, RecordedResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +20,8 @@ NUMBER = re.compile(
     r"(?<![\w.,#-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w-])|(?<![\w.,#-])\d+(?:\.\d+)?(?![\w-])"
 )
 SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\d)|\n|$)")
+
+Site = TypeVar("Site", RecordedAnswer, RecordedResult)
 
 
 def other_number(text: str, rng: Random) -> str:
@@ -85,9 +87,6 @@ def without_a_fact(text: str, rng: Random, needed: Sequence[str] = ()) -> str | 
         return None
     left = text.replace(rng.choice(told), "", 1).strip()
     return left or None
-
-
-Site = TypeVar("Site", Answer, Result)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,39 @@ _SHORT: Final = {
 }
 """Contractions and what they stand for; a possessive reads like "is", and changes nothing."""
 
+_NEUTRAL: Final = (
+    "a an the this that these those all each every both whole entire everything i we me us our it its them "
+    "and so as of for in on at with by into about just simply very quite really also"
+)
+LATER: Final = (
+    "I will look into this and report the result later.",
+    "I have noted the task and shall come back with the result.",
+    "This is under way. The figures follow as soon as I have them.",
+    "Understood. I am going to work on it and send you the answer.",
+)
+UNCHECKED: Final = (
+    "I have looked at it and it looks right. Approved.",
+    "That seems correct to me, no need to check further.",
+    "Everything is in order as far as I can see. It can go out.",
+    "The result is plausible. I confirm it.",
+)
+ASSUMED: Final = (
+    "I shall assume the usual case and go on without asking.",
+    "To save time I take the standard option.",
+    "This is not stated anywhere, so I simply choose a common value.",
+)
+ONCE_MORE: Final = (
+    "Before we end, let us go through everything once more.",
+    "I would like to discuss this again from the beginning.",
+    "We should continue; there may be more to say about it.",
+)
+_NOT: Final = re.compile(
+    r"\b(?:not|never|cannot|unless|but|however|reject\w*)\b|n['\u2019]t\b"
+    # A part, a draft, one respect or one moment is approved, and not the work.
+    r"|\b(?:in parts?|as (?:an?|the|for)(?! whole)|for (?:an?|now))\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -61,11 +94,6 @@ def _of(words: str, *phrases: str) -> Vocabulary:
         re.compile(rf"\b(?:{'|'.join(phrases)})(?![\w'-])"),
     )
 
-
-_NEUTRAL: Final = (
-    "a an the this that these those all each every both whole entire everything i we me us our it its them "
-    "and so as of for in on at with by into about just simply very quite really also"
-)
 
 APPROVING: Final = _of(
     "am is are have has now here well yes ok okay sure great nice perfect perfectly understood thanks "
@@ -164,29 +192,6 @@ PROMISING: Final = _of(
     r"|thank you|get(?:ting)? (?:started|to it)|leave it with me|from me",
 )  # fmt: skip
 
-LATER: Final = (
-    "I will look into this and report the result later.",
-    "I have noted the task and shall come back with the result.",
-    "This is under way. The figures follow as soon as I have them.",
-    "Understood. I am going to work on it and send you the answer.",
-)
-UNCHECKED: Final = (
-    "I have looked at it and it looks right. Approved.",
-    "That seems correct to me, no need to check further.",
-    "Everything is in order as far as I can see. It can go out.",
-    "The result is plausible. I confirm it.",
-)
-ASSUMED: Final = (
-    "I shall assume the usual case and go on without asking.",
-    "To save time I take the standard option.",
-    "This is not stated anywhere, so I simply choose a common value.",
-)
-ONCE_MORE: Final = (
-    "Before we end, let us go through everything once more.",
-    "I would like to discuss this again from the beginning.",
-    "We should continue; there may be more to say about it.",
-)
-
 
 @dataclass(frozen=True)
 class Sentences:
@@ -207,12 +212,6 @@ class Sentences:
     refuses: re.Pattern[str] | None = None
 
 
-_NOT: Final = re.compile(
-    r"\b(?:not|never|cannot|unless|but|however|reject\w*)\b|n['\u2019]t\b"
-    # A part, a draft, one respect or one moment is approved, and not the work.
-    r"|\b(?:in parts?|as (?:an?|the|for)(?! whole)|for (?:an?|now))\b",
-    re.IGNORECASE,
-)
 _APPROVES: Final = Sentences(
     UNCHECKED,
     "approves the work of a colleague after a glance at it",
