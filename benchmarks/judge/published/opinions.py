@@ -1,4 +1,4 @@
-"""Recorded answers of models to Who&When, alone and joined with the local distribution over steps.
+"""Recorded answers of models, alone and joined with the local distribution over steps.
 
 Log-linear: each opinion multiplies the odds of the step that it names, of that step's neighbours,
 and of the steps of the agent that it names. An opinion whose agent does not speak at its step
