@@ -3,8 +3,8 @@
 Log-linear: each opinion multiplies the odds of the step that it names, of that step's neighbours,
 and of the steps of the agent that it names. An opinion whose agent does not speak at its step
 contradicts itself; on recorded answers of two models such opinions were right in 4 to 10 % of runs,
-consistent ones in 36 to 40 %, so they count by weights of their own. What joins profiles and answers
-is calibrated on the folds that are not scored.
+consistent ones in 36 to 40 %, so they count by weights of their own. Joined distributions are calibrated
+on the folds that are not scored.
 """
 
 from __future__ import annotations
