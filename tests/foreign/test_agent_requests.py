@@ -39,6 +39,14 @@ def test_a_request_is_a_hand_off() -> None:
     assert (answer.agent, answer.text) == ("clerk", "7")
 
 
+def test_a_request_without_an_id_of_its_message_is_one_too() -> None:
+    run = [span for span in spans() if span.span_id not in {"server", "post"}]
+    for span in run:
+        span.attributes.pop("a2a.message.id", "")
+    request, *_ = read_trajectory(run).steps
+    assert (request.agent, request.handoff_to, request.call_id) == ("planner", "clerk", "")
+
+
 @pytest.mark.parametrize("state", ["TASK_STATE_FAILED", "TASK_STATE_REJECTED"])
 def test_a_task_that_fails_makes_a_failed_request(state: str) -> None:
     """Return whether the answer says so, or a later question."""
