@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import stock
 
-from mast_trace_lab.confirm.bounds import Allowance
+from mast_trace_lab.confirm.bounds import ReplayAllowance
 from mast_trace_lab.confirm.execution import executing
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.preparation import check, verify
-from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 from mast_trace_lab.program.isolation import not_isolated
 from mast_trace_lab.program.setup import Setup
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
 
-    Confirm = Callable[[Trajectory, tuple[Point, ...], Setup], Confirmation]
+    Confirm = Callable[[Trajectory, tuple[DecisionPoint, ...], Setup], Confirmation]
 
 _BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "replay"
-_ENOUGH = Allowance(100, None)
+_ENOUGH = ReplayAllowance(100, None)
 _ONE = {f"framework({name})" for name in ("ag2-1.0", "ag2-1.1", "autogen-0.10", "crewai-1.10")} | {
     f"framework(langgraph-{version})" for version in ("1.0", "1.1")
 }
@@ -49,7 +49,7 @@ ALL = _tried(stock.ERRORS)
 """The planted errors; one of them beside the version on which all are confirmed."""
 SOME = _tried((stock.ERRORS[0], *stock.ERRORS[3:]))
 """Those for the frameworks that share an environment: one of each agent."""
-LIMITS = replace(Limits(), verifications=1, scores=0, start_runs=2, screening_runs=6)
+LIMITS = replace(ExperimentLimits(), verifications=1, scores=0, start_runs=2, screening_runs=6)
 """Sizes of the experiments."""
 
 
@@ -93,7 +93,9 @@ def setup_of(stage: Stage, frameworks: Sequence[str] | None = None) -> Setup:
     return Setup(("in this process",), parent=parent, live_tools=("*",), reset=("true",))
 
 
-def confirmed(recorded: Trajectory, points: tuple[Point, ...], setup: Setup) -> Confirmation:
+def confirmed(
+    recorded: Trajectory, points: tuple[DecisionPoint, ...], setup: Setup
+) -> Confirmation:
     """Verify, plan and run the experiment of a run to its end; nothing is stored."""
     verify(recorded, setup)
     fixes, refused = planned_fixes(recorded, points, Sources(person={}, resample=setup.resample))

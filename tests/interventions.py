@@ -20,7 +20,7 @@ from mast_trace.replay.player import Player
 from mast_trace.replay.program import interception
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm
@@ -28,10 +28,10 @@ from mast_trace_lab.replay.unfit import NoChange, NotAnArm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.replay.player import Report
+    from mast_trace.replay.player import ReplayReport
     from mast_trace.testing import CapturedSpans
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
 
 
 @contextmanager
@@ -63,7 +63,7 @@ class Replay:
     """
 
     answer: str
-    report: Report
+    report: ReplayReport
     run: Trajectory
     live: Sequence[dict]
     executed: Sequence[str]
@@ -88,7 +88,7 @@ class Failure:
     run: Trajectory
     requests: Sequence[dict]
     planted: int
-    points: Sequence[Point]
+    points: Sequence[DecisionPoint]
 
     def __repr__(self) -> str:
         """Return a short text; whole trajectories hide the cause of a failed test."""
@@ -137,7 +137,9 @@ class Stage:
         assert len(wrong) == (error is not None)
         return Failure(run, requests, wrong[0] if wrong else -1, points)
 
-    def replay(self, recorded: Trajectory, arm: Arm, live_tools: Sequence[str] = ()) -> Replay:
+    def replay(
+        self, recorded: Trajectory, arm: ReplayArm, live_tools: Sequence[str] = ()
+    ) -> Replay:
         """Replay an arm, and assert that the player and the server count the same live calls."""
         tape = tape_of(recorded)
         before = len(self._server.requests)
@@ -175,7 +177,7 @@ def flips(stage: Stage, failure: Failure, *, hold: bool) -> list[int]:
     """Return the decision points whose correction makes the run succeed; a correction that changes nothing is none."""
     found = []
     for place, (point, request) in enumerate(zip(failure.points, failure.requests, strict=True)):
-        arm = Arm("fix", point.step, reference(request), hold=hold)
+        arm = ReplayArm("fix", point.step, reference(request), hold=hold)
         try:
             done = stage.replay(failure.run, arm, live_tools=["*"])
         except NoChange:
@@ -189,9 +191,11 @@ def earliest_naive_flip(stage: Stage, failure: Failure) -> int:
     """Return the first decision point from which a live rest succeeds, its answer corrected or equal."""
     for place, (point, request) in enumerate(zip(failure.points, failure.requests, strict=True)):
         try:
-            done = stage.replay(failure.run, Arm("fix", point.step, reference(request)), ["*"])
+            done = stage.replay(
+                failure.run, ReplayArm("fix", point.step, reference(request)), ["*"]
+            )
         except NoChange:
-            done = stage.replay(failure.run, Arm("keep", point.step), ["*"])
+            done = stage.replay(failure.run, ReplayArm("keep", point.step), ["*"])
         if done.success:
             return place
     raise AssertionError("no correction makes the run succeed")
@@ -209,10 +213,10 @@ def check_planted(stage: Stage, error: stock.Error) -> None:
     # The error is not repairable: kept, it decides the run; before it nothing is decided.
     planted = failure.points[failure.planted]
     assert planted.agent == error.agent
-    assert not stage.replay(failure.run, Arm("keep", planted.step), ["*"]).success
+    assert not stage.replay(failure.run, ReplayArm("keep", planted.step), ["*"]).success
     if failure.planted:
         before = failure.points[failure.planted - 1]
-        assert stage.replay(failure.run, Arm("keep", before.step), ["*"]).success
+        assert stage.replay(failure.run, ReplayArm("keep", before.step), ["*"]).success
 
 
 def check_operators(stage: Stage) -> None:
@@ -222,26 +226,26 @@ def check_operators(stage: Stage) -> None:
     report, total = points[wrong].step, len(points)
     assert wrong > 0
 
-    start = stage.replay(run, Arm("start"))
+    start = stage.replay(run, ReplayArm("start"))
     assert start.success
     assert (start.report.served_exchanges, len(start.live), start.executed) == (0, total, ())
 
     for place, point in enumerate(points):
-        kept = stage.replay(run, Arm("keep", point.step))
+        kept = stage.replay(run, ReplayArm("keep", point.step))
         assert (kept.report.served_exchanges, len(kept.live)) == (place + 1, total - place - 1)
         assert kept.success == (place < wrong)
         assert kept.executed == ()
-    held = stage.replay(run, Arm("keep", points[0].step, hold=True))
+    held = stage.replay(run, ReplayArm("keep", points[0].step, hold=True))
     assert (held.success, len(held.live)) == (False, 0)
 
-    resampled = stage.replay(run, Arm("resample", report))
+    resampled = stage.replay(run, ReplayArm("resample", report))
     assert (resampled.success, len(resampled.live)) == (True, total - wrong)
 
     fix = Fix("person", "We shall sell 340 kettles.")
-    fixed = stage.replay(run, Arm("fix", report, fix))
+    fixed = stage.replay(run, ReplayArm("fix", report, fix))
     assert (fixed.success, fixed.report.served_exchanges) == (True, wrong + 1)
 
-    other = stage.replay(run, Arm("model", report, Fix("stronger model", model="gpt-large")))
+    other = stage.replay(run, ReplayArm("model", report, Fix("stronger model", model="gpt-large")))
     assert other.success
     asked = [request["model"] == "gpt-large" for request in other.live]
     assert asked == [True] + [False] * (total - wrong - 1)
@@ -254,21 +258,21 @@ def check_tools(stage: Stage) -> None:
     counted = next(step for step in run.steps if step.tool == "count_stock")
 
     changed = stage.replay(
-        run, Arm("result", counted.index, Fix("reference", "kettle: 140 pieces in stock"))
+        run, ReplayArm("result", counted.index, Fix("reference", "kettle: 140 pieces in stock"))
     )
     assert (changed.success, changed.executed) == (False, ())
     assert "200" in changed.answer
 
-    arguments = Arm("arguments", counted.index, Fix("person", '{"item": "pot"}'))
+    arguments = ReplayArm("arguments", counted.index, Fix("person", '{"item": "pot"}'))
     executed = stage.replay(run, arguments, live_tools=["count_stock"])
     assert executed.executed == ("count_stock",)
     assert "300" in executed.answer
 
     guessed = Fix("person", "There are 99 kettles in stock.")
     for operator in ("drop", "fix"):
-        said = stage.replay(run, Arm(operator, failure.points[0].step, guessed))
+        said = stage.replay(run, ReplayArm(operator, failure.points[0].step, guessed))
         assert (said.executed, said.success) == ((), False)
         assert said.report.served_executions == 1
         assert "241" in said.answer
     with pytest.raises(NotAnArm, match="tool calls alone"):
-        stage.replay(run, Arm("drop", failure.points[0].step))
+        stage.replay(run, ReplayArm("drop", failure.points[0].step))

@@ -13,7 +13,7 @@ from judge.store.invented_replays import result
 from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replays import plan_of, record_result, reserve
@@ -60,7 +60,7 @@ def replayed(store: Store, number: int) -> Any:
     run = run_summary(store, trace_id(number))
     assert run is not None
     plan = plan_of(store, run, "{}")
-    fix = Arm("fix", 1, Fix("person", "18"))
+    fix = ReplayArm("fix", 1, Fix("person", "18"))
     for sequence in range(4):
         ended = result(arm=fix, success=sequence % 2 == 0, live_calls=50, cost_usd=9.0)
         record_result(store, plan, sequence, ended, span_id="s1")

@@ -20,7 +20,7 @@ from mast_trace_collector.storage.search_index import (
     has_search_index,
     narrowing,
 )
-from mast_trace_dashboards.mcp_server.reading import Reading
+from mast_trace_dashboards.mcp_server.reading import StoreReading
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.finding import run_list, text_search
@@ -181,7 +181,7 @@ def test_every_search_asks_the_index(indexed: Store, monkeypatch: pytest.MonkeyP
     filters = Filters.of({"text": "Refund"})
     RunList(indexed, idle=60.0).page(filters)
     TextSearch(indexed, filters, of_project=False).count()
-    Reading(indexed, idle=60.0).search("Refund", "", 5)
+    StoreReading(indexed, idle=60.0).search("Refund", "", 5)
     with_index = ("%refund%", "%refund%", SETTINGS)
     assert len(asked) == 18
     assert set(map(str, asked)) == {str(with_index if has_search_index(indexed) else ("", "", {}))}

@@ -14,7 +14,7 @@ from end_to_end.processes import CollectorProcess
 from end_to_end.span_sender import post, request_of
 from program_runs import run_program
 
-from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.spool import RequestRefused, Spool, SpoolLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def test_a_write_that_the_disk_cuts_short_is_refused_and_leaves_no_trace(small_d
         if refusal is not None:
             break
         kept.append(payload)
-    assert isinstance(refusal, Refused)
+    assert isinstance(refusal, RequestRefused)
     assert "No space left" in str(refusal)
     assert len(kept) > 0
     spool.close()

@@ -18,7 +18,7 @@ from mast_trace_lab.inject.trial import Verdict
 from mast_trace_lab.selftest.examination import (
     LABELLED,
     Fitted,
-    Opinion,
+    JudgeOpinion,
     fitted,
     fitted_opinion,
     measured,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from mast_trace_lab.selftest.store import Measure, Stage
 
-NOTHING = Opinion(frozenset(), None, None, failed=False)
+NOTHING = JudgeOpinion(frozenset(), None, None, failed=False)
 UNFITTED = Fitted({}, None, "too few")
 
 
@@ -80,7 +80,7 @@ def fault(number: int, mode: str, verdict: str = "kept", **given: object) -> Inj
 
 
 def shares(
-    *given: object, blind: dict[str, Opinion] | None = None
+    *given: object, blind: dict[str, JudgeOpinion] | None = None
 ) -> dict[tuple[str, str, str], tuple[int, int]]:
     made = measured(*given, blind or {})
     return {(e.measure, e.stage, e.mode): (e.hits, e.runs) for e in made}
@@ -95,9 +95,9 @@ def test_counts_modes_on_all_planted_faults_and_steps_on_decisive_ones() -> None
         fault(3, ""),
         fault(4, "1.3", "unproved"),
     ]
-    right = Opinion(frozenset({"2.6"}), 0, 0, failed=True)
-    wrong = Opinion(frozenset({"1.3"}), 5, 5, failed=True)
-    unsure = Opinion(frozenset(), 5, None, failed=True)
+    right = JudgeOpinion(frozenset({"2.6"}), 0, 0, failed=True)
+    wrong = JudgeOpinion(frozenset({"1.3"}), 5, 5, failed=True)
+    unsure = JudgeOpinion(frozenset(), 5, None, failed=True)
     before = {"fault 0": right, "fault 1": wrong, "fault 2": right, "fault 3": wrong}
     found = shares(faults, [run()], before, [NOTHING], UNFITTED)
     assert (found["found", "before", "2.6"], found["found", "before", ALL]) == ((2, 3), (2, 3))
@@ -114,10 +114,10 @@ def test_counts_modes_on_all_planted_faults_and_steps_on_decisive_ones() -> None
 def test_a_healthy_run_is_accused_by_a_mode_a_step_or_an_outcome() -> None:
     accused = [
         NOTHING,
-        Opinion(frozenset({"1.3"}), None, None, failed=False),
-        Opinion(frozenset(), 3, None, failed=False),
-        Opinion(frozenset(), 3, 3, failed=False),
-        Opinion(frozenset(), None, None, failed=True),
+        JudgeOpinion(frozenset({"1.3"}), None, None, failed=False),
+        JudgeOpinion(frozenset(), 3, None, failed=False),
+        JudgeOpinion(frozenset(), 3, 3, failed=False),
+        JudgeOpinion(frozenset(), None, None, failed=True),
     ]
     healthy = [run(number) for number in range(5)]
     assert shares([], healthy, {}, accused, UNFITTED)["accused", "before", ALL] == (3, 5)
@@ -132,8 +132,8 @@ def test_a_survivor_is_misjudged_if_it_is_said_to_have_failed() -> None:
         fault(3, "2.6"),
         fault(4, "2.6", "repaired"),
     ]
-    names_mode = Opinion(frozenset({"2.6"}), 1, None, failed=False)
-    says_failed = Opinion(frozenset(), None, None, failed=True)
+    names_mode = JudgeOpinion(frozenset({"2.6"}), 1, None, failed=False)
+    says_failed = JudgeOpinion(frozenset(), None, None, failed=True)
     knew = dict.fromkeys((each.fault_id for each in faults), says_failed)
     blind = {"fault 0": names_mode, "fault 1": says_failed, "fault 2": NOTHING}
     found = shares(faults, [run()], knew, [NOTHING], UNFITTED, blind=blind)

@@ -19,7 +19,7 @@ from ingest_support import EXPORT, body_of, call, connect, post, refusals, until
 
 from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, Slots, sender_of
 from mast_trace_collector.security import new_key
-from mast_trace_collector.spool import Refused
+from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class TestMemory:
         shares = MemoryShares(100, 50)
         for _ in range(2):
             memory = self.holding(shares, "a", 100)
-            with pytest.raises(Refused, match="in flight"):
+            with pytest.raises(RequestRefused, match="in flight"):
                 self.holding(shares, "a", 1)
             memory.release()
 
@@ -63,12 +63,12 @@ class TestMemory:
         for memory in memories:
             memory.arriving(lambda memory=memory, size=memory.size: seen.append((memory, size)))
         fits = sum(sizes) - sum(stopped) + wanted <= 100
-        with nullcontext() if fits else pytest.raises(Refused, match="in flight"):
+        with nullcontext() if fits else pytest.raises(RequestRefused, match="in flight"):
             self.holding(shares, "b", wanted)
         assert [size for _, size in seen] == stopped
         assert {memory.broken_off.reason for memory, _ in seen} == {"share_full"}
         assert shares.held == held
-        with pytest.raises(Refused, match="its share"):
+        with pytest.raises(RequestRefused, match="its share"):
             self.holding(shares, "a", 51 - (sum(sizes) - sum(stopped)))
 
     @pytest.mark.parametrize("senders", ["aa", "cc", "cd"])
@@ -81,13 +81,13 @@ class TestMemory:
         others = [
             self.holding(shares, who, size) for who, size in zip(senders, (15, 45), strict=True)
         ]
-        with pytest.raises(Refused, match="in flight"):
+        with pytest.raises(RequestRefused, match="in flight"):
             self.holding(shares, "b", 30)
         for memory in others:
             memory.release()
         self.holding(shares, "a", 10)
         now[0] += 9.9
-        with pytest.raises(Refused, match="its share"):
+        with pytest.raises(RequestRefused, match="its share"):
             self.holding(shares, "a", 1)
         self.holding(shares, "b", 30)
         now[0] += 0.1
@@ -107,7 +107,7 @@ class TestMemory:
                 memory.arriving(lambda: None)
             try:
                 memory.grow(size)
-            except Refused:
+            except RequestRefused:
                 memory.arrived()
                 continue
             memories.append(memory)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opened_spool import begin, failing, payloads_of, put, take, waiting
 
-from mast_trace_collector.spool import Refused, Spool
+from mast_trace_collector.spool import RequestRefused, Spool
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import SegmentWriter
 
@@ -156,7 +156,7 @@ class TestRefusal:
         spool = begin(tmp_path, max_bytes=1000)
         put(spool, b"a" * 900)
         for _ in range(3):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(RequestRefused) as refused:
                 spool.append(b"b" * 200, 1)
             assert refused.value.reason == "spool_full"
         (told,) = caplog.messages
@@ -173,10 +173,10 @@ class TestRefusal:
 
         monkeypatch.setattr(os, "fdatasync", failing(28))
         ticket = spool.append(b"lost", 1)
-        with pytest.raises(Refused, match="No space left"):
+        with pytest.raises(RequestRefused, match="No space left"):
             ticket.durable.result(timeout=10)
         monkeypatch.setattr(os, "fdatasync", real)
-        with pytest.raises(Refused, match="nearly full"):
+        with pytest.raises(RequestRefused, match="nearly full"):
             spool.append(b"too soon", 1)
         spool._quota._checked = 0.0
         put(spool, b"after")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opened_spool import begin, payloads_of, put, stop, take, waiting
 
-from mast_trace_collector.spool import Refused, Spool
+from mast_trace_collector.spool import RequestRefused, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def opened(folder: Path) -> Spool:
 
 
 def refused(spool: Spool, payload: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         spool.append(payload, 1).durable.result(timeout=30)
     spool._quota._checked = 0.0  # the disk is looked at again at once, not in a second
 

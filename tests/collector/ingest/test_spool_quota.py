@@ -14,7 +14,7 @@ import pytest
 from opened_spool import failing, opened, payloads_of, put, stop
 
 from mast_trace.exceptions import CollectorError
-from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
+from mast_trace_collector.spool import Record, RequestRefused, Spool, SpoolLimits
 from mast_trace_collector.spool.quota import DiskQuota, FolderLock
 from mast_trace_collector.spool.segment import (
     Receipt,
@@ -41,8 +41,8 @@ def spool(tmp_path: Path) -> Spool:
 class TestCheck:
     """Tell if a small request would be taken now."""
 
-    def refusal(self, spool: Spool) -> Refused:
-        with pytest.raises(Refused) as refused:
+    def refusal(self, spool: Spool) -> RequestRefused:
+        with pytest.raises(RequestRefused) as refused:
             spool.check()
         return refused.value
 
@@ -55,7 +55,7 @@ class TestCheck:
         refused = self.refusal(spool)
         assert (refused.reason, refused.retry_after) == ("shutting_down", 1.0)
         assert str(refused) == "the collector is not running"
-        with pytest.raises(Refused) as taken:
+        with pytest.raises(RequestRefused) as taken:
             spool.append(b"one", 1)
         assert (taken.value.reason, taken.value.retry_after) == ("shutting_down", 1.0)
         assert str(taken.value) == "the collector is stopping"
@@ -64,13 +64,13 @@ class TestCheck:
     def test_up_to_the_last_byte(self, tmp_path: Path) -> None:
         most = Record.OVERHEAD + 100
         spool = opened(tmp_path, most=most)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             spool.append(b"x" * 101, 1)
         assert (refused.value.reason, refused.value.retry_after) == ("spool_full", 5.0)
         put(spool, b"x" * 100)
         assert spool.waiting_bytes == most
         spool.check()
-        with pytest.raises(Refused, match="too much is waiting"):
+        with pytest.raises(RequestRefused, match="too much is waiting"):
             spool.append(b"", 0)
 
 
@@ -78,7 +78,7 @@ class TestCheckAgain:
     """Tell if requests like those that were refused would be taken now."""
 
     def refusal(self, spool: Spool) -> str:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             spool.check_again()
         return refused.value.reason
 
@@ -95,9 +95,9 @@ class TestCheckAgain:
         spool = opened(tmp_path, most=free if reason == "spool_full" else 1 << 60)
         spool.check_again()
         for size in (1002, 1001, 1003):
-            with pytest.raises(Refused):
+            with pytest.raises(RequestRefused):
                 spool.append(b"x" * size, 1)
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             spool._quota.check(free + 1)
         assert self.refusal(spool) == reason
         spool.check()
@@ -105,7 +105,7 @@ class TestCheckAgain:
         put(spool, b"x" * 600)
         spool.check_again()
         for size in (401, 10**6):
-            with pytest.raises(Refused):
+            with pytest.raises(RequestRefused):
                 spool.append(b"x" * size, 1)
         assert self.refusal(spool) == reason
 
@@ -118,7 +118,7 @@ class TestCheckAgain:
         with monkeypatch.context() as patch:
             patch.setattr(os, "fdatasync", failing(errno.EDQUOT))
             patch.setattr(os, "fsync", failing(errno.EDQUOT))
-            assert isinstance(spool.append(b"1", 1).durable.exception(timeout=10), Refused)
+            assert isinstance(spool.append(b"1", 1).durable.exception(timeout=10), RequestRefused)
             spool._quota._checked = 0.0
             spool.check()
             assert self.refusal(spool) == "disk_error"
@@ -146,7 +146,7 @@ class TestRoom:
     def test_so_much_and_no_more(self, tmp_path: Path, disk: dict[str, float]) -> None:
         quota = DiskQuota(tmp_path, 10_000, 400)
         quota.check(600)
-        with pytest.raises(Refused, match="nearly full"):
+        with pytest.raises(RequestRefused, match="nearly full"):
             quota.check(601)
         assert disk["asked"] == 2  # once for the message
 
@@ -156,7 +156,7 @@ class TestRoom:
         quota.take(300)
         disk["now"] += 0.2
         quota.check(300)
-        with pytest.raises(Refused, match="nearly full"):
+        with pytest.raises(RequestRefused, match="nearly full"):
             quota.check(301)
         disk["now"] += 0.01
         quota.check(600)
@@ -167,7 +167,7 @@ class TestRoom:
         quota.check(300)
         disk["now"] += 1.0
         quota.ran_out(44)
-        with pytest.raises(Refused, match="nearly full"):
+        with pytest.raises(RequestRefused, match="nearly full"):
             quota.check(44)
         disk["now"] += 0.3
         quota.check(44)
@@ -177,14 +177,14 @@ class TestRoom:
     ) -> None:
         quota = DiskQuota(tmp_path, 500, 400)
         for size in (601, 501, 501):
-            with pytest.raises(Refused):
+            with pytest.raises(RequestRefused):
                 quota.check(size)
         quota.take(500)
         disk["free"] = 100
         disk["now"] += 1.0
         quota.give_back(500)
         for _ in range(2):
-            with pytest.raises(Refused):
+            with pytest.raises(RequestRefused):
                 quota.check(1)
         told = [message.partition(" (")[0] for message in caplog.messages]
         assert told == [
@@ -198,7 +198,7 @@ class TestRoom:
         quota = DiskQuota(tmp_path, 500, 0)
         quota.check(1)
         assert caplog.messages == []
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             quota.check(501)
         quota.check(0)
         assert len(caplog.messages) == 1
@@ -268,7 +268,7 @@ class TestFailedWrites:
             with spool._writing:
                 tickets = [spool.append(b"%d" % number, 1) for number in range(3)]
             for ticket in tickets:
-                with pytest.raises(Refused, match="Input/output error") as refused:
+                with pytest.raises(RequestRefused, match="Input/output error") as refused:
                     ticket.durable.result(timeout=10)
                 assert (refused.value.reason, refused.value.retry_after) == ("disk_error", 5.0)
         assert spool.waiting_bytes == spool.waiting_items == 0

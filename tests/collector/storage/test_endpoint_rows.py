@@ -7,7 +7,7 @@ from endpoint_sweep import OURS, World
 
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
-from mast_trace_collector.clickhouse_http.planning import Plan
+from mast_trace_collector.clickhouse_http.planning import StatementPlan
 from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
@@ -18,7 +18,7 @@ BEFORE, WITH_INFO = 54453, 54454
 """Protocols of clickhouse-go without and with something before each block."""
 READER, WRITER = Rights(project=OURS), Rights(writes=True)
 BOTH = pytest.mark.parametrize("rights", [READER, WRITER], ids=["reader", "writer"])
-PLAIN = Plan("SELECT 1", "TSV", {}, "mast_trace")
+PLAIN = StatementPlan("SELECT 1", "TSV", {}, "mast_trace")
 CATALOGUE = {"database": "mast_catalogue"}
 TABLES = f"{', '.join(sorted(READABLE))} and what clients ask of system"
 

@@ -19,7 +19,7 @@ from mast_trace_collector.storage.search_index import (
     narrowing,
 )
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_dashboards.mcp_server.reading import Reading
+from mast_trace_dashboards.mcp_server.reading import StoreReading
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
@@ -51,7 +51,7 @@ def found(store: Store) -> list[int]:
     return [
         len(QUERIES["search"].run(store, text=TEXT)),
         len(QUERIES["search"].run(store, text=TEXT, **narrowing(TEXT))),
-        len(Reading(store, idle=60.0).search(TEXT, "", 10)["runs"]),
+        len(StoreReading(store, idle=60.0).search(TEXT, "", 10)["runs"]),
         len(search.hits().hits),
         search.count().runs,
         len(RunList(store, idle=60.0).page(filters).rows),

@@ -233,7 +233,7 @@ def test_totals_are_about_only_once_the_spans_were_looked_for(dozen):
     assert words(dozen) == {"exact": 12, "about": 1}
     # Its spans come again: by themselves, and counted by another repair.
     SpanWriter(dozen).write([calls(MANY[0], number=20)], token="again")
-    dozen.command(totals_repair._MARK, totals_repair.Piece("", MANY[0], MANY[0]).params)
+    dozen.command(totals_repair._MARK, totals_repair.RunRange("", MANY[0], MANY[0]).params)
     assert words(dozen) == {"exact": 13}
 
 

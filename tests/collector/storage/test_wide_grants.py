@@ -9,7 +9,7 @@ from mast_trace_collector.storage import grants
 from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
 from mast_trace_collector.storage.grants import (
     SAFE_VERSIONS,
-    Access,
+    DatabaseAccess,
     _quoted,
     policies_hold,
     project_reader,
@@ -214,7 +214,7 @@ def policy(*names, table="t", condition="Project = 'a'", restrictive=False, but=
 )
 def test_rights_add_up_as_on_the_server(grants, reads):
     roles = {"u": ["r"], "r": ["deep"], "deep": ["r"]}
-    access = Access("d", {"u": ""}, tuple(grants), roles, ())
+    access = DatabaseAccess("d", {"u": ""}, tuple(grants), roles, ())
     assert bool(access.holders("u", ["t"])) is reads
 
 
@@ -236,7 +236,7 @@ def test_rights_add_up_as_on_the_server(grants, reads):
     ],
 )
 def test_policies_add_up_as_on_the_server(policies, confined, filtered):
-    access = Access("d", {"u": ""}, (), {"u": ["r"]}, tuple(policies))
+    access = DatabaseAccess("d", {"u": ""}, (), {"u": ["r"]}, tuple(policies))
     assert access.is_confined("u") is confined
     assert access.is_filtered("u", "t") is filtered
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_dashboards.alerts.lifecycle import Alert, AlertState, Change, advance, load, save
+from mast_trace_dashboards.alerts.lifecycle import (
+    Alert,
+    AlertChange,
+    AlertState,
+    advance,
+    load,
+    save,
+)
 from mast_trace_dashboards.alerts.rules import Rule
 
 if TYPE_CHECKING:
@@ -126,7 +133,7 @@ def test_what_fires_survives_a_restart(tmp_path: Path) -> None:
     assert changes
     path = tmp_path / "very" / "deep" / "alerts.json"
     save(path, AlertState())
-    waiting = [(changes[0], Change(alerts[0], "resolved", 7.0)), (changes[0],)]
+    waiting = [(changes[0], AlertChange(alerts[0], "resolved", 7.0)), (changes[0],)]
     save(path, AlertState(alerts, waiting))
     assert load(path) == AlertState(alerts, waiting)
     again, repeated = advance(RULE, load(path).alerts, rows, 600)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mast_trace_dashboards.alerts.delivery import payload, sentence
-from mast_trace_dashboards.alerts.lifecycle import Alert, Change
+from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
 from mast_trace_dashboards.alerts.outbox import Webhook
 from mast_trace_dashboards.alerts.rules import RULES
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from webhook_receiver import Receiver
 
 
-def change(kind: str = "firing", service: str = "shop") -> Change:
+def change(kind: str = "firing", service: str = "shop") -> AlertChange:
     labels = (("service", service), ("framework", "ag2"))
-    return Change(Alert("mast-specification-page", labels, 5.1, "firing", 0.0), kind, 0.0)  # type: ignore[arg-type]
+    return AlertChange(Alert("mast-specification-page", labels, 5.1, "firing", 0.0), kind, 0.0)  # type: ignore[arg-type]
 
 
 ADVICE = (
@@ -119,7 +119,7 @@ def test_a_message_as_a_whole() -> None:
 )
 def test_the_sentence(uid: str, labels: dict[str, str], value: float, kind: str, told: str) -> None:
     alert = Alert(uid, tuple(labels.items()), value, "firing", 0.0)
-    written = sentence(Change(alert, kind, 0.0))  # type: ignore[arg-type]
+    written = sentence(AlertChange(alert, kind, 0.0))  # type: ignore[arg-type]
     assert written == (told if kind == "firing" else f"Resolved: {told}")
 
 
@@ -146,7 +146,7 @@ def test_a_number_that_cannot_be_told_is_told_so(receiver: Receiver) -> None:
     alert = Alert("mast-judge-behind", labels, float("inf"), "firing", 60.0)
     assert (
         not Webhook(receiver.url)
-        .post(payload([Change(alert, "firing", 60.0)], "alertmanager"), "")
+        .post(payload([AlertChange(alert, "firing", 60.0)], "alertmanager"), "")
         .problem
     )
     (told,) = receiver.bodies[0]["alerts"]
@@ -157,7 +157,7 @@ def test_a_number_that_cannot_be_told_is_told_so(receiver: Receiver) -> None:
 
 def test_what_is_resolved_says_whose_it_was_and_since_when() -> None:
     alert = Alert("mast-specification-page", (("service", "shop"),), 0.0, "inactive", 120.0)
-    (told,) = payload([Change(alert, "resolved", 60.0)], "alertmanager")["alerts"]
+    (told,) = payload([AlertChange(alert, "resolved", 60.0)], "alertmanager")["alerts"]
     assert "(shop)" in told["annotations"]["summary"]
     assert (told["startsAt"], told["endsAt"]) == (
         "1970-01-01T00:01:00+00:00",
@@ -169,6 +169,6 @@ def test_what_is_resolved_says_whose_it_was_and_since_when() -> None:
 @pytest.mark.parametrize("kind", ["firing", "resolved"])
 def test_every_rule_has_a_sentence_without_holes(rule: Any, kind: str) -> None:
     labels = tuple((name, "x") for name in rule.labels)
-    told = sentence(Change(Alert(rule.uid, labels, 1.5, "firing", 0.0), kind, 0.0))  # type: ignore[arg-type]
+    told = sentence(AlertChange(Alert(rule.uid, labels, 1.5, "firing", 0.0), kind, 0.0))  # type: ignore[arg-type]
     assert "{" not in told
     assert told.endswith(".")

@@ -18,7 +18,7 @@ from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
 if TYPE_CHECKING:
     from collector_metrics import Page
 
-    from mast_trace_dashboards.alerts.lifecycle import Change
+    from mast_trace_dashboards.alerts.lifecycle import AlertChange
     from mast_trace_dashboards.alerts.rules import OnNothing, Rule
 
 BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -33,7 +33,7 @@ def watching(*rules: Rule, url: str = "") -> Evaluator:
     return Evaluator(store=None, rules=rules, collectors=collectors)  # type: ignore[arg-type]
 
 
-def told(changes: list[Change]) -> list[tuple[str, str, tuple[tuple[str, str], ...], float]]:
+def told(changes: list[AlertChange]) -> list[tuple[str, str, tuple[tuple[str, str], ...], float]]:
     return [(c.kind, c.alert.rule, c.alert.labels, c.alert.value) for c in changes]
 
 
@@ -129,8 +129,8 @@ class Watched:
     """
 
     def __init__(self, evaluator: Evaluator, *problems: str, interval: float) -> None:
-        self.told: list[list[Change]] = []
-        self.delivered: list[tuple[Change, ...]] = []
+        self.told: list[list[AlertChange]] = []
+        self.delivered: list[tuple[AlertChange, ...]] = []
         self.problems = list(problems)
         self.enough = threading.Event()
         self.stop = threading.Event()
@@ -142,13 +142,13 @@ class Watched:
             target=run, args=arguments, kwargs={"interval": interval}, daemon=True
         )
 
-    def _post(self, delivery: tuple[Change, ...], _key: str) -> DeliveryResult:
+    def _post(self, delivery: tuple[AlertChange, ...], _key: str) -> DeliveryResult:
         problem = self.problems.pop(0) if self.problems else ""
         if not problem:
             self.delivered.append(delivery)
         return DeliveryResult(problem)
 
-    def _looked(self, changes: list[Change]) -> None:
+    def _looked(self, changes: list[AlertChange]) -> None:
         self.told.append(changes)
         if len(self.told) == self.wanted:
             self.enough.set()

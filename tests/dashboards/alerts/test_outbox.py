@@ -9,7 +9,7 @@ import pytest
 
 from mast_trace_dashboards.alerts import outbox as module
 from mast_trace_dashboards.alerts.delivery import payload
-from mast_trace_dashboards.alerts.lifecycle import Alert, Change
+from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
 from mast_trace_dashboards.alerts.outbox import Outbox, Webhook, key_of
 
 if TYPE_CHECKING:
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from webhook_receiver import Receiver
 
 
-def change(service: str) -> Change:
+def change(service: str) -> AlertChange:
     labels = (("service", service), ("framework", "ag2"))
-    return Change(Alert("mast-specification-page", labels, 5.1, "firing", 60.0), "firing", 60.0)
+    return AlertChange(
+        Alert("mast-specification-page", labels, 5.1, "firing", 60.0), "firing", 60.0
+    )
 
 
 @pytest.fixture
@@ -124,5 +126,5 @@ def test_what_waits_is_bounded(outbox: Outbox) -> None:
 
 def test_a_key_is_of_the_alerts_and_of_when_they_began() -> None:
     assert key_of((change("a"),)) == key_of((change("a"),))
-    later = Change(change("a").alert, "firing", 61.0)
+    later = AlertChange(change("a").alert, "firing", 61.0)
     assert len({key_of((each,)) for each in (change("a"), change("b"), later)}) == 3

@@ -16,7 +16,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.alerts import files, prometheus_rules, runbooks
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
 from mast_trace_dashboards.alerts.delivery import payload
-from mast_trace_dashboards.alerts.lifecycle import Alert, Change
+from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.cli.dashboards import export
 
@@ -47,7 +47,7 @@ def links(form: str, web: str = DEFAULT_WEB) -> list[str]:
     elif form == "prometheus":
         rules = prometheus_rules.rule_file(web=web)["groups"][0]["rules"]
     else:
-        changes = [Change(Alert(r.uid, (), 1.0, "firing", 0.0), "firing", 0.0) for r in RULES]
+        changes = [AlertChange(Alert(r.uid, (), 1.0, "firing", 0.0), "firing", 0.0) for r in RULES]
         rules = payload(changes, "alertmanager", web=web)["alerts"]
     return [rule["annotations"]["runbook_url"] for rule in rules]
 

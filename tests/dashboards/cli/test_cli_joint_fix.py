@@ -15,7 +15,7 @@ from confirmations import Failed, environment, failed_shop
 from scripted_llm import last_text, system_text
 
 from mast_trace_dashboards.cli.app import run
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_lab.program.process import Limits
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
 
@@ -51,7 +51,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
         yield made
 
 
-def replayed(failed: Failed, arm: Arm, **limits: object) -> ArmResult:
+def replayed(failed: Failed, arm: ReplayArm, **limits: object) -> ArmResult:
     """Replay an arm of the run."""
     settings = ArmSettings(Limits(timeout=60.0, output="discarded", **limits))
     return run_arm(failed.recorded, failed.command, arm, settings=settings)
@@ -61,11 +61,11 @@ def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
     """It is asked at its agent's turn alone; later calls go to the program's model."""
     strong = Fix("stronger model", model="large")
     done = replayed(
-        failed, Arm("fix", COUNTED, Fix("person", "Missing: 9."), also=((PRICED, strong),))
+        failed, ReplayArm("fix", COUNTED, Fix("person", "Missing: 9."), also=((PRICED, strong),))
     )
     assert done.status == "ok"
     assert [each["model"] for each in failed.server.requests[-2:]] == ["large", "small"]
-    both = replayed(failed, Arm("model", COUNTED, strong, also=((PRICED, strong),)))
+    both = replayed(failed, ReplayArm("model", COUNTED, strong, also=((PRICED, strong),)))
     assert both.status == "ok"
     assert [each["model"] for each in failed.server.requests[-3:]] == ["large", "large", "small"]
 

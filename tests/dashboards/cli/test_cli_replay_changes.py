@@ -13,7 +13,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.web.comparisons import compared
 from mast_trace_dashboards.web.uploaded_run import run_of
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_lab.replay.arms import arm_of
 
 if TYPE_CHECKING:
@@ -149,15 +149,15 @@ def test_live_calls_are_announced(replay) -> None:
 @pytest.mark.parametrize(
     ("given", "arm"),
     [
-        ({"--fix": ["3=a=b"]}, Arm("fix", 3, Fix("person", "a=b"))),
+        ({"--fix": ["3=a=b"]}, ReplayArm("fix", 3, Fix("person", "a=b"))),
         (
             {"--fix": ["5=late", "3=a"]},
-            Arm("fix", 3, Fix("person", "a"), also=((5, Fix("person", "late")),)),
+            ReplayArm("fix", 3, Fix("person", "a"), also=((5, Fix("person", "late")),)),
         ),
-        ({"--result": ["1=7"]}, Arm("result", 1, Fix("person", "7", result=True))),
+        ({"--result": ["1=7"]}, ReplayArm("result", 1, Fix("person", "7", result=True))),
         (
             {"--fix": ["5=late", "3=text"], "--result": ["3=7", "1=a=b"]},
-            Arm(
+            ReplayArm(
                 "result",
                 1,
                 Fix("person", "a=b", result=True),
@@ -168,18 +168,18 @@ def test_live_calls_are_announced(replay) -> None:
                 ),
             ),
         ),
-        ({"--keep": 4}, Arm("keep", 4)),
-        ({"--drop": "2"}, Arm("drop", 2)),
-        ({"--drop": "2=no"}, Arm("drop", 2, Fix("person", "no"))),
-        ({"--model": "2=org/m=1"}, Arm("model", 2, Fix("stronger model", model="org/m=1"))),
+        ({"--keep": 4}, ReplayArm("keep", 4)),
+        ({"--drop": "2"}, ReplayArm("drop", 2)),
+        ({"--drop": "2=no"}, ReplayArm("drop", 2, Fix("person", "no"))),
+        ({"--model": "2=org/m=1"}, ReplayArm("model", 2, Fix("stronger model", model="org/m=1"))),
         ({}, None),
     ],
 )
-def test_options_name_an_arm(given: dict, arm: Arm | None) -> None:
+def test_options_name_an_arm(given: dict, arm: ReplayArm | None) -> None:
     assert arm_of(given, start=False, hold=False) == arm
 
 
 def test_the_start_needs_no_step() -> None:
-    assert arm_of({}, start=True, hold=False) == Arm("start")
+    assert arm_of({}, start=True, hold=False) == ReplayArm("start")
     with pytest.raises(ConfigurationError, match="--keep and --start"):
         arm_of({"--keep": 1}, start=True, hold=False)

@@ -31,7 +31,7 @@ from mast_trace_collector import security
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_judge.store.verdicts import save
 from mast_trace_lab.feedback.experiment import make_plan
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def plan(store: Store) -> None:
     """Plan the experiment `planned` of three variants, with runs in two of them."""
     arms = ("team", "single agent", "without the agent who reads all documents first")
-    make_plan(store, "", Plan("planned", arms=arms))
+    make_plan(store, "", ExperimentPlan("planned", arms=arms))
     store.insert(
         "mast_experiment_runs",
         [

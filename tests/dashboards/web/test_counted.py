@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mast_trace_dashboards.web.counted import LONGEST, Counts
+from mast_trace_dashboards.web.counted import LONGEST, CountCache
 
 
 class Clock:
@@ -29,11 +29,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def counts(clock: Clock) -> Counts[int]:
-    return Counts(clock)
+def counts(clock: Clock) -> CountCache[int]:
+    return CountCache(clock)
 
 
-def test_a_count_is_kept_while_nothing_is_stored(counts: Counts[int], clock: Clock) -> None:
+def test_a_count_is_kept_while_nothing_is_stored(counts: CountCache[int], clock: Clock) -> None:
     numbers = iter(range(9))
 
     def slow() -> int:
@@ -47,7 +47,9 @@ def test_a_count_is_kept_while_nothing_is_stored(counts: Counts[int], clock: Clo
     assert counts.of("q", 1, slow).made == 2
 
 
-def test_a_newer_count_is_made_once_in_the_background(counts: Counts[int], clock: Clock) -> None:
+def test_a_newer_count_is_made_once_in_the_background(
+    counts: CountCache[int], clock: Clock
+) -> None:
     begun, ends, made = threading.Event(), threading.Event(), []
 
     def newer() -> int:
@@ -66,7 +68,7 @@ def test_a_newer_count_is_made_once_in_the_background(counts: Counts[int], clock
     assert (counts.of("q", 2, newer).made, counts.of("q", 2, newer).is_newest) == (2, True)
 
 
-def test_a_count_that_is_too_old_is_not_shown(counts: Counts[int], clock: Clock) -> None:
+def test_a_count_that_is_too_old_is_not_shown(counts: CountCache[int], clock: Clock) -> None:
     def slow() -> int:
         clock.slow()
         return int(clock.now)
@@ -76,7 +78,7 @@ def test_a_count_that_is_too_old_is_not_shown(counts: Counts[int], clock: Clock)
     assert counts.of("q", 2, slow).made == LONGEST + 3
 
 
-def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) -> None:
+def test_a_count_that_fails_is_tried_again(counts: CountCache[int], clock: Clock) -> None:
     def fails() -> int:
         raise RuntimeError("no matter why")
 
@@ -89,7 +91,9 @@ def test_a_count_that_fails_is_tried_again(counts: Counts[int], clock: Clock) ->
     assert counts.of("q", 2, clock.slow).is_newest
 
 
-def test_a_running_count_is_not_kept_after_forgetting(counts: Counts[int], clock: Clock) -> None:
+def test_a_running_count_is_not_kept_after_forgetting(
+    counts: CountCache[int], clock: Clock
+) -> None:
     begun, ends = threading.Event(), threading.Event()
 
     def erased() -> int:
@@ -108,7 +112,7 @@ def test_a_running_count_is_not_kept_after_forgetting(counts: Counts[int], clock
     assert (found.made, found.is_newest) == (3, True)
 
 
-def test_few_counts_are_kept(counts: Counts[int], clock: Clock) -> None:
+def test_few_counts_are_kept(counts: CountCache[int], clock: Clock) -> None:
     for number in range(100):
         counts.of(number, 1, clock.slow)
     before = clock.now

@@ -17,7 +17,7 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_lab.feedback.experiment import look_at, make_plan
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 from mast_trace_lab.teams import page as profile_page
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def test_variants_are_compared_and_no_look_is_counted(store: Store, client: Test
     for experiment in ("size", "late"):
         rows = store.query("SELECT TraceId, toString(ServiceName) AS Service, Start FROM mast_runs")
         if experiment == "size":
-            make_plan(store, "", Plan("size", arms=("<i>team", "one agent", "cut", "unused")))
+            make_plan(
+                store, "", ExperimentPlan("size", arms=("<i>team", "one agent", "cut", "unused"))
+            )
         store.insert(
             "mast_experiment_runs",
             [

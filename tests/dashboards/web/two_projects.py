@@ -20,7 +20,7 @@ from mast_trace_judge.verdict import (
     Verdict,
 )
 from mast_trace_lab.feedback.experiment import make_plan
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def store_ours(store: Store) -> None:
     """Two judged and labelled runs."""
     for trace in (RUN, SECOND):
         _store(store, OURS, trace, "plain", ["planner", "writer"])
-    make_plan(store, OURS, Plan("shared", workflow="plain"))
+    make_plan(store, OURS, ExperimentPlan("shared", workflow="plain"))
 
 
 def store_theirs(store: Store) -> None:
@@ -60,7 +60,7 @@ def store_theirs(store: Store) -> None:
     for trace in (THEIR_RUN, THEIR_OTHER, RUN):
         _store(store, THEIRS, trace, CANARY, [f"{CANARY}-agent", "planner"])
     for name in ("shared", "theirs"):
-        make_plan(store, THEIRS, Plan(name, workflow=CANARY))
+        make_plan(store, THEIRS, ExperimentPlan(name, workflow=CANARY))
 
 
 def _store(store: Store, project: str, trace: str, word: str, agents: list[str]) -> None:

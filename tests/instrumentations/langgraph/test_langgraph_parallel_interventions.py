@@ -20,7 +20,7 @@ from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.player import Player
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.replay.changes import intervention_of
 
@@ -52,7 +52,7 @@ def test_branches_that_end_after_the_change_go_live(
         assert len(points) == parallel_branches.BRANCHES + 1
         for place, point in enumerate(points):
             before = len(server.requests)
-            arm = Arm("fix", point.step, Fix("person", "99 EUR"))
+            arm = ReplayArm("fix", point.step, Fix("person", "99 EUR"))
             with tempfile.TemporaryDirectory() as folder:
                 log = LiveCalls(Path(folder) / "live.jsonl")
                 player = Player(tape, intervention=intervention_of(recorded, tape, arm), live=log)

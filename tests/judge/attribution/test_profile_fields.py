@@ -13,7 +13,7 @@ from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.datasets.labelled import LabelledRun
-from mast_trace_judge.study.logit import Example
+from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.training import _scores, cross_validate, fit, to_example
 
 
@@ -134,8 +134,8 @@ def test_runs_that_teach_nothing():
 
 def test_scores():
     """Shares of runs and repeats: the likeliest step's agent, that step, one of the first three."""
-    one = Example([], (0, 1, 2, 3), ("a", "b", "b", "c"), 2, (1, 2), "g")
-    other = Example([], (0, 1), ("a", "b"), None, (0,), "h")
+    one = LogitExample([], (0, 1, 2, 3), ("a", "b", "b", "c"), 2, (1, 2), "g")
+    other = LogitExample([], (0, 1), ("a", "b"), None, (0,), "h")
     repeats = [
         [[0.1, 0.6, 0.2, 0.1], [0.9, 0.1]],
         [[0.1, 0.2, 0.6, 0.1], [0.1, 0.9]],

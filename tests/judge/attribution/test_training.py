@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mast_trace_judge.study.logit import Example, Stack, minimise
+from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.training import cross_fit, cross_validate, folds, probabilities, train
 
 np = pytest.importorskip("numpy")
@@ -17,7 +17,7 @@ np = pytest.importorskip("numpy")
 
 def example(rows, gold, blamed, group):
     count = len(rows)
-    return Example(np.array(rows), tuple(range(count)), ("a",) * count, gold, blamed, group)
+    return LogitExample(np.array(rows), tuple(range(count)), ("a",) * count, gold, blamed, group)
 
 
 def drawn(seed, runs=12, features=3, groups=6):

@@ -12,14 +12,14 @@ from simulated_teams import AA, DEAF, HARMED, HELPED, Team, decided, evidence, s
 
 from mast_trace.experiment.assignment import ARMS, arm_of
 from mast_trace_lab.feedback.statistics.conclusion import (
+    ArmContrast,
     Conclusion,
-    Contrast,
-    Trial,
+    TaskRun,
     _objections,
     _worded,
     conclude,
 )
-from mast_trace_lab.feedback.statistics.plan import Plan
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from mast_trace_lab.feedback.statistics.conclusion import Word
 
 
-def trials(plan: Plan, tasks: int, rate: Callable[[str], float], seed: int = 1) -> list[Trial]:
+def trials(
+    plan: ExperimentPlan, tasks: int, rate: Callable[[str], float], seed: int = 1
+) -> list[TaskRun]:
     """Runs whose success depends on the arm alone."""
     drawn = random.Random(seed)
     found = []
@@ -38,7 +40,7 @@ def trials(plan: Plan, tasks: int, rate: Callable[[str], float], seed: int = 1) 
                 plan.name, str(number), plan.arms, design=plan.design, repetition=repetition
             )
             ended = drawn.random() < rate(arm)
-            found.append(Trial(arm, str(number), len(found), ended, repetition))
+            found.append(TaskRun(arm, str(number), len(found), ended, repetition))
     return found
 
 
@@ -52,7 +54,7 @@ def words(found: Conclusion) -> list[str]:
 
 @pytest.mark.parametrize("design", ["hash", "pairs"])
 def test_a_large_effect_is_found_in_both_contrasts(design: str) -> None:
-    plan = Plan("e", design=design, baseline=0.4, effect=0.4)
+    plan = ExperimentPlan("e", design=design, baseline=0.4, effect=0.4)
     found = conclude(plan, trials(plan, 180, helped))
     assert words(found) == ["better", "better"]
     first = found.contrasts[0]
@@ -64,14 +66,14 @@ def test_a_large_effect_is_found_in_both_contrasts(design: str) -> None:
 
 @pytest.mark.parametrize("design", ["hash", "pairs"])
 def test_harm_is_called_worse(design: str) -> None:
-    plan = Plan("e", design=design)
+    plan = ExperimentPlan("e", design=design)
     found = conclude(plan, trials(plan, 240, lambda arm: 0.2 if arm == "feedback" else 0.8))
     assert words(found) == ["worse", "worse"]
     assert found.contrasts[0].high < 0
 
 
 def test_few_tasks_decide_nothing() -> None:
-    plan = Plan("e")
+    plan = ExperimentPlan("e")
     assert words(conclude(plan, trials(plan, 9, helped))) == ["not decided"] * 2
     nothing = conclude(plan, [])
     assert words(nothing) == ["not decided"] * 2
@@ -81,7 +83,7 @@ def test_few_tasks_decide_nothing() -> None:
 
 def test_the_second_contrast_waits_for_the_first() -> None:
     """Placebo and feedback help alike: against none that is a difference, and it is not the lessons'."""
-    plan = Plan("e")
+    plan = ExperimentPlan("e")
     found = conclude(plan, trials(plan, 400, lambda arm: 0.3 if arm == "none" else 0.9))
     assert found.contrasts[1].better > 1000
     assert words(found) == ["not decided"] * 2
@@ -90,7 +92,7 @@ def test_the_second_contrast_waits_for_the_first() -> None:
 
 def test_variants_share_the_level() -> None:
     arms = ("team", "single agent", "without the reviewer", "other model")
-    plan = Plan("panel", arms=arms)
+    plan = ExperimentPlan("panel", arms=arms)
     assert plan.threshold == 60
     found = conclude(
         plan, trials(plan, 900, lambda arm: {"team": 0.6, "other model": 0.9}.get(arm, 0.6))
@@ -106,8 +108,8 @@ def test_variants_share_the_level() -> None:
 
 @pytest.mark.parametrize("design", ["hash", "pairs"])
 def test_a_program_without_outcomes_is_never_decided(design: str) -> None:
-    plan = Plan("e", design=design)
-    runs = [Trial(t.arm, t.task, t.start, None, t.repetition) for t in trials(plan, 300, helped)]
+    plan = ExperimentPlan("e", design=design)
+    runs = [TaskRun(t.arm, t.task, t.start, None, t.repetition) for t in trials(plan, 300, helped)]
     found = conclude(plan, runs)
     assert words(found) == ["not decided"] * 2
     assert all(arm.missing == arm.runs and arm.rate.value is None for arm in found.arms)
@@ -117,12 +119,12 @@ def test_a_program_without_outcomes_is_never_decided(design: str) -> None:
 
 def test_outcomes_that_failures_hide_are_not_better() -> None:
     """In the arm feedback only successes are recorded; the observed rate is 1 and proves nothing."""
-    plan = Plan("e")
+    plan = ExperimentPlan("e")
     runs = []
     for each in trials(plan, 600, lambda _: 0.5):
         hidden = each.arm == "feedback" and not each.success
         runs.append(
-            Trial(
+            TaskRun(
                 each.arm, each.task, each.start, None if hidden else each.success, each.repetition
             )
         )
@@ -135,12 +137,12 @@ def test_outcomes_that_failures_hide_are_not_better() -> None:
 
 def test_a_task_that_is_run_until_it_succeeds_counts_once() -> None:
     """Only the planned number of runs count; the others are told of."""
-    plan = Plan("e")
+    plan = ExperimentPlan("e")
     runs = []
     for each in trials(plan, 300, lambda _: 0.5):
         runs.append(each)
         if each.arm == "feedback" and not each.success:
-            runs += [Trial(each.arm, each.task, 10_000 + n, True, n + 1) for n in range(5)]
+            runs += [TaskRun(each.arm, each.task, 10_000 + n, True, n + 1) for n in range(5)]
     found = conclude(plan, runs)
     assert words(found) == ["not decided"] * 2
     assert found.beyond > 200
@@ -148,7 +150,7 @@ def test_a_task_that_is_run_until_it_succeeds_counts_once() -> None:
 
 def test_pairs_of_failed_tasks_alone_prove_nothing() -> None:
     """A treatment that is run on the tasks that the control failed, and on no others, is no better one."""
-    plan = Plan("e", design="pairs")
+    plan = ExperimentPlan("e", design="pairs")
     drawn = random.Random(4)
     runs = []
     for task in range(200):
@@ -161,12 +163,12 @@ def test_pairs_of_failed_tasks_alone_prove_nothing() -> None:
                 continue
             success = drawn.random() < 0.5
             failed |= not success
-            runs.append(Trial(arm, str(task), len(runs), success, number))
+            runs.append(TaskRun(arm, str(task), len(runs), success, number))
     assert words(conclude(plan, runs)) == ["not decided"] * 2
 
 
 def test_repeats_wait_for_all_their_runs() -> None:
-    plan = Plan("e", repeats=3, design="hash")
+    plan = ExperimentPlan("e", repeats=3, design="hash")
     runs = trials(plan, 200, helped)
     first_round = [each for each in runs if each.repetition == 0]
     assert conclude(plan, first_round).contrasts[0].open == conclude(plan, runs).contrasts[0].tasks
@@ -174,26 +176,26 @@ def test_repeats_wait_for_all_their_runs() -> None:
     assert words(conclude(plan, runs)) == ["better", "better"]
 
 
-def swapped(runs: list[Trial]) -> list[Trial]:
+def swapped(runs: list[TaskRun]) -> list[TaskRun]:
     """Move the successes into an arm."""
     return [
-        Trial("feedback" if each.success else "placebo", each.task, each.start, each.success)
+        TaskRun("feedback" if each.success else "placebo", each.task, each.start, each.success)
         for each in runs
     ]
 
 
-def missing_arm(runs: list[Trial]) -> list[Trial]:
+def missing_arm(runs: list[TaskRun]) -> list[TaskRun]:
     """Record one arm only in part."""
     return [each for each in runs if each.arm != "placebo" or each.start % 4 == 0]
 
 
-def other_arms(runs: list[Trial]) -> list[Trial]:
-    return [*runs, Trial("my arm", "x", 1, True)]
+def other_arms(runs: list[TaskRun]) -> list[TaskRun]:
+    return [*runs, TaskRun("my arm", "x", 1, True)]
 
 
 @pytest.mark.parametrize("change", [swapped, missing_arm, other_arms])
 def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
-    plan = Plan("e")
+    plan = ExperimentPlan("e")
     found = conclude(plan, change(trials(plan, 600, helped)))
     assert words(found) == ["not decided"] * 2
     assert found.objections
@@ -207,7 +209,7 @@ def test_arms_that_were_not_assigned_decide_nothing(change: Any) -> None:
 @pytest.mark.parametrize("design", ["hash", "pairs"])
 def test_arms_are_of_like_size(design: str, tasks: tuple[int, int], objections: int) -> None:
     """These are 160 of 6,400 tasks with one chance in two; pairs are no draw."""
-    plan = Plan("e", arms=("a", "b"), design=design)
+    plan = ExperimentPlan("e", arms=("a", "b"), design=design)
     found = {arm: dict.fromkeys(range(count)) for arm, count in zip("ab", tasks, strict=True)}
     told = list(_objections(plan, [], found))  # type: ignore[arg-type]
     assert len(told) == (objections if design == "hash" else 0)
@@ -228,18 +230,18 @@ def test_arms_are_of_like_size(design: str, tasks: tuple[int, int], objections: 
 def test_the_word_at_the_threshold_and_below_it(
     better: float, worse: float, objections: tuple[str, ...], first: Word | None, word: str
 ) -> None:
-    found = Contrast("feedback", "none", "not decided", None, 0.0, 0.0, better, worse, 9, 0)
+    found = ArmContrast("feedback", "none", "not decided", None, 0.0, 0.0, better, worse, 9, 0)
     before = None if first is None else replace(found, word=first)
-    told = _worded(Plan("e"), found, objections, before)
+    told = _worded(ExperimentPlan("e"), found, objections, before)
     assert told.word == word
     assert bool(told.reason) == (word == "not decided")
     assert replace(told, word="not decided", reason="") == found
 
 
 def test_runs_without_a_key_do_not_count() -> None:
-    plan = Plan("e")
+    plan = ExperimentPlan("e")
     runs = trials(plan, 180, helped)
-    found = conclude(plan, [*runs, *(Trial("none", "", 5, False) for _ in range(500))])
+    found = conclude(plan, [*runs, *(TaskRun("none", "", 5, False) for _ in range(500))])
     assert (found.without_task, found.contrasts) == (500, conclude(plan, runs).contrasts)
 
 
@@ -256,7 +258,7 @@ def test_runs_without_a_key_do_not_count() -> None:
 )
 def test_plans_that_cannot_be_carried_out_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        Plan("e", **given)
+        ExperimentPlan("e", **given)
 
 
 @pytest.mark.parametrize("team", [*AA, *DEAF], ids=lambda team: team.name)
@@ -284,7 +286,7 @@ def test_a_look_says_what_the_simulation_says(seed: int) -> None:
     runs = []
     for task, (arm, mean) in enumerate(zip(found.arms, found.means, strict=True)):
         successes = round(mean * 3)
-        runs += [Trial(arm, str(task), 3 * task + n, n < successes, n) for n in range(3)]
+        runs += [TaskRun(arm, str(task), 3 * task + n, n < successes, n) for n in range(3)]
     logs = evidence(found)
     for count in (30, 150, 300):
         seen = sum(arm in ("feedback", "placebo") for arm in found.arms[:count])

@@ -25,7 +25,7 @@ from mast_trace_lab.feedback.lessons import (
     ADVICE,
     LONGEST_QUOTE,
     WITHOUT_MODE,
-    Lesson,
+    RunLesson,
     lessons_of,
     one_line,
 )
@@ -65,7 +65,7 @@ def finding(
     return ModeFinding(code=code, probability=0.9, evidence=evidence, steps=(step,), **more)
 
 
-def lessons(trajectory: Trajectory, *modes: ModeFinding, **more: Any) -> list[Lesson]:
+def lessons(trajectory: Trajectory, *modes: ModeFinding, **more: Any) -> list[RunLesson]:
     return lessons_of(trajectory, verdict(*modes, **more), trace_id="t")
 
 
@@ -207,12 +207,12 @@ def test_every_failure_mode_has_its_advice() -> None:
     assert all(text.endswith(".") and len(text) < 100 for text in ADVICE.values())
 
 
-def lesson(number: int, **more: Any) -> Lesson:
+def lesson(number: int, **more: Any) -> RunLesson:
     given = {
         "run": "t", "agent": f"agent {number}", "step": number, "mode": "2.6", "quote": "word " * 30,
         "advice": ADVICE["2.6"], "evidence": "exact", **more,
     }  # fmt: skip
-    return Lesson(**given)
+    return RunLesson(**given)
 
 
 @pytest.mark.parametrize("budget", [*range(0, 900, 37), 4000])

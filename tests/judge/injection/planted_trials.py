@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from mast_trace_judge.arms import Arm, ArmResult
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_lab.inject.changes import Change
 from mast_trace_lab.inject.experiment import STARTS
 from mast_trace_lab.inject.faults import Fault
@@ -13,14 +13,14 @@ from mast_trace_lab.inject.trial import Trial
 FAULT = Fault("a" * 32, "2.6-number", Change(3, "answer", "There are 21."), "reader", 3)
 
 
-def result(arm: Arm, success: bool | None, calls_hash: str = "", **more: object) -> ArmResult:
+def result(arm: ReplayArm, success: bool | None, calls_hash: str = "", **more: object) -> ArmResult:
     return ArmResult(
         arm, "ok" if success is not None else "timeout", success, calls_hash=calls_hash, **more
     )
 
 
 STARTS_ALIKE = tuple(
-    ArmResult(Arm("start"), "ok", True, phase="start", calls_hash="whole", live_calls=5)
+    ArmResult(ReplayArm("start"), "ok", True, phase="start", calls_hash="whole", live_calls=5)
     for _ in range(STARTS)
 )
 """Live replays of a whole program that makes the same requests each time."""

@@ -9,7 +9,7 @@ import pytest
 from planted_trials import FAULT, STARTS_ALIKE, result
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.arms import Arm, ArmResult
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_lab.confirm.bounds import most_calls
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
 from mast_trace_lab.inject.trial import Trial, has_failed, with_readable_run
@@ -79,7 +79,7 @@ class TestLimits:
         assert trial.verdict == "censored"
 
     def test_a_program_that_hangs_by_itself_gives_no_label(self) -> None:
-        hanging = result(Arm("start"), None, seconds=31.0)
+        hanging = result(ReplayArm("start"), None, seconds=31.0)
         trial = self.decided(lambda _: self.hangs(31.0), clean=(*self.CLEAN, hanging))
         assert trial.verdict == "censored"
         # Restoring must end: what hangs with and without the fault is no label of it.

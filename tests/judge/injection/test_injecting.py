@@ -17,7 +17,7 @@ from scripted_llm import ScriptedLLM
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
@@ -83,7 +83,7 @@ class Team:
         assert made.run is not None
         later = [each.step for each in decision_points(made.run) if each.step > made.step][:1]
         for step in later:
-            done = run_arm(made.run, [sys.executable, str(SHOP)], Arm("keep", step))
+            done = run_arm(made.run, [sys.executable, str(SHOP)], ReplayArm("keep", step))
             assert (done.status, done.success) == ("ok", made.run.outcome == "success")
 
 

@@ -12,8 +12,8 @@ import pytest
 from planted_trials import FAULT, STARTS_ALIKE, decided, result
 
 from mast_trace.trajectory import Trajectory
-from mast_trace_judge.arms import Arm, ArmResult
-from mast_trace_lab.confirm.bounds import Allowance, most_calls
+from mast_trace_judge.arms import ArmResult, ReplayArm
+from mast_trace_lab.confirm.bounds import ReplayAllowance, most_calls
 from mast_trace_lab.confirm.statistics import ResultMismatch
 from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
@@ -99,12 +99,12 @@ def told(faulty: list[ArmResult], restored: list[ArmResult], **more: object) -> 
     return Trial(FAULT, faulty=faulty, restored=restored, **more)  # type: ignore[arg-type]
 
 
-def outcomes(arm: Arm, successes: int, count: int) -> list[ArmResult]:
+def outcomes(arm: ReplayArm, successes: int, count: int) -> list[ArmResult]:
     """Return so many replays, no two of which made the same requests."""
     return [result(arm, number < successes, str(number)) for number in range(count)]
 
 
-FAULTY, KEPT = FAULT.change.arm, Arm("keep", FAULT.kept_until)
+FAULTY, KEPT = FAULT.change.arm, ReplayArm("keep", FAULT.kept_until)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_four_replays_without_an_outcome_decide_nothing(unknown: int, of_restore
 )
 def test_a_decisive_step_is_repaired_in_a_tenth(count: int, successes: int, decisive: bool) -> None:
     """More replays are asked for while one success more could still be too many."""
-    recovery = Recovery((4,), results=[result(Arm("keep", 4), False)])
+    recovery = Recovery((4,), results=[result(ReplayArm("keep", 4), False)])
     trial = told(outcomes(FAULTY, successes, count), outcomes(KEPT, 20, 20), recovery=recovery)
     assert (trial.verdict, trial.is_decisive) == ("kept", decisive)
     assert (trial.point_of_no_return == FAULT.change.step) == decisive
@@ -204,7 +204,7 @@ def test_equal_replays_are_deterministic(faulty: int, restored: int, odd: str, a
     """Replays of the whole program, the fault and the restored step are equal; one that differs takes it back."""
     fails = [result(FAULTY, False, "x")] * faulty
     helps = [result(KEPT, True, "y")] * restored
-    clean = [*STARTS_ALIKE, ArmResult(Arm("verify"), "ok", True, calls_hash="")]
+    clean = [*STARTS_ALIKE, ArmResult(ReplayArm("verify"), "ok", True, calls_hash="")]
     if odd in {"faulty", "success", "lost"}:
         fails[-1] = result(
             FAULTY, {"success": True, "lost": None}.get(odd, False), "z" if odd == "faulty" else "x"
@@ -269,7 +269,7 @@ class TestExperiment:
     def test_refuses_a_result_that_was_not_asked_for(self) -> None:
         experiment = self.ran([True] * STARTS)
         with pytest.raises(ResultMismatch, match="the next replay is fix at step 3 of fault 0"):
-            experiment.tell(ArmResult(Arm("keep", 1), "ok", True, phase="injection", pair=0))
+            experiment.tell(ArmResult(ReplayArm("keep", 1), "ok", True, phase="injection", pair=0))
 
 
 def test_a_replay_whose_run_was_not_recorded_leaves_none_behind(
@@ -284,4 +284,4 @@ def test_a_replay_whose_run_was_not_recorded_leaves_none_behind(
     execute = injecting._executing(
         Trajectory("t", ()), Setup(("p",)), {}, experiment, {}, kept.append, lambda _: None
     )
-    assert (execute(trial, Allowance(1, None)), kept) == (failed, [])
+    assert (execute(trial, ReplayAllowance(1, None)), kept) == (failed, [])

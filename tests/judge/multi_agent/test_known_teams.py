@@ -13,7 +13,7 @@ from scripted_teams import played
 
 from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.multi_agent.presence import presence
-from mast_trace_judge.multi_agent.profile import Profile, measured
+from mast_trace_judge.multi_agent.profile import TeamProfile, measured
 from mast_trace_lab.teams.gap import gap, side
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.team_run import TeamRun
-    from mast_trace_lab.teams.gap import Side
+    from mast_trace_lab.teams.gap import VariantRuns
 
 
 @cache
-def profile(team: Callable[..., bool]) -> Profile:
+def profile(team: Callable[..., bool]) -> TeamProfile:
     return measured(played(team))
 
 
@@ -176,7 +176,7 @@ def ended(successes: int, failures: int, *, tokens: int = 0, unknown: int = 0) -
     ],
 )
 def test_a_gap_is_of_both_sides(
-    team: Side, other: Side, numbers: tuple[float, float | None, float | None] | None
+    team: VariantRuns, other: VariantRuns, numbers: tuple[float, float | None, float | None] | None
 ) -> None:
     """Difference, more tokens and more failures; nothing of fewer than twenty known runs of a side."""
     found = gap(team, other)

@@ -10,7 +10,7 @@ from judge.store.invented_replays import run
 
 from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix
-from mast_trace_judge.decision_points import Point
+from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.store.replays import plan_of
 from mast_trace_lab.confirm.bounds import CallCost
 from mast_trace_lab.confirm.confirm import Confirming
@@ -19,11 +19,13 @@ from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_lab.confirm.bounds import Allowance
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.bounds import ReplayAllowance
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 DECISIONS, PLANTED = 6, 2
-POINTS = tuple(Point(step, f"agent {step}", f"span {step}", "...") for step in range(DECISIONS))
+POINTS = tuple(
+    DecisionPoint(step, f"agent {step}", f"span {step}", "...") for step in range(DECISIONS)
+)
 RECORDED = Trajectory(
     run().trace_id,
     (),
@@ -58,7 +60,7 @@ class Program:
         self.replays: list[tuple[str, str, int]] = []
         self.fault = lambda _number: None
 
-    def __call__(self, trial: Trial, allowance: Allowance) -> ArmResult:
+    def __call__(self, trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
         """Run one replay."""
         arm = trial.arm
         wanted = 10 * trial.calls if self._greedy else trial.calls

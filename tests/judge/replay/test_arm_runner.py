@@ -12,7 +12,7 @@ from policies import Planted, shop
 from replays import record
 from scripted_llm import Reply, ScriptedLLM, last_text
 
-from mast_trace_judge.arms import START, Arm, Fix
+from mast_trace_judge.arms import START, Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.llm.budget import Price
 from mast_trace_lab.program.process import Limits
@@ -37,10 +37,10 @@ def misread(request: dict) -> str:
     return "There are 310 pieces of kettle." if "stock of" in last_text(request) else shop(request)
 
 
-def fixed(first: int, *others: int) -> Arm:
+def fixed(first: int, *others: int) -> ReplayArm:
     """Return the arm that gives answers of these steps another text."""
     also = tuple((step, Fix("person", f"Answer {step}.")) for step in others)
-    return Arm("fix", first, Fix("person", f"Answer {first}."), also=also)
+    return ReplayArm("fix", first, Fix("person", f"Answer {first}."), also=also)
 
 
 def prompt_tokens(request: dict) -> int:
@@ -56,7 +56,7 @@ class Team:
         self.server = server
         self.executed = executed
 
-    def run(self, arm: Arm, way: str = "", **settings) -> ArmResult:
+    def run(self, arm: ReplayArm, way: str = "", **settings) -> ArmResult:
         """Replay an arm and assert that the number of live calls is the one that the server counts."""
         before = len(self.server.requests)
         limits = Limits(**{"timeout": 60.0, "output": "discarded", **settings.pop("limits", {})})
@@ -101,7 +101,7 @@ def test_decision_points_are_the_answers_of_models(team: Team) -> None:
 
 
 def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
-    done = team.run(Arm("start", START))
+    done = team.run(ReplayArm("start", START))
     assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
     assert (done.served_calls, done.live_calls) == (0, 4)
     assert (done.served_tools, done.live_tools, done.models) == (1, 0, ("small",))
@@ -116,7 +116,7 @@ PRICES = {"small": Price(input=1.0, output=10.0)}
 def kept(failed: Team) -> dict[int, ArmResult]:
     """Replays that keep the run up to each step, priced."""
     steps = (CHOICE, REPORT, PLAN, ORDER)
-    return {step: failed.run(Arm("keep", step), prices=PRICES) for step in steps}
+    return {step: failed.run(ReplayArm("keep", step), prices=PRICES) for step in steps}
 
 
 def test_keep_serves_all_up_to_the_step(kept: dict[int, ArmResult]) -> None:
@@ -135,16 +135,18 @@ RIGHT = Fix("person", "There are 130 pieces of kettle.")
 @pytest.mark.parametrize(
     ("arm", "order", "served", "live"),
     [
-        (Arm("fix", REPORT, RIGHT), 210, 2, 2),
-        (Arm("resample", REPORT), 210, 1, 3),
-        (Arm("result", COUNTED, Fix("reference", "140")), 200, 1, 3),
+        (ReplayArm("fix", REPORT, RIGHT), 210, 2, 2),
+        (ReplayArm("resample", REPORT), 210, 1, 3),
+        (ReplayArm("result", COUNTED, Fix("reference", "140")), 200, 1, 3),
         # With ``hold`` a kept run is served whole; a fix asks the agents downstream of it.
-        (Arm("keep", CHOICE, hold=True), 30, 4, 0),
-        (Arm("fix", REPORT, RIGHT, hold=True), 210, 2, 2),
+        (ReplayArm("keep", CHOICE, hold=True), 30, 4, 0),
+        (ReplayArm("fix", REPORT, RIGHT, hold=True), 210, 2, 2),
     ],
     ids=["fix", "resample", "result", "held", "held fix"],
 )
-def test_a_change_propagates(team: Team, arm: Arm, order: int, served: int, live: int) -> None:
+def test_a_change_propagates(
+    team: Team, arm: ReplayArm, order: int, served: int, live: int
+) -> None:
     done = team.run(arm)
     assert (done.status, done.success) == ("ok", order == 210)
     assert (done.answer, done.served_tools) == (f"Order {order} pieces.", 1)
@@ -153,7 +155,7 @@ def test_a_change_propagates(team: Team, arm: Arm, order: int, served: int, live
 
 def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
     before = len(team.server.requests)
-    done = team.run(Arm("model", REPORT, Fix("stronger model", model="large")))
+    done = team.run(ReplayArm("model", REPORT, Fix("stronger model", model="large")))
     assert done.success
     asked = [request["model"] for request in team.server.requests[before:]]
     assert asked == ["large", "small", "small"]
@@ -162,7 +164,7 @@ def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
 
 def test_equal_replays_have_an_equal_hash_of_calls(team: Team, kept: dict[int, ArmResult]) -> None:
     """Without a price the cost is unknown."""
-    again = team.run(Arm("keep", PLAN))
+    again = team.run(ReplayArm("keep", PLAN))
     assert again.calls_hash == kept[PLAN].calls_hash != ""
     assert again.calls_hash != kept[REPORT].calls_hash
     assert (kept[ORDER].calls_hash, again.cost_usd) == ("", None)
@@ -171,22 +173,22 @@ def test_equal_replays_have_an_equal_hash_of_calls(team: Team, kept: dict[int, A
 def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
     """They are counted as live calls; no span tells their tokens, so that no sum is claimed."""
     prices = {"small": Price(input=1.0, output=2.0), "vectors": Price(input=1.0, output=0.0)}
-    done = team.run(Arm("keep", REPORT), way="embeds", prices=prices)
+    done = team.run(ReplayArm("keep", REPORT), way="embeds", prices=prices)
     assert (done.status, done.live_calls, done.cost_usd) == ("ok", 3, None)
     assert done.input_tokens > 0
 
 
 def test_verifying_and_scoring(team: Team) -> None:
-    done = team.run(Arm("verify"))
+    done = team.run(ReplayArm("verify"))
     assert (done.status, done.success, done.served_calls) == ("ok", False, 4)
-    scored = team.run(Arm("score"), oracle=lambda answer: "30" in answer)
+    scored = team.run(ReplayArm("score"), oracle=lambda answer: "30" in answer)
     assert (scored.status, scored.success, scored.served_calls) == ("ok", True, 0)
-    assert team.run(Arm("score")).success is False
+    assert team.run(ReplayArm("score")).success is False
 
 
 def test_an_oracle_judges_where_nothing_is_recorded(team: Team) -> None:
     """The oracle gets the final answer; an oracle that fails is an error, not a failure of the run."""
-    arm = Arm("keep", PLAN)
+    arm = ReplayArm("keep", PLAN)
     # The recorded way of the program records an outcome, so its replay differs in no model call.
     done = team.run(arm, "no-outcome", oracle=lambda answer: answer == "Order 30 pieces.")
     assert (done.status, done.success) == ("ok", True)
@@ -204,7 +206,7 @@ class TestCensored:
     """Replays without an outcome are censored with the reason."""
 
     def test_over_budget(self, team: Team) -> None:
-        done = team.run(Arm("keep", CHOICE), limits={"max_calls": 1})
+        done = team.run(ReplayArm("keep", CHOICE), limits={"max_calls": 1})
         assert (done.status, done.success, done.live_calls) == ("over budget", None, 1)
 
     def test_a_joint_fix_that_is_not_made_in_full(self, team: Team) -> None:
@@ -213,36 +215,36 @@ class TestCensored:
         assert "last step of a joint fix" in done.reason
 
     def test_no_live_call_at_all(self, team: Team) -> None:
-        done = team.run(Arm("keep", PLAN), limits={"max_calls": 0})
+        done = team.run(ReplayArm("keep", PLAN), limits={"max_calls": 0})
         assert (done.status, done.live_calls) == ("over budget", 0)
 
     def test_timeout(self, team: Team) -> None:
-        done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 12})
+        done = team.run(ReplayArm("keep", REPORT), "hangs", limits={"timeout": 12})
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
     @pytest.mark.parametrize(("step", "status"), [(REPORT, "blocked"), (ORDER, "diverged")])
     def test_a_connection_of_its_own(self, team: Team, step: int, status: str) -> None:
         """The model's server is open to live calls alone, after the change and before it."""
-        done = team.run(Arm("keep", step), "connects")
+        done = team.run(ReplayArm("keep", step), "connects")
         assert (done.status, done.success) == (status, None)
         assert done.live_calls == (step == REPORT)
         assert "127.0.0.1" in done.reason
 
     def test_crash(self, team: Team) -> None:
-        done = team.run(Arm("keep", PLAN), "crashes")
+        done = team.run(ReplayArm("keep", PLAN), "crashes")
         assert (done.status, done.success) == ("crashed", None)
 
     def test_a_model_that_is_down(self, team: Team) -> None:
         policy, team.server.script = team.server.script, lambda _: Reply(status=503)
         try:
-            done = team.run(Arm("keep", PLAN))
+            done = team.run(ReplayArm("keep", PLAN))
         finally:
             team.server.script = policy
         assert (done.status, done.success, done.live_calls) == ("error", None, 2)
         assert "503" in done.reason
 
     def test_an_unrecorded_tool_call(self, team: Team) -> None:
-        fix = Arm("fix", CHOICE, Fix("person", "pot"))
+        fix = ReplayArm("fix", CHOICE, Fix("person", "pot"))
         done = team.run(fix)
         assert (done.status, done.success) == ("blocked", None)
         assert "it was not executed" in done.reason
@@ -258,37 +260,46 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("arm", "words"),
         [
-            (Arm("fix", REPORT, Fix("person", "There are 310 pieces of kettle.")), "already"),
-            (Arm("fix", REPORT, Fix("person", " There are 310 pieces of kettle.\n")), "already"),
-            (Arm("result", COUNTED, Fix("reference", "130")), "already"),
-            (Arm("drop", REPORT), "no tool call"),
-            (Arm("model", REPORT, Fix("stronger model", model="small")), "already"),
+            (ReplayArm("fix", REPORT, Fix("person", "There are 310 pieces of kettle.")), "already"),
+            (
+                ReplayArm("fix", REPORT, Fix("person", " There are 310 pieces of kettle.\n")),
+                "already",
+            ),
+            (ReplayArm("result", COUNTED, Fix("reference", "130")), "already"),
+            (ReplayArm("drop", REPORT), "no tool call"),
+            (ReplayArm("model", REPORT, Fix("stronger model", model="small")), "already"),
         ],
     )
-    def test_no_change(self, team: Team, arm: Arm, words: str) -> None:
+    def test_no_change(self, team: Team, arm: ReplayArm, words: str) -> None:
         with pytest.raises(NoChange, match=words):
             run_arm(team.recorded, ["/bin/false"], arm)
 
     @pytest.mark.parametrize(
         ("arm", "words"),
         [
-            (Arm("keep", 9), "There is no step 9; the run has steps 0 to 4"),
-            (Arm("keep", -3), "There is no step -3"),
-            (Arm("keep", COUNTED), "counter calls count.*nearest is step 0"),
-            (Arm("result", REPORT, Fix("reference", "1")), "not a tool call.*nearest is step 1"),
-            (Arm("arguments", COUNTED, Fix("person", "{}")), "not an answer of a model"),
-            (Arm("fix", REPORT), "needs a text"),
-            (Arm("fix", REPORT, Fix("person", "  ")), "empty"),
-            (Arm("fix", REPORT, Fix("person", '{"tool_calls": [1]}')), "`name` and `arguments`"),
-            (Arm("model", REPORT, Fix("stronger model")), "name of a model"),
+            (ReplayArm("keep", 9), "There is no step 9; the run has steps 0 to 4"),
+            (ReplayArm("keep", -3), "There is no step -3"),
+            (ReplayArm("keep", COUNTED), "counter calls count.*nearest is step 0"),
+            (
+                ReplayArm("result", REPORT, Fix("reference", "1")),
+                "not a tool call.*nearest is step 1",
+            ),
+            (ReplayArm("arguments", COUNTED, Fix("person", "{}")), "not an answer of a model"),
+            (ReplayArm("fix", REPORT), "needs a text"),
+            (ReplayArm("fix", REPORT, Fix("person", "  ")), "empty"),
+            (
+                ReplayArm("fix", REPORT, Fix("person", '{"tool_calls": [1]}')),
+                "`name` and `arguments`",
+            ),
+            (ReplayArm("model", REPORT, Fix("stronger model")), "name of a model"),
             (fixed(REPORT, REPORT), "each step once: 2, 2"),
             (fixed(REPORT, COUNTED), "counter calls count.*not an answer of a model"),
             (
-                Arm("keep", REPORT, also=fixed(REPORT, PLAN).also),
+                ReplayArm("keep", REPORT, also=fixed(REPORT, PLAN).also),
                 "Only corrections of answers and tools' results",
             ),
         ],
     )
-    def test_no_such_arm(self, team: Team, arm: Arm, words: str) -> None:
+    def test_no_such_arm(self, team: Team, arm: ReplayArm, words: str) -> None:
         with pytest.raises(NotAnArm, match=words):
             run_arm(team.recorded, ["/bin/false"], arm)

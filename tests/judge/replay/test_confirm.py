@@ -17,9 +17,9 @@ from judge.store.invented_replays import run
 from judge.store.verdicts import verdict
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.arms import Arm, ArmResult
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.decision_points import Point
+from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import plan_of, record_result, reserve, results_of, spent
 from mast_trace_judge.verdict import Candidate
@@ -27,7 +27,7 @@ from mast_trace_lab.confirm.candidates import with_judged_steps
 from mast_trace_lab.confirm.conducting import INTERRUPTED, CannotContinue
 from mast_trace_lab.confirm.daily import DailyBudget
 from mast_trace_lab.confirm.preparation import stored_experiment
-from mast_trace_lab.confirm.statistics import Limits
+from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.program.setup import Budget, Setup
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def test_another_machine_is_not_disturbed(store: Store) -> None:
     work = confirming(store, program)
     work.resume()
     plan = plan_of(store, run(), "")
-    reserve(store, plan, 2, Arm("score"), live_calls=0, cost_usd=0.0, holder="elsewhere/1")
+    reserve(store, plan, 2, ReplayArm("score"), live_calls=0, cost_usd=0.0, holder="elsewhere/1")
     with pytest.raises(CannotContinue, match="another process"):
         work.run()
     assert len(program.replays) == 2
@@ -233,7 +233,7 @@ def test_a_replay_of_a_process_that_runs_is_not_taken_over(store: Store) -> None
     assert other.stdout is not None
     holder = other.stdout.readline().strip()
     plan = plan_of(store, run(), "")
-    asked = Arm("verify")
+    asked = ReplayArm("verify")
     reserve(store, plan, 0, asked, live_calls=0, cost_usd=0.0, phase="verify", holder=holder)
     with pytest.raises(CannotContinue, match="another process"):
         confirming(store, Program()).resume()
@@ -247,7 +247,7 @@ def test_a_replay_of_a_process_that_runs_is_not_taken_over(store: Store) -> None
 def test_a_replay_elsewhere_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its limits are those of this machine; after them it counts as interrupted."""
     plan = plan_of(store, run(), "")
-    asked = Arm("verify")
+    asked = ReplayArm("verify")
     reserve(store, plan, 0, asked, live_calls=0, cost_usd=0.0, phase="verify", holder="far/1/2")
     with pytest.raises(
         CannotContinue, match=r"a process on far replays run \w+; it counts as ended in"
@@ -265,7 +265,7 @@ def test_a_result_that_another_process_has_stored_ends_the_experiment(store: Sto
 
     def overtaken(number: int) -> None:
         if number == 3:
-            lost = ArmResult(Arm("score"), "error", reason=INTERRUPTED, phase="score")
+            lost = ArmResult(ReplayArm("score"), "error", reason=INTERRUPTED, phase="score")
             assert record_result(store, plan, number, lost, holder="far/1/2")
 
     program.fault = overtaken
@@ -332,7 +332,11 @@ _HOLDS = (
 
 def test_a_refuted_answer_refutes_the_candidates_that_it_made() -> None:
     """A candidate may be the second tool call of an answer whose first step is the decision point."""
-    points = [Point(2, "ann", "a", ""), Point(5, "bob", "b", ""), Point(9, "ann", "c", "")]
+    points = [
+        DecisionPoint(2, "ann", "a", ""),
+        DecisionPoint(5, "bob", "b", ""),
+        DecisionPoint(9, "ann", "c", ""),
+    ]
     judged = verdict(
         candidates=(
             Candidate(step=3, agent="ann", probability=0.5),
@@ -350,14 +354,20 @@ def test_a_refuted_answer_refutes_the_candidates_that_it_made() -> None:
 
 def test_results_of_another_experiment_are_not_taken(store: Store) -> None:
     plan = plan_of(store, run(), "")
-    reserve(store, plan, 0, Arm("keep", 3), live_calls=2, cost_usd=0.0, phase="screening")
+    reserve(store, plan, 0, ReplayArm("keep", 3), live_calls=2, cost_usd=0.0, phase="screening")
     with pytest.raises(CannotContinue, match="do not belong"):
         confirming(store, Program()).resume()
 
 
 def test_experiments_that_try_fixes_in_another_order_are_not_continued(store: Store) -> None:
     setup = Setup(("program",))
-    empty = {"prior": {}, "sources": {}, "limits": asdict(Limits()), "refused": [], "earlier": None}
+    empty = {
+        "prior": {},
+        "sources": {},
+        "limits": asdict(ExperimentLimits()),
+        "refused": [],
+        "earlier": None,
+    }
     for name, version in (("confirm", setup.to_plain()["version"]), ("confirm 2", 1)):
         shape = {**empty, "setup": {**setup.to_plain(), "version": version}, "planned": 3}
         plan_of(store, run(), json.dumps(shape), name=name)

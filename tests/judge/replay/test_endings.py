@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mast_trace.replay.live import UNANSWERED, LiveCall
-from mast_trace.replay.player import Report
+from mast_trace.replay.player import ReplayReport
 from mast_trace.trajectory import SpanRecord
 from mast_trace_judge.llm.budget import Price
 from mast_trace_lab.program.process import Limits, Played
@@ -18,7 +18,7 @@ LIMITS = Limits(timeout=9, max_calls=3)
 
 def status_of(*calls: LiveCall, over_budget: bool = False, exit_status: int | None = None) -> str:
     """Return the status of a program that has changed and was killed after these live calls."""
-    report = Report(0, 0, 0, 0, 0, None, len(calls), changed=True, over_budget=over_budget)
+    report = ReplayReport(0, 0, 0, 0, 0, None, len(calls), changed=True, over_budget=over_budget)
     return ended(Played(exit_status, report, {}, calls), LIMITS, joint=False)[0]
 
 
@@ -47,7 +47,7 @@ def test_an_equal_request_that_was_answered_before_is_no_repetition() -> None:
 
 
 def test_the_reason_names_limit_and_failed_calls() -> None:
-    report = Report(0, 0, 0, 0, 0, None, 2, changed=True)
+    report = ReplayReport(0, 0, 0, 0, 0, None, 2, changed=True)
     told = ended(Played(None, report, {}, (call(429), call(0))), LIMITS, joint=False)
     assert told == (
         "error",

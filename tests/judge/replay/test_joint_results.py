@@ -21,10 +21,10 @@ from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.player import Player
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
-from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
-from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 from mast_trace_lab.replay.arm_runner import calls_hash
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.unfit import NotAnArm
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace.replay.live import LiveCall
-    from mast_trace.replay.player import Report
+    from mast_trace.replay.player import ReplayReport
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.confirmation import Confirmation
 
@@ -107,13 +107,13 @@ class Shop:
         self.server = server
         self._folder = folder
         self.right = RIGHT
-        self._known: dict[Arm, tuple[str, Sequence[LiveCall]]] = {}
+        self._known: dict[ReplayArm, tuple[str, Sequence[LiveCall]]] = {}
         self._number = 0
         with capture_spans() as captured:
             assert shop() == "Order 30 kettles at 97 EUR."
         self.run: Trajectory = captured.trajectory()
 
-    def replay(self, arm: Arm) -> tuple[str, Report, LiveCalls]:
+    def replay(self, arm: ReplayArm) -> tuple[str, ReplayReport, LiveCalls]:
         """Replay an arm."""
         tape = tape_of(self.run)
         self._number += 1
@@ -138,7 +138,7 @@ class Shop:
         fixes, refused = planned_fixes(self.run, points, sources)
         assert refused == ()
         agents = {each.index: each.agent for each in self.run.steps if each.tool}
-        sizes = Limits(verifications=0, scores=0, **limits)
+        sizes = ExperimentLimits(verifications=0, scores=0, **limits)
         experiment = Experiment(points, prior={}, sources=fixes, limits=sizes, agents=agents)
         while (trial := experiment.ask()) is not None:
             # The shop and its model do the same each time, so that one replay of an arm is enough.
@@ -178,7 +178,7 @@ def result(text: str) -> Fix:
 
 def test_a_result_before_any_answer_of_a_model_can_be_changed(failed: Shop) -> None:
     """The first request is a new one and goes to the model, as all later ones do."""
-    answer, report, _ = failed.replay(Arm("result", COUNTED, result("130")))
+    answer, report, _ = failed.replay(ReplayArm("result", COUNTED, result("130")))
     assert answer == "Order 210 kettles at 97 EUR."
     assert (report.served_exchanges, report.live_exchanges, report.served_executions) == (0, 3, 3)
 
@@ -186,16 +186,21 @@ def test_a_result_before_any_answer_of_a_model_can_be_changed(failed: Shop) -> N
 @pytest.mark.parametrize(
     ("arm", "live"),
     [
-        (Arm("result", COUNTED, result("130"), also=((PRICED, result("79 EUR")),)), 3),
-        (Arm("result", COUNTED, result("130"), also=((OFFERED, Fix("person", "It costs 79")),)), 2),
+        (ReplayArm("result", COUNTED, result("130"), also=((PRICED, result("79 EUR")),)), 3),
         (
-            Arm(
+            ReplayArm(
+                "result", COUNTED, result("130"), also=((OFFERED, Fix("person", "It costs 79")),)
+            ),
+            2,
+        ),
+        (
+            ReplayArm(
                 "fix", REPORTED, Fix("person", "130 are left."), also=((PRICED, result("79 EUR")),)
             ),
             2,
         ),
         (
-            Arm(
+            ReplayArm(
                 "result",
                 COUNTED,
                 result("130"),
@@ -205,7 +210,7 @@ def test_a_result_before_any_answer_of_a_model_can_be_changed(failed: Shop) -> N
         ),
     ],
 )
-def test_results_and_answers_are_changed_together(failed: Shop, arm: Arm, live: int) -> None:
+def test_results_and_answers_are_changed_together(failed: Shop, arm: ReplayArm, live: int) -> None:
     """Each of them alone leaves the other one wrong."""
     answer, report, _ = failed.replay(arm)
     assert (answer, report.unmade_changes, report.live_exchanges) == (RIGHT, 0, live)
@@ -214,7 +219,7 @@ def test_results_and_answers_are_changed_together(failed: Shop, arm: Arm, live: 
 def test_the_results_of_parallel_tools_may_come_in_any_order(failed: Shop) -> None:
     """The first of them that is asked for begins the change."""
     answer, report, _ = failed.replay(
-        Arm("result", PRICED, result("79 EUR"), also=((RATED, result("1 star")),))
+        ReplayArm("result", PRICED, result("79 EUR"), also=((RATED, result("1 star")),))
     )
     assert (answer, report.unmade_changes) == ("Order 30 kettles at 79 EUR. 1 star.", 0)
     assert (report.served_exchanges, report.live_exchanges) == (1, 2)
@@ -222,11 +227,11 @@ def test_the_results_of_parallel_tools_may_come_in_any_order(failed: Shop) -> No
 
 def test_parts_may_be_named_in_any_order_and_each_once(failed: Shop) -> None:
     answer, _, _ = failed.replay(
-        Arm("result", PRICED, result("79 EUR"), also=((COUNTED, result("130")),))
+        ReplayArm("result", PRICED, result("79 EUR"), also=((COUNTED, result("130")),))
     )
     assert answer == RIGHT
     with pytest.raises(NotAnArm, match="each step once: 2, 2"):
-        failed.replay(Arm("result", PRICED, result("1"), also=((PRICED, result("2")),)))
+        failed.replay(ReplayArm("result", PRICED, result("1"), also=((PRICED, result("2")),)))
 
 
 def test_two_wrong_results_are_proved_together_without_a_needless_third(failed: Shop) -> None:

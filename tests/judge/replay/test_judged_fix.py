@@ -11,7 +11,7 @@ import pytest
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, DecisiveError, Verdict
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
@@ -62,7 +62,7 @@ def _put(answer: Message, verdict: Any) -> Message:
     planned, refused = planned_fixes(run, decision_points(run), Sources({}, judge=texts))
     assert refused == ()
     (fix,) = [each for each in planned[0] if each.source == "judge"]
-    change = intervention_of(run, tape_of(run), Arm("fix", 0, fix))
+    change = intervention_of(run, tape_of(run), ReplayArm("fix", 0, fix))
     assert change.answer is not None
     return replace(
         change.answer,

@@ -12,20 +12,20 @@ from judge.replay.simulated import RECORDED
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.messages import Message
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.llm.budget import Price
 from mast_trace_lab.confirm.bounds import (
     Account,
-    Allowance,
     CallCost,
     Exhausted,
+    ReplayAllowance,
     call_cost,
     most_calls,
 )
 from mast_trace_lab.confirm.confirm import check_limits
 from mast_trace_lab.confirm.execution import arm_settings, executing
 from mast_trace_lab.confirm.preparation import NotConfirmable, check
-from mast_trace_lab.confirm.statistics import Trial
+from mast_trace_lab.confirm.statistics import ReplayTrial
 from mast_trace_lab.program.isolation import not_isolated
 from mast_trace_lab.program.setup import Budget, Setup, task_environment
 
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
 
 COST = CallCost(mean=0.125, most=0.25)
 """Dollars that binary fractions hold exactly."""
-KEEP = Trial(Arm("keep", 3), "screening", calls=2)
+KEEP = ReplayTrial(ReplayArm("keep", 3), "screening", calls=2)
 """A replay that is expected to make two calls, and is ended after ten."""
-FREE = Trial(Arm("verify"), "verify")
-SCORE = Trial(Arm("score"), "score")
+FREE = ReplayTrial(ReplayArm("verify"), "verify")
+SCORE = ReplayTrial(ReplayArm("score"), "score")
 
 
 def ended(calls: int, cost_usd: float | None, phase: str = "screening") -> ArmResult:
-    return ArmResult(Arm("keep", 3), "ok", True, phase=phase, live_calls=calls, cost_usd=cost_usd)
+    return ArmResult(
+        ReplayArm("keep", 3), "ok", True, phase=phase, live_calls=calls, cost_usd=cost_usd
+    )
 
 
 @pytest.mark.parametrize("unit", ["calls", "dollars", "dollars at most"])
@@ -54,7 +56,7 @@ def test_a_replay_may_take_what_ended_and_running_ones_leave(
 ) -> None:
     """Less than it is expected to take is refused, and more than the calls after which it is ended is not given."""
     used = sum(done) + sum(running)
-    reserved = [Allowance(calls, calls * COST.most) for calls in running]
+    reserved = [ReplayAllowance(calls, calls * COST.most) for calls in running]
     known = {"calls": 0.0, "dollars at most": None}
     for left, given in ((1, None), (2, 2), (9, 9), (10, 10), (11, 10)):
         most = used + left
@@ -70,7 +72,7 @@ def test_a_replay_may_take_what_ended_and_running_ones_leave(
                 account.allow(KEEP, reserved)
             assert not refusal.value.of_day
         else:
-            assert account.allow(KEEP, reserved) == Allowance(given, given * COST.most)
+            assert account.allow(KEEP, reserved) == ReplayAllowance(given, given * COST.most)
 
 
 @pytest.mark.parametrize(("done", "running"), [(3, 0), (0, 3), (2, 1)])
@@ -79,30 +81,34 @@ def test_as_many_replays_run_as_are_allowed(done: int, running: int) -> None:
     for most in (3, 4):
         account = Account(Budget(most, 0.0, most), None)
         account.add([*[ended(0, 0.0)] * done, *[ended(0, 0.0, "score")] * 5])
-        beside = [Allowance(0, None)] * running
-        assert account.allow(SCORE, beside) == Allowance(0, 0.0)
+        beside = [ReplayAllowance(0, None)] * running
+        assert account.allow(SCORE, beside) == ReplayAllowance(0, 0.0)
         if most == 3:
             with pytest.raises(Exhausted):
                 account.allow(FREE, beside)
         else:
-            assert account.allow(FREE, beside) == Allowance(0, None)
-            assert account.allow(KEEP, beside) == Allowance(4, None)  # no price limits no dollars
+            assert account.allow(FREE, beside) == ReplayAllowance(0, None)
+            assert account.allow(KEEP, beside) == ReplayAllowance(
+                4, None
+            )  # no price limits no dollars
 
 
 def test_a_replay_that_asks_no_model_needs_no_dollars() -> None:
     account = Account(Budget(0, 0.0), COST)
-    assert account.allow(FREE) == Allowance(0, 0.0)
+    assert account.allow(FREE) == ReplayAllowance(0, 0.0)
     account = Account(Budget(None, 0.5), COST)
     account.add([ended(2, None), ended(4, 0.5)])
     assert (account.runs, account.calls, account.cost_usd) == (2, 6, 1.0)
-    assert account.allow(FREE) == Allowance(0, 0.0)
+    assert account.allow(FREE) == ReplayAllowance(0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("calls", "longest", "most"), [(0, 0, 0), (0, 5, 0), (2, 0, 10), (2, 5, 16), (5, 2, 16)]
 )
 def test_a_replay_ends_at_twice_the_way_and_six_calls(calls: int, longest: int, most: int) -> None:
-    assert most_calls(Trial(Arm("start"), "start", calls=calls, longest=longest)) == most
+    assert (
+        most_calls(ReplayTrial(ReplayArm("start"), "start", calls=calls, longest=longest)) == most
+    )
 
 
 SMALL, BIG = Price(input=1.0, output=10.0), Price(input=2.0, output=5.0)
@@ -133,10 +139,10 @@ def test_a_replay_that_starts_no_program_resets_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     setup = Setup(("false",), reset=("touch", str(mark)), oracle=("true",))
     execute = executing(RECORDED, setup)
-    assert execute(SCORE, Allowance(5, None)).success is True
+    assert execute(SCORE, ReplayAllowance(5, None)).success is True
     assert not mark.exists()
     with contextlib.suppress(MastTraceError):
-        execute(FREE, Allowance(5, None))
+        execute(FREE, ReplayAllowance(5, None))
     assert mark.exists()
 
 
@@ -179,7 +185,9 @@ def test_replays_by_another_model_or_in_another_state_are_not_comparable(
     models: tuple[str, ...], fix: str, live_tools: int, reset: bool, comparable: bool
 ) -> None:
     """The model of a fix is no other one, whatever date its provider appends; nor is one known without a record."""
-    arm = Arm("model", 3, Fix("stronger model", model=fix)) if fix else Arm("resample", 3)
+    arm = (
+        ReplayArm("model", 3, Fix("stronger model", model=fix)) if fix else ReplayArm("resample", 3)
+    )
     result = ArmResult(arm, "ok", True, models=models, live_tools=live_tools)
     setup = Setup(("program",), reset=("true",) if reset else ())
     assert (not_isolated(RECORDED, result, setup) == "") == comparable

@@ -17,7 +17,7 @@ from scripted_llm import ScriptedLLM
 
 import mast_trace
 from mast_trace.replay.player import Blocked
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import new_experiment
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.arms import Operator
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.decision_points import Point
+    from mast_trace_judge.decision_points import DecisionPoint
     from mast_trace_lab.program.setup import Setup
 
 TOOLS = {
@@ -119,7 +119,7 @@ def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
 
 
 def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
-    def confirm(run: Trajectory, points: tuple[Point, ...], setup: Setup) -> Confirmation:
+    def confirm(run: Trajectory, points: tuple[DecisionPoint, ...], setup: Setup) -> Confirmation:
         stored = stored_run()
         prepared = new_experiment(store, stored, run, points, None, setup, limits=LIMITS)
         work = confirming(store, prepared, setup, Budget())
@@ -139,7 +139,7 @@ def test_tools(stage: Stage) -> None:
     check_tools(stage)
 
 
-def point_of(failure: Failure, step: int) -> Point:
+def point_of(failure: Failure, step: int) -> DecisionPoint:
     """Return the decision point that made a step."""
     return next(point for point in reversed(failure.points) if point.step <= step)
 
@@ -160,7 +160,7 @@ def test_nothing_is_live_before_the_change(
     """
     given_fix = None if operator in WITHOUT_FIX else Fix("person", text, "large")
     try:
-        done = stage.replay(failure.run, Arm(operator, step, given_fix, hold=hold))
+        done = stage.replay(failure.run, ReplayArm(operator, step, given_fix, hold=hold))
     except NotAnArm:
         return
     except Blocked:
@@ -189,4 +189,4 @@ def test_the_recorded_answer_is_no_fix(
     fix = reference(failure.requests[place]) if place in {0, 2} else Fix("person", point.text)
     fix = Fix("person", f"{margin}{fix.text}{margin}")
     with pytest.raises(NoChange, match="already"):
-        stage.replay(failure.run, Arm("fix", point.step, fix, hold=hold))
+        stage.replay(failure.run, ReplayArm("fix", point.step, fix, hold=hold))

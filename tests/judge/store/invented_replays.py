@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 from mast_trace_collector.storage.runs import RunSummary
-from mast_trace_judge.arms import Arm, ArmResult
+from mast_trace_judge.arms import ArmResult, ReplayArm
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
@@ -38,7 +38,7 @@ def run(number=1, **more):
 def result(**more):
     """A replay that ended with an outcome."""
     given = {
-        "arm": Arm("keep", 3),
+        "arm": ReplayArm("keep", 3),
         "status": "ok",
         "success": True,
         "reason": "",

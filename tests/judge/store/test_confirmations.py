@@ -9,7 +9,7 @@ from judge.store.verdicts import verdict
 
 from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.retention import beyond_age, set_ttl
-from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation, SuccessRate
 from mast_trace_judge.store.confirmations import (
     confirmation_of,
@@ -52,17 +52,19 @@ def stored(store, confirmation, *, of=None):
     """Record a conclusion with the one replay that it rests on."""
     of = of or run()
     plan = plan_of(store, of, "{}")
-    fix = Arm("fix", 3, Fix("person", "say 118"))
+    fix = ReplayArm("fix", 3, Fix("person", "say 118"))
     record_result(store, plan, len(results_of(store, plan)), result(arm=fix), span_id="s3")
     return record_confirmation(store, plan, confirmation)
 
 
 def test_a_conclusion_comes_back_as_it_was(store):
-    fix = Arm("fix", 3, Fix("person", "say 118"))
+    fix = ReplayArm("fix", 3, Fix("person", "say 118"))
     bank = run(project="bank", fingerprint="f7")
     for of, name in ((run(), "by hand"), (bank, "confirm"), (run(2), "confirm")):
         record_result(store, plan_of(store, of, "{}", name=name), 0, result(arm=fix), span_id="s9")
-    record_result(store, plan_of(store, run(), "{}"), 9, result(arm=Arm("keep", 4)), span_id="s9")
+    record_result(
+        store, plan_of(store, run(), "{}"), 9, result(arm=ReplayArm("keep", 4)), span_id="s9"
+    )
     told = stored(store, proof())
     assert (told.origin_span_id, len(told.plan_id)) == ("s3", 32)
     assert told == proof(origin_span_id="s3", plan_id=told.plan_id)

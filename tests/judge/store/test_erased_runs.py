@@ -12,7 +12,7 @@ from judge.worker.stored_runs import invoice_run, write
 from mast_trace.exceptions import RunErased
 from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.runs import record_outcome, run_summary
-from mast_trace_judge.arms import Arm, ArmResult
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store import confirmations, injections, labels, replays
 from mast_trace_judge.store.ledger import JudgeCall, StoreLedger
@@ -66,10 +66,10 @@ RAISING = {
     "outcome": lambda store, run: record_outcome(store, run.trace_id, "success"),
     "plan": lambda store, run: plan_of(store, run, "text"),
     "reservation": lambda store, run: replays.reserve(
-        store, _plan(store, run), 0, Arm("control"), live_calls=1, cost_usd=None
+        store, _plan(store, run), 0, ReplayArm("control"), live_calls=1, cost_usd=None
     ),
     "result": lambda store, run: replays.record_result(
-        store, _plan(store, run), 0, ArmResult(Arm("control"), "error")
+        store, _plan(store, run), 0, ArmResult(ReplayArm("control"), "error")
     ),
     "confirmation": lambda store, run: confirmations.record_confirmation(
         store, _plan(store, run), Confirmation(status="untested", text="t")

@@ -6,10 +6,10 @@ import pytest
 from judge.store.invented_replays import NOON, result, run
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.store import replays
 from mast_trace_judge.store.replays import (
-    Spending,
+    ReplaySpending,
     plan_of,
     record_result,
     reservations_of,
@@ -21,7 +21,7 @@ from mast_trace_judge.store.replays import (
 )
 
 RESULT = Fix("person", "118", result=True)
-FIX = Arm("fix", 5, Fix("person", "say 118 \u2603"))
+FIX = ReplayArm("fix", 5, Fix("person", "say 118 \u2603"))
 
 
 def test_the_first_plan_of_a_run_stays(store):
@@ -49,14 +49,18 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
     [
         result(),
         result(arm=FIX, success=False, reason="wrong sum", phase="pairs", pair=3),
-        result(arm=Arm("resample", 2, Fix("resample"), hold=True), cost_usd=None, models=()),
-        result(arm=Arm("fix", 1, Fix("stronger model", model="big-1")), answer="\u20ac 118\n\x00"),
+        result(arm=ReplayArm("resample", 2, Fix("resample"), hold=True), cost_usd=None, models=()),
         result(
-            arm=Arm("fix", 1, FIX.fix, also=((5, Fix("stronger model", model="b")), (7, FIX.fix)))
+            arm=ReplayArm("fix", 1, Fix("stronger model", model="big-1")), answer="\u20ac 118\n\x00"
         ),
-        result(arm=Arm("result", 1, RESULT, also=((5, FIX.fix), (5, RESULT)))),
-        result(arm=Arm("result", 1, RESULT)),
-        ArmResult(Arm("verify"), "diverged", reason="step 3: another tool"),
+        result(
+            arm=ReplayArm(
+                "fix", 1, FIX.fix, also=((5, Fix("stronger model", model="b")), (7, FIX.fix))
+            )
+        ),
+        result(arm=ReplayArm("result", 1, RESULT, also=((5, FIX.fix), (5, RESULT)))),
+        result(arm=ReplayArm("result", 1, RESULT)),
+        ArmResult(ReplayArm("verify"), "diverged", reason="step 3: another tool"),
     ],
 )
 def test_a_result_comes_back_as_it_was(store, stored):
@@ -125,12 +129,12 @@ def test_what_a_killed_process_reserved_stays_spent(store):
     (left,) = reservations_of(store, plan)
     assert (left.sequence, left.arm, left.phase, left.pair) == (0, FIX, "pairs", 2)
     assert (left.live_calls, left.cost_usd, left.holder) == (9, 0.9, "a/1")
-    assert spent(store, plan) == Spending(1, 1, 9, 0, 0.9)
+    assert spent(store, plan) == ReplaySpending(1, 1, 9, 0, 0.9)
     assert not reserve(store, plan, 0, FIX, **given, holder="b/2")
     assert record_result(store, plan, 0, result(arm=FIX, live_calls=4, cost_usd=0.4), holder="b/2")
     assert not reserve(store, plan, 0, FIX, **given, holder="b/2"), "it has its result"
     assert reservations_of(store, plan) == ()
-    assert spent(store, plan) == Spending(1, 0, 4, 0, 0.4)
+    assert spent(store, plan) == ReplaySpending(1, 0, 4, 0, 0.4)
     assert record_result(store, plan, 2, result(answer="third"))
     assert not reserve(store, plan, 2, FIX, **given), "nor its own one that has a result"
     found = [result_at(store, plan, number) for number in (0, 1, 2)]
@@ -145,14 +149,14 @@ def test_spending_of_a_plan_and_of_a_day(store):
     record_result(store, plans[0], 1, result(live_calls=5, cost_usd=None))
     record_result(store, plans[0], 2, result(live_calls=0, cost_usd=None))
     record_result(store, plans[1], 0, result(live_calls=7, cost_usd=0.5, started_at=old))
-    assert spent(store, plans[0]) == Spending(3, 0, 8, 1, 0.25, 1)
-    assert spent(store) == Spending(4, 0, 15, 1, 0.75, 1)
+    assert spent(store, plans[0]) == ReplaySpending(3, 0, 8, 1, 0.25, 1)
+    assert spent(store) == ReplaySpending(4, 0, 15, 1, 0.75, 1)
     start = result().started_at
     midnight, later = datetime(2026, 3, 1, tzinfo=timezone.utc), start + timedelta(microseconds=1)
     for since in (midnight, start, start.replace(tzinfo=None)):
-        assert spent(store, since=since) == Spending(3, 0, 8, 1, 0.25, 1)
-    assert spent(store, since=later) == Spending()
-    assert spent(store, plans[1], since=old) == Spending(1, 0, 7, 0, 0.5)
+        assert spent(store, since=since) == ReplaySpending(3, 0, 8, 1, 0.25, 1)
+    assert spent(store, since=later) == ReplaySpending()
+    assert spent(store, plans[1], since=old) == ReplaySpending(1, 0, 7, 0, 0.5)
 
 
 def test_a_database_that_is_away_is_an_error(store, monkeypatch):

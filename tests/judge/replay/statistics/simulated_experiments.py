@@ -7,17 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.arms import ArmResult, Fix
-from mast_trace_judge.decision_points import Point
+from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_lab.confirm.statistics import Experiment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 LENGTH = 12
 RESAMPLE, JUDGE = Fix("resample"), Fix("judge", "the price is 79")
-POINTS = [Point(2 * each + 1, f"agent {each}", f"{each:016x}", "text") for each in range(LENGTH)]
+POINTS = [
+    DecisionPoint(2 * each + 1, f"agent {each}", f"{each:016x}", "text") for each in range(LENGTH)
+]
 """Decisions are the odd steps: those between them are tool calls."""
 
 EVERYWHERE: Mapping[int, Sequence[Fix]] = {each.step: (RESAMPLE,) for each in POINTS}
@@ -28,7 +30,7 @@ def index(step: int) -> int:
     return (step - 1) // 2
 
 
-def at_random(trial: Trial, success: bool | None, draw: random.Random) -> ArmResult:
+def at_random(trial: ReplayTrial, success: bool | None, draw: random.Random) -> ArmResult:
     return ArmResult(
         arm=trial.arm,
         status="ok" if success is not None else "timeout",
@@ -43,15 +45,15 @@ def at_random(trial: Trial, success: bool | None, draw: random.Random) -> ArmRes
     )
 
 
-def alike(trial: Trial, success: bool | None) -> ArmResult:
+def alike(trial: ReplayTrial, success: bool | None) -> ArmResult:
     found = at_random(trial, success, random.Random(1))
     return replace(found, calls_hash=str(trial.arm), answer=str(success))
 
 
-def single(error: int, rate: float) -> Callable[[Trial], float]:
+def single(error: int, rate: float) -> Callable[[ReplayTrial], float]:
     """V is a rate before a position and 0 from there on; each fix draws the answer again."""
 
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         arm = trial.arm
         if arm.operator in {"verify", "score"}:
             return 0.0
@@ -66,7 +68,7 @@ def made(**options: object) -> Experiment:
 
 
 def conduct(
-    experiment: Experiment, chance: Callable[[Trial], float], seed: int = 0
+    experiment: Experiment, chance: Callable[[ReplayTrial], float], seed: int = 0
 ) -> list[ArmResult]:
     draw, told = random.Random(seed), []
     while (trial := experiment.ask()) is not None:
@@ -76,7 +78,7 @@ def conduct(
     return told
 
 
-def determined(experiment: Experiment, chance: Callable[[Trial], float]) -> int:
+def determined(experiment: Experiment, chance: Callable[[ReplayTrial], float]) -> int:
     """Conduct an experiment on a deterministic program."""
     while (trial := experiment.ask()) is not None:
         experiment.tell(alike(trial, chance(trial) > 0.5))

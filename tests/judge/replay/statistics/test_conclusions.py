@@ -23,10 +23,10 @@ from judge.replay.statistics.simulated_experiments import (
 
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_lab.confirm.statistics import Experiment, Limits
+from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 
 if TYPE_CHECKING:
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 
 def test_an_error_is_located_proved_and_named_with_its_agent() -> None:
@@ -81,7 +81,7 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
     experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
 
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         fixed = {trial.arm.step, *(step for step, _ in trial.arm.also)}
         return 0.95 if {5, 13} <= fixed else 0.0
 
@@ -96,7 +96,7 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     assert joint.e_value >= joint.threshold == 20 * (3 + 1 + 1)
     assert found.planned_contrasts == 4
     prior = {5: 0.4, 13: 0.3, 17: 0.3}
-    plain = made(sources=sources, prior=prior, limits=Limits(joint=False))
+    plain = made(sources=sources, prior=prior, limits=ExperimentLimits(joint=False))
     conduct(plain, chance)
     assert plain.conclusion().status == "systematic"
 
@@ -113,7 +113,7 @@ def test_a_deterministic_program_shows_the_needed_fixes(needed: set[int], named:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
     experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
 
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         fixed = {trial.arm.step, *(step for step, _ in trial.arm.also)}
         return 1.0 if trial.arm.operator == "fix" and needed <= fixed else 0.0
 
@@ -129,10 +129,12 @@ def test_the_evidence_of_a_joint_fix_goes_on_in_a_later_plan() -> None:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),)}
     prior = {5: 0.5, 13: 0.5}
 
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         return 0.5 if trial.arm.also else 0.0
 
-    first = made(sources=sources, prior=prior, limits=Limits(screening_runs=10, pair_runs=20))
+    first = made(
+        sources=sources, prior=prior, limits=ExperimentLimits(screening_runs=10, pair_runs=20)
+    )
     conduct(first, chance, seed=3)
     before = first.conclusion()
     (joint,) = [each for each in before.contrasts if each.also]
@@ -151,7 +153,7 @@ def test_the_evidence_of_a_joint_fix_goes_on_in_a_later_plan() -> None:
 def test_a_joint_fix_needs_fixes_that_never_helped_alone() -> None:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (RESAMPLE,)}
 
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         return 0.3 if trial.arm.fix == sources[13][0] else 0.0
 
     experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
@@ -173,7 +175,7 @@ def test_a_joint_fix_by_a_shared_draw_proves_nothing() -> None:
 
 
 def test_a_repairable_error_has_an_origin_and_a_last_missed_chance() -> None:
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         arm = trial.arm
         if arm.operator in {"verify", "score"}:
             return 0.0
@@ -181,7 +183,7 @@ def test_a_repairable_error_has_an_origin_and_a_last_missed_chance() -> None:
         kept -= arm.operator == "resample"
         return 0.98 if kept < 3 else 0.25 if kept < 8 else 0.0
 
-    experiment = made(limits=Limits(screening_runs=200, pair_runs=80, pairs=40))
+    experiment = made(limits=ExperimentLimits(screening_runs=200, pair_runs=80, pairs=40))
     conduct(experiment, chance, seed=2)
     found = experiment.conclusion()
     assert (found.status, found.origin, found.point_of_no_return) == ("repairable", 7, 17)
@@ -306,7 +308,7 @@ def test_a_fix_that_helps_anywhere_makes_no_harmless_step_the_origin() -> None:
     for seed in range(6):
         experiment = made(prior={7: 1.0}, sources=sources, seed=seed)
 
-        def chance(trial: Trial) -> float:
+        def chance(trial: ReplayTrial) -> float:
             return 1.0 if trial.arm.operator == "fix" else single(6, 0.5)(trial)
 
         conduct(experiment, chance, seed)

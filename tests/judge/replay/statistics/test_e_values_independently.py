@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.decision_points import Point
+from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.intervals import newcombe, wilson
 from mast_trace_lab.confirm.statistics.comparison import Bet, Comparison
-from mast_trace_lab.confirm.statistics.limits import Limits
+from mast_trace_lab.confirm.statistics.limits import ExperimentLimits
 from mast_trace_lab.confirm.statistics.plan import Plan
 
 KEEP = {"0.01": "0.5", "0.1": "0.25", "0.25": "0.15", "0.45": "0.1"}
@@ -63,7 +63,7 @@ def test_e_values_are_those_of_the_definition(
 OUTCOME = st.sampled_from([True, False, None])
 
 
-def result(arm: Arm, success: bool | None, answer: str) -> ArmResult:
+def result(arm: ReplayArm, success: bool | None, answer: str) -> ArmResult:
     return ArmResult(arm=arm, status="ok", success=success, answer=answer, calls_hash="c")
 
 
@@ -76,8 +76,8 @@ def result(arm: Arm, success: bool | None, answer: str) -> ArmResult:
 @example([(True, True)] * 3, 14)
 def test_proof_from_the_threshold(told: list[tuple[bool | None, bool | None]], most: int) -> None:
     """Without an outcome, a fix has failed and a kept step has succeeded; below an effect of 0.2 nothing is proved."""
-    keep = Arm("keep", 0)
-    fix = Arm("fix", 1, Fix(source="person", text="x"))
+    keep = ReplayArm("keep", 0)
+    fix = ReplayArm("fix", 1, Fix(source="person", text="x"))
     counted = [(one is True, other is not False) for one, other in told]
     wins, losses = sum(one for one, _ in counted), sum(other for _, other in counted)
     effect = Fraction(wins - losses, len(told))
@@ -109,10 +109,10 @@ def test_thresholds_of_all_plans_spend_less_than_one_in_twenty(sizes: list[int])
     for size in sizes:
         fixes = {1: [Fix(source="person", text=str(number)) for number in range(size)]}
         plan = Plan(
-            points=(Point(1, "a", "s", "t"),),
+            points=(DecisionPoint(1, "a", "s", "t"),),
             prior={},
             sources=fixes,
-            limits=Limits(joint=False),
+            limits=ExperimentLimits(joint=False),
             earlier=Confirmation(status="refuted", planned_contrasts=before),
         )
         assert plan.threshold == 20 * (before + 1) * (before + size + 1)

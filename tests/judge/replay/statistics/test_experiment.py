@@ -16,11 +16,11 @@ from judge.replay.statistics.simulated_experiments import (
     single,
 )
 
-from mast_trace_judge.decision_points import Point
-from mast_trace_lab.confirm.statistics import Experiment, Limits, ResultMismatch
+from mast_trace_judge.decision_points import DecisionPoint
+from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits, ResultMismatch
 
 if TYPE_CHECKING:
-    from mast_trace_lab.confirm.statistics import Trial
+    from mast_trace_lab.confirm.statistics import ReplayTrial
 
 
 def test_phases_come_in_order_and_pairs_are_interleaved_in_random_order() -> None:
@@ -74,7 +74,7 @@ def test_it_goes_on_from_every_point_at_which_it_may_be_killed() -> None:
 
 
 def test_a_result_of_something_else_is_refused_in_words() -> None:
-    experiment = made(limits=Limits(verifications=0, scores=0))
+    experiment = made(limits=ExperimentLimits(verifications=0, scores=0))
     trial = experiment.ask()
     assert trial is not None
     result = at_random(trial, True, random.Random(0))
@@ -136,7 +136,7 @@ def test_without_a_reliable_outcome_nothing_is_searched(
 
 @pytest.mark.parametrize("most", [0, 30, 100, 250])
 def test_the_budget_of_calls_is_never_exceeded_and_more_of_it_goes_on(most: int) -> None:
-    limits = Limits(max_calls=most)
+    limits = ExperimentLimits(max_calls=most)
     experiment = made(limits=limits)
     told = conduct(experiment, single(6, 0.9), seed=4)
     found = experiment.conclusion()
@@ -161,7 +161,11 @@ def test_an_unknown_price_makes_the_cost_unknown() -> None:
 
 
 def test_batches_may_run_together_and_are_told_in_order() -> None:
-    experiment, draw, chance = made(limits=Limits(batch=4)), random.Random(0), single(6, 0.9)
+    experiment, draw, chance = (
+        made(limits=ExperimentLimits(batch=4)),
+        random.Random(0),
+        single(6, 0.9),
+    )
     while waiting := experiment.waiting():
         results = [at_random(each, draw.random() < chance(each), draw) for each in waiting]
         for each in results:
@@ -170,7 +174,7 @@ def test_batches_may_run_together_and_are_told_in_order() -> None:
 
 
 def test_replays_without_an_outcome_end_it_with_the_reason() -> None:
-    experiment, draw = made(limits=Limits(verifications=0, scores=0)), random.Random(0)
+    experiment, draw = made(limits=ExperimentLimits(verifications=0, scores=0)), random.Random(0)
     while (trial := experiment.ask()) is not None:
         experiment.tell(at_random(trial, None, draw))
     found = experiment.conclusion()
@@ -180,11 +184,11 @@ def test_replays_without_an_outcome_end_it_with_the_reason() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 400])
 def test_short_and_long_runs_end(length: int) -> None:
-    points = [Point(each, "", "0", "") for each in range(length)]
+    points = [DecisionPoint(each, "", "0", "") for each in range(length)]
     sources = dict.fromkeys(range(length), (RESAMPLE,))
     error = length // 2
 
-    def chance(trial: Trial) -> float:
+    def chance(trial: ReplayTrial) -> float:
         arm = trial.arm
         if arm.operator in {"verify", "score"}:
             return 0.0
@@ -201,11 +205,13 @@ def test_short_and_long_runs_end(length: int) -> None:
 @pytest.mark.parametrize("sizes", [{"batch": 0}, {"pairs": -1}, {"scores": -5}])
 def test_sizes_with_which_it_would_never_end_are_refused(sizes: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="not negative"):
-        Limits(**sizes)
+        ExperimentLimits(**sizes)
 
 
 def test_everything_may_be_left_out() -> None:
-    nothing = Limits(verifications=0, scores=0, start_runs=0, screening_runs=0, pair_runs=0)
+    nothing = ExperimentLimits(
+        verifications=0, scores=0, start_runs=0, screening_runs=0, pair_runs=0
+    )
     experiment = made(limits=nothing)
     assert experiment.ask() is None
     assert experiment.conclusion().status == "untested"

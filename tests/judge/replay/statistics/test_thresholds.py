@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judge.replay.statistics.simulated_experiments import EVERYWHERE, JUDGE, LENGTH, RESAMPLE, made
 
-from mast_trace_judge.arms import Arm, ArmResult, Fix
-from mast_trace_lab.confirm.statistics import Limits, Trial
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
+from mast_trace_lab.confirm.statistics import ExperimentLimits, ReplayTrial
 from mast_trace_lab.confirm.statistics import proof as proving
 from mast_trace_lab.confirm.statistics.cells import Kinds
 from mast_trace_lab.confirm.statistics.findings import find, refuted
@@ -17,7 +17,7 @@ from mast_trace_lab.confirm.statistics.search import search
 
 if TYPE_CHECKING:
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.evidence import Evidence
+    from mast_trace_lab.confirm.statistics.evidence import ExperimentState
 
 PLACE, STEP = 6, 13
 """Position and step of the decision that is looked at."""
@@ -33,14 +33,14 @@ def above(value: float) -> float:
 
 
 def posterior(
-    evidence: Evidence,
+    evidence: ExperimentState,
     origins: dict[int, float],
     points: dict[int, float] | None = None,
     *,
     rate: float = 0.5,
     information: float = 1.0,
     **kinds: float,
-) -> Evidence:
+) -> ExperimentState:
     """Set the posterior of an experiment; without replays of the search it stays."""
     location: Any = evidence.location
     location.origins = [origins.get(each, 0.0) for each in range(LENGTH)]
@@ -52,12 +52,12 @@ def posterior(
     return evidence
 
 
-def evidence(phases: str = "", **options: Any) -> Evidence:
+def evidence(phases: str = "", **options: Any) -> ExperimentState:
     """Return an experiment's evidence after replays: s of the search, p of a pair, x without an outcome."""
     found = made(**options).evidence
     for number, letter in enumerate(phases):
         phase = "pairs" if letter == "p" else "screening"
-        trial = Trial(Arm("keep", STEP), phase, calls=5)
+        trial = ReplayTrial(ReplayArm("keep", STEP), phase, calls=5)
         told = None if letter == "x" else False
         status = "timeout" if letter == "x" else "ok"
         done = ArmResult(trial.arm, status, told, live_calls=5, calls_hash=str(number))
@@ -65,12 +65,12 @@ def evidence(phases: str = "", **options: Any) -> Evidence:
     return found
 
 
-def pairs(found: Evidence, fix: int, keep: int, count: int, **more: Any) -> Comparison:
+def pairs(found: ExperimentState, fix: int, keep: int, count: int, **more: Any) -> Comparison:
     """Return a comparison with so many successes; no two replays of it are alike."""
     comparison = found.plan.comparison(more.pop("place", PLACE), STEP, more.pop("what", RESAMPLE))
     for number in range(count):
         results = [
-            ArmResult(Arm("keep", STEP), "ok", number < hits, calls_hash=f"{number} {hits}")
+            ArmResult(ReplayArm("keep", STEP), "ok", number < hits, calls_hash=f"{number} {hits}")
             for hits in (fix, keep)
         ]
         comparison.add(*results)
@@ -167,7 +167,7 @@ def test_pairs_have_their_own_replays_and_what_the_search_leaves(
     phases: str, systematic: float, joint: bool, single: bool, all_of_it: bool
 ) -> None:
     """Single fixes leave ten pairs for a joint one there; eight replays in a row without an outcome end all of it."""
-    limits = Limits(screening_runs=32, pair_runs=8, joint=joint)
+    limits = ExperimentLimits(screening_runs=32, pair_runs=8, joint=joint)
     sources = {5: (JUDGE,), STEP: (JUDGE,)}
     found = evidence(phases, limits=limits, sources=sources)
     posterior(found, {PLACE: 1 - systematic}, systematic=systematic)
@@ -204,7 +204,7 @@ def test_the_search_ends_where_it_has_found_or_spent_enough(
     points: bool,
 ) -> None:
     """Its replays are counted with those that the proof has taken of its share; calls of pairs are none of its own."""
-    found = evidence(phases, limits=Limits(**limits))
+    found = evidence(phases, limits=ExperimentLimits(**limits))
     posterior(found, {PLACE: 0.0 if points else best}, {PLACE: best if points else 0.0}, **kinds)
     asked = next(search(found, points=points), None)
     assert (asked is not None) == goes_on
@@ -329,12 +329,12 @@ def test_two_equal_pairs_prove_a_fix_of_a_deterministic_program(
             for name in ("fix", "keep"):
                 given = {"calls_hash": "c", "answer": "a"}
                 given |= {differs: "odd"} if differs and name == odd and number else {}
-                arms.append(ArmResult(Arm("keep", STEP), "ok", name == "fix", **given))  # type: ignore[arg-type]
+                arms.append(ArmResult(ReplayArm("keep", STEP), "ok", name == "fix", **given))  # type: ignore[arg-type]
             found.add(*arms)
         assert found.proved(deterministic=deterministic) == proved
     same = evidence().plan.comparison(PLACE, STEP, RESAMPLE)
     for _ in range(2):  # a fix that helps no more than the kept step
-        same.add(*[ArmResult(Arm("keep", STEP), "ok", True, calls_hash="c")] * 2)
+        same.add(*[ArmResult(ReplayArm("keep", STEP), "ok", True, calls_hash="c")] * 2)
     assert not same.proved(deterministic=True)
 
 
@@ -356,10 +356,10 @@ def test_six_equal_replays_show_it(repeats: int, odd: dict[str, Any], is_so: boo
     for number in range(repeats):
         given = {"success": False, "calls_hash": "c", "answer": "a", "live_calls": 2}
         given |= odd if number == 3 else {}
-        trial = Trial(Arm("keep", STEP), "screening")
+        trial = ReplayTrial(ReplayArm("keep", STEP), "screening")
         found.results.append((trial, ArmResult(trial.arm, "ok", **given)))  # type: ignore[arg-type]
     for phase in ("verify", "score"):
-        trial = Trial(Arm(phase), phase)  # type: ignore[arg-type]
+        trial = ReplayTrial(ReplayArm(phase), phase)  # type: ignore[arg-type]
         found.results += [(trial, ArmResult(trial.arm, "ok", False))] * 3
     assert found.deterministic == is_so
 
@@ -394,7 +394,7 @@ def test_success_falls_once_at_a_failure(counts: dict[int, tuple[int, int]], onc
 )
 def test_a_replay_is_within_the_budget(told: int, limits: dict[str, float], asks: bool) -> None:
     """The next replay's calls count in advance; dollars end it when they are reached."""
-    sizes = Limits(verifications=0, scores=0, **limits)  # type: ignore[arg-type]
+    sizes = ExperimentLimits(verifications=0, scores=0, **limits)  # type: ignore[arg-type]
     experiment = made(limits=sizes, sources=EVERYWHERE)
     for _ in range(told):
         trial = experiment.waiting()[0]
