@@ -82,6 +82,8 @@ class OwnRule:
                 raise TypeError(
                     f"it returned {each!r}, which is no ModeFinding of mode {self.code}"
                 )
+            if not 0 <= each.probability <= 1:
+                raise ValueError(f"it gives a probability of {each.probability}")
             if any(not 0 <= step < len(trajectory.steps) for step in each.steps):
                 raise ValueError(f"it names steps {each.steps} of {len(trajectory.steps)}")
         return found

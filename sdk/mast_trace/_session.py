@@ -234,13 +234,14 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     from mast_trace.spans.run_state import forget
     from mast_trace.spans.telemetry import Telemetry
 
-    warn_of_unknown_variables()
     forget()
     queue = None
     if replay := os.environ.get(PLAN_VARIABLE):
         from mast_trace.replay.program import play
 
         provider = play(replay)
+    else:
+        warn_of_unknown_variables()
     if provider is None:
         from mast_trace.delivery.provider import make_provider
         from mast_trace.delivery.span_queue import SpanQueue

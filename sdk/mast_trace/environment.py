@@ -113,11 +113,15 @@ NAMES: Final = (
 )
 """The settings."""
 _TESTS: Final = "TEST_"
+_COMPLETION: Final = "_MAST_TRACE_COMPLETE"
+"""Set by a shell that completes a command line, in the middle of which a warning would be written."""
 _warned: set[str] = set()
 
 
 def warn_of_unknown_variables() -> None:
     """Warn once of each variable that looks like one of mast-trace and is none."""
+    if _COMPLETION in os.environ:
+        return
     for variable in sorted(os.environ):
         name = variable.removeprefix(PREFIX)
         if name == variable or name.startswith(_TESTS) or variable in _warned:

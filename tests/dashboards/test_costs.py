@@ -15,6 +15,8 @@ from mast_trace.trajectory import SpanRecord
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cost_words import listed_costs
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.gate.budgets import priced_calls
 from mast_trace_judge.pricing import Band, OwnPrice, cost_of, store_prices
@@ -329,6 +331,15 @@ def test_a_proved_step_decides_where_waste_begins(store: Store) -> None:
     refuted = Confirmation(status="refuted", refuted=(1,))
     record_confirmation(store, plan_of(store, summary, ""), refuted)
     assert totals(store, RUN)["DecidedRuns"] == 0
+
+
+def test_the_cost_after_the_decisive_step_is_that_of_the_definition(store: Store) -> None:
+    summary = run_summary(store, RUN)
+    assert summary
+    proof = Confirmation(status="confirmed", origin=5, origin_span_id=f"{5:016x}")
+    record_confirmation(store, plan_of(store, summary, ""), proof)
+    after = run_costs(StoredRun(store, RUN, "")).after
+    assert (after.calls, after.tokens, after.cost) == (2, 550 + 77, totals(store, RUN)["CostAfter"])
 
 
 def test_prices_are_of_a_project(store: Store) -> None:

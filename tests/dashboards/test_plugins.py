@@ -88,6 +88,8 @@ class Takes(Plugin):
         yield OwnRule("raises", "1", "2.2", lambda run: 1 / 0)
         yield OwnRule("other-mode", "1", "2.1", finds())
         yield OwnRule("step-beyond", "1", "2.2", finds(steps=(9,)))
+        yield OwnRule("too-sure", "1", "2.2", finds(probability=7.0))
+        yield OwnRule("no-number", "1", "2.2", finds(probability=float("nan")))
         yield OwnRule("no-finding", "1", "2.2", lambda run: ["2.2"])
         yield OwnRule("endless", "1", "2.2", lambda run: time.sleep(60))
 
@@ -270,7 +272,15 @@ def test_a_rule_of_a_plugin_finds_its_mode_and_the_others_are_named(
     with caplog.at_level(logging.WARNING, "mast_trace_judge.plugins"):
         (found,) = (each for each in find_modes(refunded("refund")) if each.code == "1.1")
     assert (found.steps, found.evidence) == ((0,), Evidence.EXACT)
-    asked = ["raises", "other-mode", "step-beyond", "no-finding", "endless"]
+    asked = [
+        "raises",
+        "other-mode",
+        "step-beyond",
+        "too-sure",
+        "no-number",
+        "no-finding",
+        "endless",
+    ]
     assert told_of_rules(caplog) == ["twice", "of-no-mode", *asked]
     caplog.clear()
     assert "1.1" not in {each.code for each in find_modes(refunded("find_order", "refund"))}

@@ -71,6 +71,8 @@ def run_of(draw: random.Random, number: int) -> list[dict[str, Any]]:
             if draw.random() < 0.3:
                 more["mast.message.performative"] = "inform"
         rows.append(span(run, place, kind, begin, length, **more))
+    # A turn is no work by itself, and nobody's tool is nobody's.
+    rows.append(span(run, 14, "invoke_agent", 0, 1000, gen_ai__agent__name="ann"))
     return rows
 
 

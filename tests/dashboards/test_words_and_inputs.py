@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -12,7 +12,8 @@ from starlette.requests import Request
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_dashboards.step_input import input_of
+from mast_trace_dashboards.step_input import SeenInput, SeenMessage, input_of
+from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.uploaded_run import read_upload
 from mast_trace_lab.feedback.words import notes
 
@@ -70,3 +71,27 @@ def test_an_upload_has_a_largest_size(size: int, status: int) -> None:
     with pytest.raises(HTTPException) as refused:
         asyncio.run(read_upload(request))
     assert refused.value.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "states"),
+    [
+        ("Be brief.", "Be very brief.", ["changed"]),
+        ("Be brief.", "12345", ["gone", "new"]),
+        ("", "12345", ["gone", "new"]),
+        ("Be brief.", None, ["gone"]),
+        (None, "12345", ["new"]),
+    ],
+)
+def test_a_message_that_is_not_like_the_one_in_its_place_hides_none(
+    before: str | None, after: str | None, states: list[str]
+) -> None:
+    given: list[tuple[str | None, Literal["gone", "new"]]] = [(before, "gone"), (after, "new")]
+    messages = tuple(
+        SeenMessage(state, "system", Message(text, "system"), state, None)
+        for text, state in given
+        if text is not None
+    )
+    (block,) = seen_view(SeenInput(1, "a", "m", (), False, 0, messages)).blocks
+    assert [each.state for each in block.messages] == states
+    assert [each.text for each in block.messages][-1] == (before if after is None else after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,16 @@ def test_a_request_is_a_hand_off() -> None:
     assert (request.span_id, request.agent, request.handoff_to) == ("client", "planner", "clerk")
     assert (request.tool, request.call_id, request.error) == ("SendMessage", "m1", None)
     assert (answer.agent, answer.text) == ("clerk", "7")
+
+
+def test_a_request_without_an_id_of_its_message_is_one_too() -> None:
+    run = [
+        replace(span, attributes={**span.attributes, "a2a.message.id": ""})
+        for span in spans()
+        if span.span_id not in {"server", "post"}
+    ]
+    request, *_ = read_trajectory(run).steps
+    assert (request.agent, request.handoff_to, request.call_id) == ("planner", "clerk", "")
 
 
 @pytest.mark.parametrize("state", ["TASK_STATE_FAILED", "TASK_STATE_REJECTED"])

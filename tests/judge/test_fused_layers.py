@@ -165,6 +165,12 @@ def test_a_flip_without_a_quote_names_no_step():
     assert bare.probabilities[2] < quoted.probabilities[2]
 
 
+def test_a_quote_without_a_flip_names_no_step():
+    found = fused(flips={2: Flip(0.1, "", "")}, grounded=frozenset({1})).attribution
+    assert found.probabilities[1] >= 0.5
+    assert found.decisive is None
+
+
 def test_the_rest_stays_as_the_local_layers_have_it():
     """Without acting agents there is no step to blame, whatever the model answers."""
     local = LocalFindings((), Attribution(), UNKNOWN, suspect=True)

@@ -77,6 +77,9 @@ class TestRecord:
         assert record.event_name == "mast.run.start"
         assert (record.trace_id, record.span_id) == (root.trace_id, root.span_id)
         assert record.time_unix_nano == root.start_time_unix_nano
+        assert record.observed_time_unix_nano == root.start_time_unix_nano
+        assert (record.severity_number, record.severity_text) == (9, "INFO")
+        assert record.flags == root.flags & 0xFF
         assert record.body.string_value == root.name == "invoke_workflow refund"
         assert attributes(record)[semconv.WORKFLOW_NAME] == "refund"
         assert attributes(record)[semconv.CONVERSATION_ID] == "c-1"

@@ -27,6 +27,7 @@ from mast_trace.trajectory import (
     trajectory_from_dict,
 )
 from mast_trace.trajectory.from_sdk import span_record
+from mast_trace.trajectory.span_messages import aliases_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -496,3 +497,24 @@ class TestJson:
         """A file that is no trajectory is refused with a reason."""
         with pytest.raises(ValueError, match=says):
             trajectory_from_dict(shape)
+
+
+@pytest.mark.parametrize(("answer", "became"), [("m2", {}), ("r1", {"r1": "m1"})])
+def test_an_answer_that_is_a_message_itself_becomes_no_other(
+    answer: str, became: dict[str, str]
+) -> None:
+    """It may be said after another message with its text."""
+    said = [("chat", answer), ("send_message", "m1"), ("send_message", "m2")]
+    spans = [
+        SpanRecord(
+            "t",
+            *(str(at), "", operation, at, at),
+            {
+                semconv.OPERATION_NAME: operation,
+                semconv.MESSAGE_ID: identity,
+                semconv.MESSAGE_CONTENT_HASH: "h",
+            },
+        )
+        for at, (operation, identity) in enumerate(said)
+    ]
+    assert aliases_of(spans) == became

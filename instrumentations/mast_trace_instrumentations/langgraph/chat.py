@@ -5,29 +5,28 @@ This module imports LangChain: it is imported once the program has done so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
-from opentelemetry import context as otel_context
 
 from mast_trace.messages import Message, parsed
-from mast_trace.spans import OpenChat, chat_is_open, current_agent, current_run, guarded, with_chat
+from mast_trace.spans import current_agent, guarded
 from mast_trace.untrusted_json import read_json
+from mast_trace_instrumentations.langgraph.model_calls import begin, end_with_call, show_span
 from mast_trace_instrumentations.langgraph.reading import leaf_texts
 from mast_trace_instrumentations.langgraph.routing import note_named
 from mast_trace_instrumentations.langgraph.state import Memory, memory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from opentelemetry.context import Context
 
     from mast_trace.spans import ChatSpan, Telemetry
 
-_CALL = "mast-trace-langchain-chat"
 
 _FORMAT = "ls_structured_output_format"
 """Key under which LangChain's callbacks receive the options of `with_structured_output`."""
@@ -40,80 +39,6 @@ _PROVIDERS = {
     "xai": "x_ai",
 }
 """LangChain's names for providers, where the conventions use others."""
-
-
-@dataclass(eq=False)
-class ModelCall:
-    """A chat model's call in progress, marked in the context of the code beneath it.
-
-    Attributes:
-        outside: the context around the call, the parent of its span.
-        nested: whether the call serves another model's call that has a span.
-        begun: whether the callback has been invoked for it.
-        chat: shows the call's span to an instrumentation of the model's client.
-    """
-
-    outside: Context
-    nested: bool = False
-    begun: bool = False
-    chat: OpenChat = field(default_factory=OpenChat)
-    endings: list[Callable[[BaseException | None], None]] = field(default_factory=list)
-
-    @property
-    def context(self) -> Context:
-        """The context of the code beneath the call.
-
-        An instrumentation of the model's client sees in it that the call has a span.
-        """
-        return otel_context.set_value(_CALL, self, with_chat(self.outside, self.chat))
-
-    def end(self, _result: Any, error: BaseException | None) -> None:
-        """End the spans that the callback has begun without being notified of an end.
-
-        LangChain does not notify it where a call is cancelled while several are awaited, as in
-        `agenerate`.
-        """
-        for ending in self.endings:
-            ending(error)
-
-
-def enter() -> ModelCall | None:
-    """Return the call of a chat model that begins; None where none is to be recorded."""
-    context = otel_context.get_current()
-    if current_run(context) is None:
-        return None
-    around = otel_context.get_value(_CALL, context)
-    if isinstance(around, ModelCall):
-        if not around.begun:
-            return None  # streaming that falls back to a plain call: the same call
-        return ModelCall(context, nested=True)
-    return None if chat_is_open(context) else ModelCall(context)
-
-
-def begin() -> Context | None:
-    """Return the parent context for the span of the call that begins; None if the call has one."""
-    context = otel_context.get_current()
-    if current_run(context) is None:
-        return None
-    call = otel_context.get_value(_CALL, context)
-    if isinstance(call, ModelCall):
-        call.begun = True
-        return None if call.nested else call.outside
-    return None if chat_is_open(context) else context
-
-
-def show_span(span: ChatSpan) -> None:
-    """Show the span of the call in progress to the code beneath it."""
-    call = otel_context.get_value(_CALL)
-    if isinstance(call, ModelCall) and not call.nested:
-        call.chat.span = span.span
-
-
-def end_with_call(ending: Callable[[BaseException | None], None]) -> None:
-    """Register ``ending`` to be called when the chat model's call in progress ends."""
-    call = otel_context.get_value(_CALL)
-    if isinstance(call, ModelCall):
-        call.endings.append(ending)
 
 
 def is_structured(options: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mast_trace.spans import Inside
 from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
-from mast_trace_instrumentations.langgraph import chat
+from mast_trace_instrumentations.langgraph import model_calls
 from mast_trace_instrumentations.langgraph.agent import begin_node, end_node, note_attempt
 from mast_trace_instrumentations.langgraph.run import GraphRun, Interrupted, note_exit
 from mast_trace_instrumentations.langgraph.tool import (
@@ -120,7 +120,7 @@ class LangGraphInstrumentor(Instrumentor):
 
     def begin_model(self, _model: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Show the code beneath a model call that the call has the recorder's span."""
-        return chat.enter()
+        return model_calls.enter()
 
 
 class _RecorderSlot:

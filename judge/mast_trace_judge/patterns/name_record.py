@@ -221,7 +221,7 @@ def _found(quote: str, record: NameRecord) -> Iterator[tuple[str, str]]:
 
 def _numbers(text: str) -> set[str]:
     """Return the numbers of a text, spelled ones and the word percent included."""
-    found = {number.rstrip(".,:") for number in _NUMBER.findall(text)}
+    found = set(_NUMBER.findall(text))
     found.update(word.lower() for word in _SPELLED.findall(text))
     return found | ({"%"} if _PERCENT.search(text) else set())
 

@@ -115,3 +115,8 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch):
     place.parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match="belongs to this user alone"):
         socket_path(long)
+    stranger = os.getuid() + 1
+    (tmp_path / f"mast-trace-{stranger}").mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: stranger)
+    with pytest.raises(ConfigurationError, match="belongs to this user alone"):
+        socket_path(long)

@@ -86,7 +86,7 @@ def make_world(store: Store, runner: Runner, their_rows: int = THEIR_ROWS) -> Wo
     folder = Path(store.embedded_path)
     file = folder.parent / "secret-canary.txt"
     file.write_text("canary-in-a-file\n")
-    os.environ["MAST_TRACE_SECRET_CANARY"] = "canary-in-the-environment"
+    os.environ["SECRET_CANARY"] = "canary-in-the-environment"
     for table in base_tables(store):
         fill(store, table, OURS, 3, "mine")
         fill(store, table, THEIRS, their_rows if table == "otel_traces" else 7, canary)

@@ -31,7 +31,7 @@ READ = """
 import logging
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.embedded import warn_of_damaged_parts
+from mast_trace_collector.storage.damage import warn_of_damaged_parts
 logging.basicConfig(format="%(message)s")
 with Store.open("chdb://{folder}") as store:
     print("damaged", warn_of_damaged_parts(store))

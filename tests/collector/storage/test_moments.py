@@ -126,6 +126,20 @@ def test_every_passing_error_is_one_of_clickhouse(store: Store) -> None:
     }
 
 
+def test_every_lasting_error_is_about_the_data_of_an_insert(store: Store) -> None:
+    # Older engines take a function by name only within a lambda.
+    sql = "SELECT arrayMap(c -> errorCodeToName(c), {codes:Array(Int32)}) AS Names"
+    (row,) = store.query(sql, {"codes": sorted(PERMANENT)})
+    assert row["Names"] == [
+        *("CANNOT_PARSE_TEXT", "CANNOT_PARSE_INPUT_ASSERTION_FAILED", "ATTEMPT_TO_READ_AFTER_EOF"),
+        *("CANNOT_READ_ALL_DATA", "BAD_ARGUMENTS", "ILLEGAL_TYPE_OF_ARGUMENT", "TYPE_MISMATCH"),
+        *("ARGUMENT_OUT_OF_BOUND", "CANNOT_CONVERT_TYPE", "CANNOT_PARSE_NUMBER", "INCORRECT_DATA"),
+        *("TOO_LARGE_STRING_SIZE", "INVALID_PARTITION_VALUE"),
+        *("CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"),
+        *("UNKNOWN_PROTOBUF_FORMAT", "VIOLATED_CONSTRAINT"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("error", "passes", "too_large"),
     [

@@ -1,5 +1,6 @@
 """Opening, reading and writing a store."""
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -225,6 +226,33 @@ def test_threads_read_and_write_at_once(store):
         thread.join()
     assert problems == []
     assert store.query("SELECT uniqExact(TraceId) AS n FROM mast_human_labels") == [{"n": 30}]
+
+
+def test_each_connection_is_closed_once_nobody_needs_it(folder, monkeypatch):
+    """Those that nobody has with the store, and lent, broken and unprepared ones as they come back."""
+    closed = []
+
+    def seen(client):
+        monkeypatch.setattr(client, "close", lambda: closed.append(client))
+        return client
+
+    def unprepared(client):
+        raise StorageError(seen(client).database)
+
+    store = Store.open(f"chdb://{folder}")
+    clients = store._clients
+    with contextlib.suppress(StorageError), clients.prepared(unprepared).borrow():
+        pass
+    with contextlib.suppress(ZeroDivisionError), clients.borrow() as broken:
+        monkeypatch.setattr(seen(broken), "raw_query", lambda *_, **__: 1 / 0)
+        raise ZeroDivisionError
+    assert (len(closed), closed[1:]) == (2, [broken])
+    with clients.borrow() as lent:
+        with clients.borrow() as idle:
+            assert broken not in (seen(lent), seen(idle))
+        store.close()
+        assert closed[2:] == [idle]
+    assert closed[2:] == [idle, lent]
 
 
 def test_a_closed_store_says_so(folder):

@@ -9,11 +9,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from markdown_it import MarkdownIt
-from stores import Tables
-from version_runs import store_runs
+from stores import Tables, new_store
+from version_runs import judge_runs, store_runs
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli.app import run
+from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -285,3 +286,11 @@ def test_ten_thousand_runs_take_seconds(gate, fill) -> None:
     assert time.monotonic() - begin < 20
     assert status == 1
     assert rate(found, "failures")["new"] == {"shown": 600, "of": 5000}
+
+
+def test_a_run_that_is_judged_anew_counts_once(tmp_path: Path) -> None:
+    with new_store(tmp_path) as store:
+        runs = store_runs(store, "1", {FAILURE: 2}, judge="judge-1")
+        judge_runs(store, dict.fromkeys(runs, FAILURE), (), "judge-2")
+        (row,) = QUERIES["run_counts"].run(store)
+        assert (row["Runs"], row["JudgeVersion"]) == (2, "judge-2")

@@ -21,6 +21,7 @@ def completed(line: str, **more: str) -> list[str]:
     words = line.split(" ")
     asked = {
         "_MAST_TRACE_COMPLETE": "complete_bash",
+        "MAST_TRACE_JUDGE_MODLE": "a misspelt variable, of which nothing is said here",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(words) - 1),
     }

@@ -73,11 +73,12 @@ def store_runs(
             )
     store.insert("otel_traces", spans)
     if judged and found:
-        _judge(store, found, modes, judge)
+        judge_runs(store, found, modes, judge)
     return list(found)
 
 
-def _judge(store: Store, outcomes: dict[str, str], modes: Sequence[str], judge: str) -> None:
+def judge_runs(store: Store, outcomes: dict[str, str], modes: Sequence[str], judge: str) -> None:
+    """Store verdicts on runs of known outcomes."""
     rows = []
     ids = set(outcomes)
     for run in store.query("SELECT * FROM mast_runs"):

@@ -227,6 +227,19 @@ class TestList:
         assert "no outcome is known" in client.get("/groups/user").text
         assert client.get("/groups/nonsense").status_code == 404
 
+    @pytest.mark.parametrize(
+        ("by", "told"),
+        [("user", "user.id"), ("session", "conversation_id="), ("version", "service.version=")],
+    )
+    def test_a_page_without_groups_says_how_runs_name_them(
+        self, client: TestClient, by: str, told: str
+    ) -> None:
+        page = client.get(f"/groups/{by}?since=1970-01-02&until=1980-01-01").text
+        empty = page.split('class="empty">')[1].split("</p>")[0]
+        assert f"No run of these names its {by}." in empty
+        names = ("user.id", "conversation_id=", "service.version=")
+        assert [each for each in names if each in empty] == [told]
+
     def test_csv_holds_no_formula(self, store: Store, client: TestClient) -> None:
         evil = "d" * 32
         rows = [root(evil, "=1+1"), message(evil, 0, "writer", "x")]

@@ -123,6 +123,7 @@ def test_very_many_agents_are_folded(client: httpx.Client) -> None:
     page = client.get(f"/runs/{CROWD}").text
     assert "and 140 more" in page
     assert "One box stands for the" in page
+    assert 'aria-label="Messages in the graph"' in page
     assert page.count('class="node') == 16
     table = page.split('class="pairs-of-agents"')[1].split("</table>")[0]
     assert table.count('<td class="number">') == 133  # each message has another pair

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from web_runs import BARE, LONG, LOOP, SHORT
 
+from mast_trace.trajectory import Step, StepKind
 from mast_trace_collector.storage.runs import record_outcome
+from mast_trace_dashboards.web.app import _environment
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
@@ -86,6 +88,9 @@ def test_who_writes_to_whom_is_drawn_and_written(client: httpx.Client) -> None:
     assert "most often researcher writes to writer, 5 times" in page
     assert page.count('class="arrow') == 1
     assert "<td>researcher</td><td>writer</td>" in page
+    narrowed = client.get(f"/runs/{LOOP}?least=2").text
+    form = 'aria-label="Messages in the graph"'  # two agents have nothing to choose, until something is hidden
+    assert (form in page, form in narrowed) == (False, True)
     assert "style=" not in page
 
 
@@ -132,6 +137,15 @@ def test_a_huge_text_is_unfolded_on_request(client: httpx.Client) -> None:
     assert len(client.get(f"/runs/{SHORT}").text) < 100_000
     whole = client.get(f"/runs/{SHORT}/steps/5").text
     assert "x" * 60_000 in whole
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_only_what_the_page_has_cut_is_unfolded(length: int) -> None:
+    texts = [each * length for each in "xyz"]
+    step = Step(0, StepKind.TOOL, "a", texts[0], arguments=texts[1], error=texts[2])
+    shown = {"step": step, "clip": 3, "raw": None, "attributes": ""}
+    page = _environment().get_template("_step.html").render(shown)
+    assert [text in page for text in texts] == [length > 3] * 3
 
 
 def test_a_long_run_comes_in_parts(client: httpx.Client) -> None:

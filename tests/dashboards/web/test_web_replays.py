@@ -165,8 +165,8 @@ def test_texts_and_steps_of_a_conclusion_do_nothing(concluded: Callable[..., str
 @pytest.mark.parametrize(
     ("value", "alike", "words"),
     [
-        (float("nan"), False, "do not speak for the fix"),
-        (0.0, False, "do not speak for the fix"),
+        (float("nan"), False, "give no evidence for the fix"),
+        (0.0, False, "give no evidence for the fix"),
         (
             4.25,
             False,

@@ -43,6 +43,7 @@ model = Model(lambda _request: "ok")
 )
 os.environ.update(HOME=str(_HOME), METAGPT_PROJECT_ROOT=str(_HOME))
 
+from jupyter_client.connect import ConnectionFileMixin
 from metagpt.actions import Action
 from metagpt.actions.add_requirement import UserRequirement
 from metagpt.actions.di.execute_nb_code import ExecuteNbCode
@@ -51,6 +52,10 @@ from metagpt.environment import Environment
 from metagpt.roles.role import Role, RoleReactMode
 from metagpt.schema import Message
 from metagpt.team import Team
+
+# Ports that are free when a kernel is given them may be taken when it binds them, by tests beside
+# this one.
+ConnectionFileMixin.transport.default_value = "ipc"
 
 
 class WriteCode(Action):

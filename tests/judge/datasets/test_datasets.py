@@ -132,6 +132,8 @@ def test_agent_loops_have_their_calls_whichever_way_they_are_written():
     assert all(run.step is not None for run in runs if run.extra["fault"])
     tools = [s for run in runs for s in run.trajectory.steps if s.kind is StepKind.TOOL]
     assert len(tools) > 4000
+    steps = [step for run in runs for step in run.trajectory.steps]
+    assert all((step.start, step.end) == (step.index, step.index) for step in steps)
     assert all(step.tool and step.arguments.startswith("{") for step in tools)
     texts = [s.text for run in runs for s in run.trajectory.steps if s.kind is StepKind.MESSAGE]
     assert not any(text.startswith("[") and ") -> " in text for text in texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import threading
 import tracemalloc
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -40,6 +41,20 @@ def test_many_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert count == 5_000
     assert peak < 4_000_000
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_read_as_often_as_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "runs.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"{}\n" * 3,), daemon=True)
+    writer.start()
+    with source_of(pipe) as source:
+        assert (source.name, source.stem, source.size) == (str(pipe), "runs", 9)
+        for _ in range(2):
+            with source.opened() as data:
+                assert data.read() == b"{}\n" * 3
+    writer.join(10)
 
 
 def _padded(size: int, *, spread: bool = False) -> str:

@@ -251,3 +251,32 @@ def test_numbers_that_otlp_cannot_hold_are_texts() -> None:
     values = {each.key: value_of(each.value) for each in span.attributes}
     beyond = {name: str(given[name]) for name in ("under", "over")}
     assert values == {**given, **beyond, "truth": True}
+
+
+@pytest.mark.parametrize(
+    ("times", "begins"),
+    [
+        ((5, 7, 9), (5_000_000_000, 7_000_000_000, 9_000_000_000)),
+        ((5, 5, 3), (5_000_000_000, 5_000_000_001, 5_000_000_002)),
+        ((5, None, 9), (1_000_000, 2_000_000, 3_000_000)),
+        ((None, None, "soon"), (1_000_000, 2_000_000, 3_000_000)),
+    ],
+)
+def test_steps_have_their_own_times_where_all_have_one(
+    times: tuple[Any, ...], begins: tuple[int, ...]
+) -> None:
+    """The others follow one another from the time of the import, and none comes before the last."""
+    begin = 1_700_000_000
+    told = [
+        {
+            "role": "assistant",
+            "content": str(at),
+            "timestamp": begin + at if at in range(10) else at,
+        }
+        for at in times
+    ]
+    (transcript,) = format_named("chat").read(told, "n")
+    assert isinstance(transcript, Transcript)
+    request = to_request(transcript.trajectory, name="n", start=begin * 10**9)
+    _, *steps = request.resource_spans[0].scope_spans[0].spans
+    assert tuple(span.start_time_unix_nano - begin * 10**9 for span in steps) == begins

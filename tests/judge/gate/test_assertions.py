@@ -13,6 +13,7 @@ from judge.builders import RunBuilder
 
 import mast_trace
 from mast_trace.trajectory import to_dict
+from mast_trace_judge.gate.subjects import step_line
 from mast_trace_judge.testing import (
     assert_no_mode,
     assert_outcome,
@@ -66,6 +67,13 @@ class TestModes:
         assert "1.3 Step repetition (exact)" in text
         assert "step 1, analyst called list_invoices" in text
         assert "R-1: 50 EUR" in text
+
+    def test_a_step_is_told_with_its_error(self) -> None:
+        run = RunBuilder().calls("ann", "look", {}, "no page", error="404").says("", "Bye.").build()
+        assert [step_line(step) for step in run.steps] == [
+            "step 0, ann called look({}): 'no page' [error: 404]",
+            "step 1, nobody: 'Bye.'",
+        ]
 
     def test_only_the_named_modes_count(self) -> None:
         assert_no_mode(loops().build(), "2.1")

@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 from itertools import product
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from planted_trials import FAULT, STARTS_ALIKE, decided, result
 
+from mast_trace.trajectory import Trajectory
 from mast_trace_judge.arms import ArmResult, ReplayArm
-from mast_trace_lab.confirm.bounds import most_calls
+from mast_trace_lab.confirm.bounds import ReplayAllowance, most_calls
 from mast_trace_lab.confirm.statistics import ResultMismatch
+from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
 from mast_trace_lab.inject.recovery import Recovery
 from mast_trace_lab.inject.trial import Trial
+from mast_trace_lab.program.setup import Setup
 
 
 def test_a_deterministic_fault_takes_five_replays() -> None:
@@ -265,3 +270,18 @@ class TestExperiment:
         experiment = self.ran([True] * STARTS)
         with pytest.raises(ResultMismatch, match="the next replay is fix at step 3 of fault 0"):
             experiment.tell(ArmResult(ReplayArm("keep", 1), "ok", True, phase="injection", pair=0))
+
+
+def test_a_replay_whose_run_was_not_recorded_leaves_none_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An oracle judges it all the same."""
+    failed = result(FAULT.change.arm, False)
+    monkeypatch.setattr(injecting, "run_arm", lambda *_, **__: failed)
+    kept: list[int] = []
+    experiment: Any = SimpleNamespace(trials=[Trial(FAULT, clean=STARTS_ALIKE)])
+    trial: Any = SimpleNamespace(phase="injection", arm=FAULT.change.arm, pair=0)
+    execute = injecting._executing(
+        Trajectory("t", ()), Setup(("p",)), {}, experiment, {}, kept.append, lambda _: None
+    )
+    assert (execute(trial, ReplayAllowance(1, None)), kept) == (failed, [])

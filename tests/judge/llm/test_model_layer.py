@@ -1,5 +1,6 @@
 """The contribution of a reliable model to a verdict, and the cases in which it is asked."""
 
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -287,6 +288,7 @@ def test_the_sample_follows_from_the_run():
 async def test_the_version_says_what_a_verdict_depends_on():
     base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
     version = Judge(JudgeConfig(**base)).version
+    assert re.fullmatch("[0-9a-f]{12}", version)
     assert Judge(JudgeConfig(**base)).version == version
     same = {
         "judge_api_key": "k",

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.llm.transcript import estimate_tokens
 from mast_trace_judge.patterns.name_record import (
     Name,
@@ -16,6 +17,7 @@ from mast_trace_judge.patterns.name_record import (
     name_record,
     readable,
 )
+from mast_trace_judge.patterns.naming import name_question
 from mast_trace_judge.patterns.places import ShowingRun, Unnamed
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -51,6 +53,13 @@ def test_a_sentence_with_quotes_of_two_runs_holds() -> None:
     assert check(said, "did not answer within 30 s", "answer within 31 s") == Name(
         said, ("did not answer within 30 s", "answer within 31 s")
     )
+    for said in (
+        "The writer gives up on the index after 30.",
+        "The index, asked for 31: no answer.",
+    ):
+        assert check(said, *QUOTES) == Name(said, tuple(QUOTES)), (
+            "a sign after a number is none of it"
+        )
     assert check(GOOD, QUOTES[0], record=record_of(ERRORS[0])) == Name(GOOD, tuple(QUOTES))
 
 
@@ -84,6 +93,21 @@ def test_a_sentence_that_says_what_the_runs_do_not_hold_is_dropped(
     found = check(sentence, *quotes)
     assert isinstance(found, str)
     assert reason in found
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (
+            "2.6",
+            f"failure mode 2.6 {FAILURE_MODES['2.6'].name} ({FAILURE_MODES['2.6'].definition})",
+        ),
+        ("", "an error that decided the run, and shows none of the known failure modes"),
+    ],
+)
+def test_the_question_names_the_failure_mode(code: str, told: str) -> None:
+    question = name_question(code, record_of(*ERRORS))
+    assert f"parts of 3 runs. Rules found the same failure in each of them: {told}. Its" in question
 
 
 def test_a_record_is_cut_to_its_tokens_and_cannot_leave_its_fences() -> None:

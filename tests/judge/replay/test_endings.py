@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mast_trace.replay.live import UNANSWERED, LiveCall
 from mast_trace.replay.player import ReplayReport
+from mast_trace.trajectory import SpanRecord
+from mast_trace_judge.llm.budget import Price
 from mast_trace_lab.program.process import Limits, Played
-from mast_trace_lab.replay.arm_runner import ended
+from mast_trace_lab.replay.arm_runner import ended, spending_of
 
 LIMITS = Limits(timeout=9, max_calls=3)
 
@@ -49,3 +53,26 @@ def test_the_reason_names_limit_and_failed_calls() -> None:
         "error",
         "It did not end within 9 s. 2 live model calls failed: 429, no response.",
     )
+
+
+@pytest.mark.parametrize(
+    ("reported", "cost"),
+    [
+        ([("call", "", 10, 5)], 0.00002),
+        # Another tool's span of the same call.
+        ([("mast_trace", "", 10, 5), ("other", "mast_trace", 10, 5)], None),
+        ([("call", "", 0, 0)], None),
+    ],
+)
+def test_the_cost_is_told_where_every_token_is_counted_once(
+    reported: list[tuple[str, str, int, int]], cost: float | None
+) -> None:
+    names = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+    shared = {"gen_ai.operation.name": "chat", "gen_ai.response.model": "small"}
+    spans = [
+        SpanRecord("t", span, parent, span, 1, 2, shared | dict(zip(names, used, strict=True)))
+        for span, parent, *used in reported
+    ]
+    spans = [replace(span, scope=f"{span.name}.scope") for span in spans]
+    played = Played(0, None, {"t": spans}, (call(200),))
+    assert spending_of(played, {"small": Price(input=1.0, output=2.0)}).cost_usd == cost

@@ -10,6 +10,8 @@ import pytest
 from judge.replay.simulated import RECORDED
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace.messages import Message
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.llm.budget import Price
 from mast_trace_lab.confirm.bounds import (
@@ -22,6 +24,7 @@ from mast_trace_lab.confirm.bounds import (
 )
 from mast_trace_lab.confirm.confirm import check_limits
 from mast_trace_lab.confirm.execution import arm_settings, executing
+from mast_trace_lab.confirm.preparation import NotConfirmable, check
 from mast_trace_lab.confirm.statistics import ReplayTrial
 from mast_trace_lab.program.isolation import not_isolated
 from mast_trace_lab.program.setup import Budget, Setup, task_environment
@@ -276,3 +279,21 @@ def test_a_replay_gets_the_setup_and_the_task_of_the_run_it_begins(continued: bo
 )
 def test_what_is_left_of_a_budget_is_never_below_nothing(given: Budget, left: Budget) -> None:
     assert given.without(3, 0.5) == left
+
+
+@pytest.mark.parametrize("oracle", [(), ("judge",)])
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [("failure", ""), ("success", "succeeded"), ("", "has no outcome")],
+)
+def test_only_an_oracle_makes_a_run_that_has_not_failed_confirmable(
+    outcome: str, told: str, oracle: tuple[str, ...]
+) -> None:
+    step = Step(0, StepKind.MESSAGE, "a", "7", span_id="s")
+    call = Invocation("model", "a", "s", "", 0, 1, ("m0",), ("user",), model="m", output_id="m1")
+    texts = {"m0": Message("3 + 4?", "user"), "m1": Message("7")}
+    run = Trajectory("t", (step,), (call,), texts, outcome=outcome)
+    setup = Setup(("program",), oracle)
+    refused = told and not oracle
+    with pytest.raises(NotConfirmable, match=told) if refused else contextlib.nullcontext():
+        assert [point.step for point in check(run, setup)] == [0]

@@ -284,3 +284,8 @@ def test_too_many_sums_say_nothing():
     parts = [float(7919 * i % 100_003) + 0.37 * i for i in range(1, 9)]
     assert reachable(1.0, parts, {2.0, 3.0, 5.0, 7.0, 11.0})
     assert not reachable(3594.75, [1203.5, 880.25, 1411.0], set())
+
+
+@pytest.mark.parametrize(("value", "found"), [(8, True), (2, True), (50, False), (47, False)])
+def test_a_part_is_added_or_taken_away_once(value: float, found: bool) -> None:
+    assert reachable(value, [5.0, 3.0], ()) is found

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from mast_trace.replay.player import Player
-from mast_trace.replay.tape import Tape
+from mast_trace.replay.tape import Execution, Tape
 from mast_trace_instrumentations.replay import interception
 from mast_trace_instrumentations.replay.interception import Interception
-from mast_trace_instrumentations.replay.tools import ToolRow
+from mast_trace_instrumentations.replay.tools import HandMadeTools, ToolFailed, ToolRow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,3 +42,22 @@ def test_functions_of_frameworks_are_answered(tmp_path: Path, monkeypatch: Patch
     finally:
         patches.stop()
     assert called(*MODULES) == ["executed"] * 3
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("error", [None, "", "KeyError: 'kettle'"])
+def test_a_tool_of_the_program_fails_as_it_did(error: str | None, *, later: bool) -> None:
+    recorded = Execution("", "count", "{}", "7", error=error, result_type="int")
+    tools = HandMadeTools(Player(Tape("run", executions=(recorded,))))
+
+    def answered() -> tuple[Any] | None:
+        if later:
+            return asyncio.run(tools.answered_async("count", {}, len))
+        return tools.answered("count", {}, len)
+
+    if error is None:
+        assert answered() == (7,)
+    else:
+        with pytest.raises(ToolFailed) as failed:
+            answered()
+        assert str(failed.value) == error
