@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.proof import proved_step, rank_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SuccessRate,
     )
     from mast_trace_judge.study.model_calibration import ModelCalibration
-    from mast_trace_judge.verdict import ModeFinding, Rank, Verdict
+    from mast_trace_judge.verdict import Basis, ModeFinding, Place, Rank, Verdict
 
 SOURCES: Final[Mapping[str, str]] = {
     "person": "a person's text",
@@ -47,12 +47,14 @@ HEADINGS: Final[Mapping[ConfirmationStatus, str]] = {
 """A heading for each conclusion."""
 NOBODY: Final = "unknown agent"
 """Stands for the unknown agent of a step."""
-WHY_NONE: Final = (
-    "A step is called decisive where an exact finding shows the error itself, where such steps were right "
-    "more often than not in labelled runs like this one, or where a model quotes it. None of that is so "
-    "here."
-)
-"""The reason for which a failed run has candidates only."""
+BASES: Final[Mapping[Basis, str]] = {
+    "confirmed": "confirmed by replay",
+    "record": "the record shows it",
+    "rule": "by a rule",
+    "model": "a model suggests it",
+}
+"""The kind of evidence for a place, in words."""
+LOOK_HEADING: Final = "Look here first"
 NOT_MEASURED: Final = (
     "How often such candidates are right was not measured on runs like this one. To have it measured, "
     "label ten failed runs of yours (`mast-trace label RUN`) and run `mast-trace judge fit`; a model "
@@ -172,14 +174,28 @@ def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> s
     return ", ".join(filter(None, [RANKS[rank], measured]))
 
 
-def candidate_sureness(
-    verdict: Verdict, number: int, calibration: ModelCalibration | None = None
-) -> str:
-    """Return how sure a candidate is, likewise; numbers count from 1."""
-    if verdict.calibrated:
-        return f"{verdict.candidates[number - 1].probability:.0%}"
-    of_labels = _of_labels(verdict, number - 1, calibration)
-    return of_labels or (_of_readings(verdict) if number == 1 else "")
+def basis_words(place: Place) -> str:
+    """Return the evidence for a place: its kind, and how often such places were right."""
+    if place.basis == "record" and place.reaches_answer:
+        return f"{BASES[place.basis]}, and its figure stands in the answer"
+    if place.basis in {"confirmed", "record"}:
+        return BASES[place.basis]
+    unknown = "how often it is right is not measured" if place.basis == "rule" else ""
+    return ", ".join(filter(None, [BASES[place.basis], place.measured or unknown]))
+
+
+def no_place(row: Mapping[str, Any]) -> str:
+    """Return what a list of runs says of a run that has no place to look at first."""
+    is_known = row["Outcome"] == "failure" and row["State"] == "judged"
+    return f"no evidence, {row['Steps']} steps" if is_known else "-"
+
+
+def nothing_found(verdict: Verdict) -> str:
+    """Return what a person can do with a failed run for which there is no evidence."""
+    return (
+        f"No evidence found of the step that went wrong; there are {verdict.steps} steps to read. "
+        "Compare it with a good run: `mast-trace compare RUN GOOD_RUN`."
+    )
 
 
 def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.budget import Usage
 from mast_trace_judge.local.attribution import UNTRAINED
+from mast_trace_judge.local.layers import without_made_up_spans
+from mast_trace_judge.look_first import places
 from mast_trace_judge.verdict import RunFacts, Verdict
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ def assemble(
         status = "ok" if local.outcome.known else "unscored"
         more = {"status": status, "status_reason": f"without the model: {reading}"}
     elif reading is not None:
-        verdict = _put_together(run, trajectory, fuse_layers(trajectory, local, reading), version)
+        joined = fuse_layers(trajectory, local, reading)
+        verdict = _put_together(run, trajectory, joined, version, reading)
         verdict = _explained(verdict, reading)
         more = {
             "method": "fused" if local.attribution.candidates or local.modes else "llm",
@@ -88,7 +91,11 @@ def assemble(
 
 
 def _put_together(
-    run: RunSummary, trajectory: Trajectory, found: LocalFindings, version: str
+    run: RunSummary,
+    trajectory: Trajectory,
+    found: LocalFindings,
+    version: str,
+    reading: ModelReading | None = None,
 ) -> Verdict:
     outcome, attribution = found.outcome, found.attribution
     steps = trajectory.steps
@@ -101,6 +108,7 @@ def _put_together(
         candidate.model_copy(update={"span_id": steps[candidate.step].span_id})
         for candidate in attribution.candidates
     )
+    looked = places(without_made_up_spans(trajectory), found, reading)
     return Verdict(
         **_identity(run, version),
         steps=len(steps),
@@ -110,6 +118,9 @@ def _put_together(
         decisive=decisive,
         abstained=not succeeded and decisive is None,
         candidates=() if succeeded else candidates,
+        look_first=tuple(
+            place.model_copy(update={"span_id": steps[place.step].span_id}) for place in looked
+        ),
         examined=tuple(sorted({*found.examined, *(mode.code for mode in found.modes)})),
         calibrated=_is_calibrated(attribution) and not succeeded,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence
+from mast_trace_judge.verdict import MOST_PLACES, Candidate, DecisiveError, Evidence, Place
 
 if TYPE_CHECKING:
     from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus
@@ -102,8 +102,15 @@ def _confirmed(verdict: Verdict, confirmation: Confirmation, step: int) -> Verdi
         span_id=span_id,
     )
     candidate = Candidate(step=step, agent=agent, probability=1.0, rule=RULE, span_id=span_id)
+    place = Place(step=step, agent=agent, basis="confirmed", why=confirmation.text, span_id=span_id)
+    others = tuple(each for each in verdict.look_first if each.step != step)
     return verdict.model_copy(
-        update={"decisive": error, "candidates": (candidate,), "abstained": False}
+        update={
+            "decisive": error,
+            "candidates": (candidate,),
+            "look_first": (place, *others)[:MOST_PLACES],
+            "abstained": False,
+        }
     )
 
 
@@ -130,6 +137,7 @@ def _without(verdict: Verdict, confirmation: Confirmation) -> Verdict:
     return verdict.model_copy(
         update={
             "candidates": left,
+            "look_first": tuple(each for each in verdict.look_first if each.step not in refuted),
             "decisive": None if gone else error,
             "abstained": verdict.abstained or gone,
         }

@@ -22,12 +22,23 @@ _LONGEST: Final = 8000
 
 SHOWN_FROM = 0.5
 """The probability from which a failure mode counts as shown, everywhere; below it is possible."""
+MOST_PLACES: Final = 3
+"""Places to look at first that a verdict names: as many as a person reads before the run itself."""
 Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "guess"]
 """The kind of evidence for a decisive error, the strongest first.
 
 ``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
 ``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: how often such
 steps are right was measured on labelled runs; ``guess``: it was not. No rank is silence: no step is named.
+"""
+
+
+Basis = Literal["confirmed", "record", "rule", "model"]
+"""The kind of evidence for a place to look at. It is a label and no degree.
+
+``confirmed``: replays have shown it; ``record``: the record contradicts itself there, which proves the
+slip, and not that the slip caused this failure; ``rule``: a rule that was measured on labelled failures;
+``model``: a model has quoted an error there.
 """
 
 
@@ -157,6 +168,41 @@ class DecisiveError(_Record):
     corrected: CorrectedStep | None = None
 
 
+class Place(_Record):
+    """A step of a failed run that is worth a look, and the evidence for it.
+
+    Attributes:
+        why: one sentence of cause.
+        quotes: passages that show it, word for word.
+        reaches_answer: a figure of the step stands in the run's answer.
+        right: labelled natural failures in which such a place was the decisive step.
+        cases: labelled natural failures with such a place; 0 where it was not measured on any.
+        planted_right: as ``right``, of failures into which somebody planted the error.
+        planted_cases: as ``cases``, of these.
+    """
+
+    step: int
+    agent: str
+    basis: Basis
+    why: str
+    quotes: tuple[str, ...] = ()
+    span_id: str = ""
+    reaches_answer: bool = False
+    right: int = 0
+    cases: int = 0
+    planted_right: int = 0
+    planted_cases: int = 0
+
+    @property
+    def measured(self) -> str:
+        """How often such places were right, in words; empty where nobody has counted."""
+        if self.cases:
+            return f"right in {self.right} of {self.cases} labelled failures"
+        if self.planted_cases:
+            return f"right in {self.planted_right} of {self.planted_cases} planted faults"
+        return ""
+
+
 class RunFacts(_Record):
     """Run metadata at judging time, from ``mast_runs``; stored beside the verdict.
 
@@ -192,6 +238,9 @@ class Verdict(_Record):
         decisive: None where the run succeeded or the judge abstains.
         abstained: the best candidate is below the threshold; ``candidates`` still list it.
         candidates: the three likeliest steps, likeliest first.
+        look_first: up to three places to look at first, where the run failed or its record
+            contradicts itself; empty where there is no evidence for any. See
+            `mast_trace_judge.look_first`.
         examined: codes of the failure modes that were looked for in this run; the others are
             unknown. Empty in verdicts of earlier versions, whose examined modes are unknown.
         rank: the kind of evidence for ``decisive``; filled in when a verdict is read to be shown.
@@ -226,6 +275,7 @@ class Verdict(_Record):
     decisive: DecisiveError | None = None
     abstained: bool = False
     candidates: tuple[Candidate, ...] = Field(default=())
+    look_first: tuple[Place, ...] = ()
     examined: tuple[str, ...] = ()
     calibrated: bool = False
     rank: Rank | None = None

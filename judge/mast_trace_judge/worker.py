@@ -20,7 +20,8 @@ from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.steps import pattern_steps
-from mast_trace_judge.side_jobs import SideJobs
+from mast_trace_judge.side_jobs import SideJobs, to_the_end
+from mast_trace_judge.store.confirmations import show_missing
 from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
     from mast_trace_judge.verdict_writer import Judged
 
+_SHOW_EVERY = 60.0
+"""Seconds after which conclusions of replays are shown that nobody has shown yet."""
 _LOG = logging.getLogger(__name__)
 _GRACE = 5.0
 _REST = 4.0
@@ -88,7 +91,7 @@ class Worker:
         self._config = config or WorkerConfig.load()
         self._beats = (0.0, "")
         self._writer = VerdictWriter(store, judge, on_verdicts)
-        steps: dict[str, Step] = {"ledger": self._write_ledger}
+        steps: dict[str, Step] = {"ledger": self._write_ledger, "shown verdicts": self._show}
         # One worker of several does it for all: see `PatternIndexer`.
         if self._config.worker_patterns and self._config.shard[0] == 0:
             steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
@@ -97,6 +100,7 @@ class Worker:
         self._away: StorageError | OSError | None = None
         self._looked_for = 0.0
         self._look_at_all = 0.0
+        self._show_next = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._stopping = threading.Event()
@@ -184,6 +188,14 @@ class Worker:
 
     async def _write_ledger(self) -> bool:
         await self._judge.ledger.flush()
+        return False
+
+    async def _show(self) -> bool:
+        """Show conclusions of replays whose writers were killed before they could."""
+        now = time.monotonic()
+        if now >= self._show_next:
+            self._show_next = now + _SHOW_EVERY
+            await to_the_end(show_missing, self._store)
         return False
 
     async def _due(self, *, all_at_once: bool) -> list[RunSummary]:

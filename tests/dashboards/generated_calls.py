@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from verdict_rows import verdict_row
 
+from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.pricing.stored_prices import COLUMNS
+from mast_trace_judge.store.confirmations import row_of, show
+from mast_trace_judge.store.replay_plans import ReplayPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -239,6 +242,7 @@ def store_runs(store: Store, generated: Sequence[Run]) -> None:
     store.insert("mast_verdicts", [v for run in generated for v in _verdicts(run, prints)])
     told = [row for run in generated if (row := _confirmation(run, prints))]
     store.insert("mast_confirmations", told)
+    show(store, [(run.project, run.trace) for run in generated])
     for year, wrong in ((2101, 3), (2102, 1), (2100, 4)):
         store.insert("mast_prices", list(_prices(datetime(year, 1, 1, tzinfo=timezone.utc), wrong)))
 
@@ -305,6 +309,7 @@ def _verdicts(run: Run, prints: dict[tuple[str, str], str]) -> Iterable[dict[str
         Fingerprint=prints[run.project, run.trace],
         JudgeVersion="v2",
         JudgedAt=DAY + timedelta(days=2),
+        Method="local",
         ServiceName="shop",
         Outcome="success" if run.decision == "success" else "failure",
         DecisiveStep=3 if run.decision else None,
@@ -317,26 +322,26 @@ def _verdicts(run: Run, prints: dict[tuple[str, str], str]) -> Iterable[dict[str
 
 def _confirmation(run: Run, prints: dict[tuple[str, str], str]) -> dict[str, Any] | None:
     told: dict[str, dict[str, Any]] = {
-        "proved": {"Status": "confirmed", "OriginStep": 5, "OriginSpanId": f"{run.step + 10:016x}"},
-        "refuted": {"Status": "refuted", "Refuted": [2, 3]},
-        "other refuted": {"Status": "refuted", "Refuted": [2]},
-        "overdetermined": {"Status": "overdetermined"},
-        "outdated": {"Status": "refuted", "Refuted": [3], "Fingerprint": "earlier"},
-        "success": {"Status": "confirmed", "OriginStep": 5, "OriginSpanId": f"{run.step:016x}"},
+        "proved": {"status": "confirmed", "origin": 5, "origin_span_id": f"{run.step + 10:016x}"},
+        "refuted": {"status": "refuted", "refuted": (2, 3)},
+        "other refuted": {"status": "refuted", "refuted": (2,)},
+        "overdetermined": {"status": "overdetermined"},
+        "outdated": {"status": "refuted", "refuted": (3,)},
+        "success": {"status": "confirmed", "origin": 5, "origin_span_id": f"{run.step:016x}"},
     }
     if run.decision not in told:
         return None
-    return {
-        "Project": run.project,
-        "TraceId": run.trace,
-        "Fingerprint": prints[run.project, run.trace],
-        "ConfirmedAt": DAY + timedelta(days=3),
-        "RunEnd": run.start + timedelta(days=1),
-        "OriginStep": None,
-        "OriginSpanId": "",
-        "Refuted": [],
-        **told[run.decision],
-    }
+    now = prints[run.project, run.trace]
+    plan = ReplayPlan(
+        project=run.project,
+        trace_id=run.trace,
+        plan_id="plan",
+        name="",
+        fingerprint="earlier" if run.decision == "outdated" else now,
+        service="shop",
+        run_end=run.start + timedelta(days=1),
+    )
+    return row_of(Confirmation(text="told", **told[run.decision]), plan)
 
 
 def dollars(costs: Iterable[Fraction | None]) -> float | None:

@@ -15,7 +15,7 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.store.confirmations import record_confirmation
+from mast_trace_judge.store.confirmations import record_confirmation, show_missing
 from mast_trace_judge.store.replays import plan_of, record_result, reserve
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None
     again = verdict(store, 2)
     again |= {"JudgeVersion": "other", "JudgedAt": again["JudgedAt"].replace(year=2027)}
     store.insert("mast_verdicts", [again | {"DecisiveAgent": "planner"}])
+    assert [show_missing(store), show_missing(store)] == [1, 0], "its writer did not show it"
     seen, row = shown(store, 2)
     assert (seen.judge_version, seen.rank) == ("other", "confirmed by replay")
     assert (row["DecisiveStep"], row["DecisiveAgent"]) == (0, "analyst")

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import span_sql
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
 from mast_trace_collector.storage.span_sql import literal
@@ -65,6 +66,15 @@ _FINDING = (
     "    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination"
 )
 """The columns of a verdict that ``mast_findings`` keeps."""
+
+_CODES = ", ".join(f"'{code}'" for code in FAILURE_MODES)
+_EXAMINED = (
+    "toUInt16(arraySum(code -> bitShiftLeft(toUInt16(1),\n"
+    f"        indexOf([{_CODES}], code) - 1),\n"
+    f"        arrayDistinct(arrayFilter(code -> code IN ({_CODES}),\n"
+    "            arrayMap(code -> toString(code), Examined)))))"
+)
+"""A verdict's examined modes as bits; bit i stands for the i-th failure mode."""
 
 
 def attributes_map(attributes: str) -> str:
@@ -219,6 +229,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "ttl": _ttl,
     "distributed": _distributed,
     "finding_columns": lambda _, __: _FINDING,
+    "examined_bits": lambda _, __: _EXAMINED,
     "part": _part,
     "runs": _runs,
     "run_states_v2": lambda options, _: _arriving(options, "v2"),

@@ -69,7 +69,7 @@ SELECT v.Project AS Project, v.TraceId AS TraceId, {{share:Float64}} AS KeptShar
   r.LastSeen AS RunSeen
 FROM (
   SELECT * FROM (
-    SELECT * FROM mast_findings WHERE {_RANGE} ORDER BY JudgedAt DESC LIMIT 1 BY RunKey
+    SELECT * FROM mast_findings WHERE {_RANGE} ORDER BY JudgedAt DESC, ShownAt DESC LIMIT 1 BY RunKey
   )
   WHERE Status = 'ok' AND {_FRACTION} >= {{share:Float64}}
       AND RunKey NOT IN (SELECT RunKey FROM {TABLE})

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import (
@@ -35,7 +35,7 @@ from mast_trace_dashboards.local import demo as script
 from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.local.announcement import RunningInstance
 
 _STOP_SECONDS = 40.0
-_UNDECIDED = (
-    "A failed run with - in the last column has no proven decisive error, and the judge does not guess: "
-    "`mast-trace show RUN` lists the likeliest steps, and how to find out."
-)
 
 
 def register(app: typer.Typer) -> None:
@@ -159,7 +155,7 @@ def _progress() -> Progress:
 def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView) -> None:
     """Print the demo's result: all runs as a table, and one of them in full."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "DECISIVE ERROR"):
+    for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "LOOK FIRST AT"):
         table.add_column(name, no_wrap=name != "THE TEAM ...")
     for one in finished:
         table.add_row(
@@ -168,18 +164,12 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView)
             one.act.story,
             render.outcome(one.row),
             Text(" ".join(one.row["Modes"]) or "-"),
-            render.decisive(one.row),
+            render.place(one.row),
         )
     out.print(table)
-    if any(_is_undecided(one.row) for one in finished):
-        out.print(Text(_UNDECIDED, style="dim"))
     out.print()
     for part in run_view(shown):
         out.print(part)
-
-
-def _is_undecided(row: Mapping[str, Any]) -> bool:
-    return row["Outcome"] == "failure" and row["DecisiveStep"] is None
 
 
 def _next(running: RunningInstance, shown: RunView, *, keep: bool) -> Text:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace_dashboards.certainty import NOBODY
+from mast_trace_dashboards.certainty import BASES, NOBODY, no_place
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
@@ -24,7 +24,7 @@ _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A list of runs, as the query `runs` returns them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RUN", "STARTED", "NAME", "FRAMEWORK", "OUTCOME", "MODES", "DECISIVE ERROR"):
+    for name in ("RUN", "STARTED", "NAME", "FRAMEWORK", "OUTCOME", "MODES", "LOOK FIRST AT"):
         table.add_column(name, no_wrap=name != "MODES", overflow="ellipsis")
     table.add_column("TOOK", justify="right", no_wrap=True)
     for row in rows:
@@ -35,7 +35,7 @@ def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
             plain(row["Framework"]),
             outcome(row),
             Text(" ".join(row["Modes"])),
-            decisive(row),
+            place(row),
             in_words(row["DurationMs"]),
         )
     return table
@@ -51,17 +51,18 @@ def outcome(row: Mapping[str, Any]) -> Text:
     return Text(text, style=_OUTCOME_STYLES.get(outcome_word, usual))
 
 
-def decisive(row: Mapping[str, Any]) -> Text:
-    """Return the agent and step of the decisive error, and what replays or labels tell of it.
+def place(row: Mapping[str, Any]) -> Text:
+    """Return the agent and step to look at first, and the kind of evidence for it.
 
-    A run whose replays ended otherwise than with a confirmation has their conclusion in its place.
+    A failed run without evidence says so; one whose replays confirmed nothing has their conclusion.
     """
-    status, sure = row["Confirmation"], row["DecisiveProbability"]
-    replayed = "" if status in {"", "untested"} else f"{status} by replay"
-    if row["DecisiveStep"] is None:
-        return Text(f"- ({replayed})" if replayed else "-", style="dim")
-    told = replayed or ("" if sure is None else f"{sure:.0%}")
-    return Text.assemble(
-        plain(clip(row["DecisiveAgent"], 24) or NOBODY, "bold"),
-        f", step {row['DecisiveStep']}" + (f" ({told})" if told else ""),
-    )
+    status = row["Confirmation"]
+    if row["LookStep"] is not None:
+        told = BASES[row["LookBasis"]]
+        return Text.assemble(
+            plain(clip(row["LookAgent"], 24) or NOBODY, "bold"),
+            f", step {row['LookStep']} ({told})",
+        )
+    if status not in {"", "untested"}:
+        return Text(f"{status} by replay", style="dim")
+    return Text(no_place(row), style="dim")

@@ -12,13 +12,14 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import StepKind
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_dashboards.certainty import (
+    LOOK_HEADING,
     NOBODY,
-    WHY_NONE,
-    candidate_sureness,
+    basis_words,
     likelihood,
     marked,
     not_examined,
     not_measured,
+    nothing_found,
     sureness,
 )
 from mast_trace_dashboards.cli.output import plain
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step
     from mast_trace_dashboards.cli.run_view import RunView
     from mast_trace_judge.study.model_calibration import ModelCalibration
-    from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.verdict import Place, Verdict
 
 _JUDGED_BY = {
     "local": "rules and local attribution",
@@ -97,26 +98,33 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
         text.append_text(plain(f"\n  Fix: {error.minimal_fix}") if error.minimal_fix else Text())
     elif verdict.outcome == "success":
         text.append("No decisive error: the run succeeded.")
-    elif verdict.named_candidates:
-        text.append("No step stands out as the decisive error.")
-        text.append(f"\n  {WHY_NONE} The likeliest are:", style="dim")
+    elif verdict.look_first:
+        text.append_text(_looked_at(verdict.look_first[0], f"{LOOK_HEADING}: "))
     elif verdict.outcome == "unknown":
         text.append("No decisive error: nothing shows that the run failed.")
     else:
-        text.append("No decisive error named.")
-    named = [(n, each) for n, each in enumerate(verdict.named_candidates, 1)]
-    others = [(n, each) for n, each in named if error is None or each.step != error.step]
-    for number, candidate in others:
-        told = candidate_sureness(verdict, number, calibration)
-        sure = f" ({told})" if told else ""
-        why = f": {candidate.rule}" if candidate.rule else ""
-        line = (
-            f"\n  candidate {number}: {candidate.agent or NOBODY}, step {candidate.step}{sure}{why}"
-        )
-        text.append_text(plain(line, "dim"))
+        text.append(nothing_found(verdict))
+    first = (
+        error.step if error is not None else next((each.step for each in verdict.look_first), None)
+    )
+    for each in verdict.look_first:
+        if each.step != first:
+            text.append("\n")
+            text.append_text(_looked_at(each, "then: ", "dim"))
     missing = not_measured(verdict, calibration)
-    if missing and (others or (error is not None and verdict.model)):
+    if missing and error is not None and verdict.model:
         text.append_text(plain(f"\n  {missing}", "dim"))
+    return text
+
+
+def _looked_at(place: Place, heading: str, style: str = "") -> Text:
+    """Render a place with its evidence, its cause and the first two passages that show it."""
+    text = Text(heading, style=style or "bold")
+    text.append_text(plain(f"{place.agent or NOBODY}, step {place.step}", style or "bold"))
+    text.append_text(plain(f" ({basis_words(place)})", "dim"))
+    text.append_text(plain(f"\n  {place.why}", style))
+    for quoted in place.quotes[:2]:
+        text.append_text(plain(f"\n  “{clip(quoted, 160)}”", "italic"))
     return text
 
 
@@ -298,7 +306,7 @@ def _found(step: int, verdict: Verdict | None) -> str:
         proved = proved_step(verdict.confirmation) == step
         found.append("DECISIVE, confirmed" if proved else "DECISIVE")
     else:
-        places = [candidate.step for candidate in verdict.named_candidates]
-        found += [f"candidate {places.index(step) + 1}"] if step in places else []
+        places = [place.step for place in verdict.look_first]
+        found += [f"look {places.index(step) + 1}"] if step in places else []
     found += [marked(mode) for mode in verdict.modes if step in mode.steps]
     return " ".join(found)

@@ -58,7 +58,7 @@ class RunView(FoundRun):
         wanted = {*range(_FIRST), *range(count - _LAST, count)}
         named: list[int] = []
         if verdict is not None:
-            named += [candidate.step for candidate in verdict.named_candidates]
+            named += [place.step for place in verdict.look_first]
             named += [verdict.decisive.step] if verdict.decisive else []
             named += [step for mode in verdict.modes for step in mode.steps[:_NAMED]]
         for step in named:

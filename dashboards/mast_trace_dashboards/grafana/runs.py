@@ -19,7 +19,7 @@ from mast_trace_dashboards.grafana.panels import (
 EXPLORER: Final = Dashboard(
     uid="mast-runs",
     title="mast-trace / Run explorer",
-    description="The newest runs with outcome, failure modes and decisive agent; click one.",
+    description="The newest runs with outcome, failure modes and where to look first; click one.",
     rows=(
         (
             table(
@@ -29,8 +29,8 @@ EXPLORER: Final = Dashboard(
                 sql(
                     "runs",
                     "Start, TraceId AS Run, Name, Framework, Outcome, "
-                    "arrayStringConcat(Modes, ', ') AS Modes, DecisiveAgent AS Agent, "
-                    "DecisiveStep AS Step, Confirmation AS Replays, Steps, DurationMs AS Duration, "
+                    "arrayStringConcat(Modes, ', ') AS Modes, LookAgent AS Agent, "
+                    "LookStep AS Step, LookBasis AS Evidence, Confirmation AS Replays, Steps, DurationMs AS Duration, "
                     "InputTokens + OutputTokens AS Tokens, Totals AS Counted, JudgeCostUsd AS Judging, State",
                     limit="500",
                 ),
@@ -39,8 +39,8 @@ EXPLORER: Final = Dashboard(
                     run_link(),
                     field_override("Duration", unit="ms"),
                     field_override("Judging", unit="currencyUSD", decimals=4),
-                    field_override("Agent", displayName="Decisive agent"),
-                    field_override("Step", displayName="Decisive step"),
+                    field_override("Agent", displayName="Look first at"),
+                    field_override("Step", displayName="Its step"),
                 ),
             ),
         ),

@@ -37,7 +37,7 @@ MOST_STEPS = 200
 MOST_ROWS = 500
 _IN_LISTS = (
     *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
-    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
+    *("Agents", "Modes", "LookAgent", "LookStep", "LookBasis", "LookWhy"),
 )
 _INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
 

@@ -16,19 +16,10 @@ from mast_trace_dashboards.queries.sql import (
     SHOWN_VERDICTS,
     STARTED,
     VERDICTS,
-    with_replays,
 )
 
 _IS_DECIDED = "Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"
-_SHOWN: Final = (
-    "DecisiveStep",
-    "DecisiveAgent",
-    "DecisiveRule",
-    "DecisiveReason",
-    "Calibrated",
-)
-_TOLD = with_replays(VERDICTS, *_SHOWN)
-_DECIDED = f"SELECT * FROM ({_TOLD}) WHERE {_IS_DECIDED}"
+_DECIDED = f"SELECT * FROM ({VERDICTS}) WHERE {_IS_DECIDED}"
 _LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
 
 DECISIVE_POSITIONS: Final = Query(
@@ -61,7 +52,7 @@ SELECT Agent, Code, Runs, Examined, AllRuns, Runs / Examined AS Share
 FROM (
   SELECT DecisiveAgent AS Agent, count() AS AllRuns,
     sumForEach({MODE_HITS}) AS Counts, sumForEach({MODES_EXAMINED}) AS Looked
-  FROM ({with_replays(SHOWN_VERDICTS, *_SHOWN)})
+  FROM ({SHOWN_VERDICTS})
   WHERE {_IS_DECIDED}
   GROUP BY Agent
 )
@@ -108,7 +99,7 @@ SELECT countIf(Outcome = 'failure') AS Failures,
     if(Failures = 0, NULL, Undecided / Failures) AS UndecidedShare,
     quantileExactInclusiveOrNullIf(0.5)(DecisiveProbability,
       isNotNull(DecisiveStep) AND Calibrated) AS MedianProbability
-FROM ({_TOLD})
+FROM ({VERDICTS})
 WHERE Status = 'ok'""",
     params={**RANGE, **OWNERS},
     columns={
@@ -121,14 +112,11 @@ WHERE Status = 'ok'""",
     },
 )
 
-_NEWEST: Final = with_replays(
-    f"""SELECT * FROM mast_findings
-    WHERE {STARTED} AND (RunKey, JudgedAt) GLOBAL IN (
-      SELECT RunKey, JudgedAt FROM ({_DECIDED})
+_NEWEST: Final = f"""SELECT * FROM mast_findings
+    WHERE {STARTED} AND (RunKey, JudgedAt, ShownAt) GLOBAL IN (
+      SELECT RunKey, JudgedAt, ShownAt FROM ({_DECIDED})
       ORDER BY RunEnd DESC, TraceId
-      LIMIT {{limit:UInt32}})""",
-    *_SHOWN,
-)
+      LIMIT {{limit:UInt32}})"""
 NEWEST_DECISIVE: Final = Query(
     name="newest_decisive",
     meaning="The newest decisive errors.",

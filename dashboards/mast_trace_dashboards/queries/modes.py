@@ -16,7 +16,6 @@ from mast_trace_dashboards.queries.sql import (
     RANGE,
     SHOWN,
     VERDICTS,
-    with_replays,
 )
 
 _FINDINGS = {
@@ -88,7 +87,7 @@ SELECT
 FROM (
   SELECT Agents, ServiceName, Framework, DecisiveAgent, ShownBits, count() AS Runs,
     countIf(Calibrated) AS Measured, sumIf(toFloat64(DecisiveProbability), Calibrated) AS Probabilities
-  FROM ({with_replays(JUDGED, "DecisiveStep", "DecisiveAgent", "Calibrated")})
+  FROM ({JUDGED})
   WHERE Outcome = 'failure'
   GROUP BY Agents, ServiceName, Framework, DecisiveAgent, ShownBits
 )

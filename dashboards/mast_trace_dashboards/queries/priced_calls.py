@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_collector.storage.span_sql import literal
 from mast_trace_dashboards.queries.query import Param
-from mast_trace_dashboards.queries.sql import OF_PROGRAMS, OWNED
-from mast_trace_judge.proof import WITHOUT_A_STEP
+from mast_trace_dashboards.queries.sql import LATEST, OF_PROGRAMS, OWNED
 
 ONLY: Final = {"only": Param("Array(String)", [], "ids of runs; none means all")}
 RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start FROM mast_runs
@@ -43,25 +41,13 @@ _AGENTS = f"""SELECT {RUN_OF_CALL} AS Run, SpanId, toString(AgentName) AS TurnOf
       AND SpanId GLOBAL IN (SELECT ParentSpanId FROM otel_traces
         WHERE Operation = 'chat' AND AgentName = '' AND {SPANS_OF_COST})
     LIMIT 1 BY Run, SpanId"""
-# As `mast_trace_judge.proof.as_shown`: a step that replays have proved takes the place of the judge's, and one that
-# they have refuted counts no more.
-_WITHOUT = ", ".join(literal(status) for status in WITHOUT_A_STEP)
-_DECIDED = f"""SELECT v.Project AS Project, v.TraceId AS TraceId,
-      multiIf(isNotNull(c.OriginStep), c.OriginSpanId,
-        isNull(v.DecisiveStep) OR has(c.Refuted, toInt32(v.DecisiveStep))
-          OR c.Conclusion IN ({_WITHOUT}), '',
-        v.DecisiveSpanId) AS SpanId
-    FROM (
-      SELECT Project, TraceId, Fingerprint, Outcome, DecisiveStep, DecisiveSpanId
-      FROM mast_latest_verdicts
+_DECIDED = f"""SELECT Project, TraceId, SpanId FROM (
+      SELECT Project, TraceId, RunKey, Outcome, DecisiveSpanId AS SpanId FROM mast_findings
       WHERE {OF_RUNS}
-    ) AS v
-    LEFT JOIN (
-      SELECT Project, TraceId, Fingerprint, toString(Status) AS Conclusion, OriginStep, OriginSpanId, Refuted
-      FROM mast_confirmations FINAL
-      WHERE {OF_RUNS}
-    ) AS c ON c.Project = v.Project AND c.TraceId = v.TraceId AND c.Fingerprint = v.Fingerprint
-    WHERE v.Outcome != 'success' AND SpanId != ''"""
+      ORDER BY {LATEST}
+      LIMIT 1 BY RunKey
+    )
+    WHERE Outcome != 'success' AND SpanId != ''"""
 DECIDED: Final = f"""SELECT Project, TraceId, min(Timestamp) AS DecidedAt FROM otel_traces
   WHERE {SPANS_OF_COST} AND (Project, TraceId, SpanId) GLOBAL IN (SELECT Project, TraceId, SpanId FROM ({_DECIDED}))
   GROUP BY Project, TraceId"""

@@ -22,7 +22,7 @@ _LABELS = """SELECT Project, TraceId, count() AS Labels,
       countIf({annotator:String} = '' OR Annotator = {annotator:String}) AS Own
     FROM mast_human_labels FINAL
     GROUP BY Project, TraceId"""
-_OF_SERVICE = f"""SELECT s.Project AS Project, s.ServiceName AS ServiceName, count() AS Known
+_OF_SERVICE = f"""SELECT s.Project AS Project, s.ServiceName AS ServiceName, uniqExact(s.RunKey) AS Known
     FROM ({_LABELS}) AS l
     INNER JOIN mast_findings AS s ON s.Project = l.Project AND s.TraceId = l.TraceId
     GROUP BY Project, ServiceName"""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OWNERS, RANGE, VERDICTS, with_replays
+from mast_trace_dashboards.queries.sql import OWNERS, RANGE, VERDICTS
+from mast_trace_judge.proof import RULE
 
 _FAILED: Final = (
     f"""SELECT * FROM ({VERDICTS}) WHERE if(RunOutcome != '', RunOutcome, Outcome) = 'failure'"""
@@ -24,10 +25,10 @@ CONFIRMED_DECISIVE: Final = Query(
     template=f"""
 SELECT if(v.Confirmation = '', 'untested', v.Confirmation) AS Conclusion, count() AS Runs,
     assumeNotNull((SELECT count() FROM ({_FAILED}))) AS Failures, Runs / Failures AS Share,
-    countIf(isNotNull(v.DecisiveStep) AND v.DecisiveRule = 'confirmed by replay') AS Confirmed,
+    countIf(isNotNull(v.DecisiveStep) AND v.DecisiveRule = '{RULE}') AS Confirmed,
     sum(c.Number) AS Replays, sum(c.Calls) AS LiveCalls, sum(c.Cost) AS CostUsd,
     sum(c.Unknown) AS Unpriced
-FROM ({with_replays(_FAILED, "DecisiveStep", "DecisiveRule")}) AS v
+FROM ({_FAILED}) AS v
 LEFT JOIN ({_COSTS}) AS c ON c.CostKey = v.RunKey
 GROUP BY Conclusion
 ORDER BY Runs DESC, Conclusion

@@ -65,6 +65,10 @@ _RUN_COLUMNS: Final = {
     "Confirmation": Column(
         "String", "what replays have shown; empty where the run was not replayed"
     ),
+    "LookAgent": Column("String", "the agent of the step to look at first; empty without evidence"),
+    "LookStep": Column("Nullable(UInt32)", "this step"),
+    "LookBasis": Column("String", "the kind of evidence: confirmed, record, rule or model"),
+    "LookWhy": Column("String", "the cause in one sentence"),
     "Method": Column("String", "local, llm or fused"),
     "JudgeCostUsd": Column("Float64", "of judging it"),
 }

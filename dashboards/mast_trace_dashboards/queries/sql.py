@@ -9,7 +9,6 @@ from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.queries.query import Param
-from mast_trace_judge.proof import RULE, WITHOUT_A_STEP
 from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ NO_END: Final = "no end seen"
 """State of a run without a root and without new spans for the idle time. Its process may have been
 killed, a person may be waited for, or the root may have been sent elsewhere: the cause is unknown.
 """
+LATEST: Final = "JudgedAt DESC, ShownAt DESC"
+"""The order in which the verdict of a run that counts comes first, as replays leave it."""
 BUCKET: Final = {"bucket": Param("UInt32", 3600, "seconds that one point of time covers")}
 
 CODES: Final = "[" + ", ".join(f"'{code}'" for code in FAILURE_MODES) + "]"
@@ -122,7 +123,7 @@ def newest(which: str, *columns: str) -> str:
     SELECT * FROM (
       SELECT {wanted} FROM mast_findings
       WHERE {which} AND notEmpty(twice) AND RunKey IN (SELECT arrayJoin(twice))
-      ORDER BY JudgedAt DESC
+      ORDER BY {LATEST}
       LIMIT 1 BY RunKey
     )
   )"""
@@ -133,7 +134,7 @@ STARTED: Final = f"RunStart >= {_SINCE} AND RunStart < {_UNTIL}"
 VERDICTS: Final = f"""SELECT * FROM (
     SELECT * FROM mast_findings
     WHERE {STARTED} AND {OF_PROGRAMS}
-    ORDER BY JudgedAt DESC
+    ORDER BY {LATEST}
     LIMIT 1 BY RunKey
   )
   WHERE {OWNED}"""
@@ -145,42 +146,6 @@ state.
 
 SHOWN_VERDICTS: Final = f"SELECT *, {SHOWN_BITS} AS ShownBits FROM ({VERDICTS}) WHERE Status = 'ok'"
 """Those of these verdicts with status ok, with the failure modes that they show."""
-
-_REPLAYED = """SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, Status AS Confirmation,
-      OriginStep, OriginAgent, Text AS Proof, Refuted
-    FROM mast_confirmations FINAL"""
-"""The conclusions of replays; few, because few runs are replayed."""
-_PROVED = "(isNotNull(c.OriginStep) AND v.Outcome != 'success')"
-_REFUTED = f"""(v.Outcome != 'success' AND isNull(c.OriginStep) AND (has(c.Refuted, toInt32(v.DecisiveStep))
-      OR c.Confirmation IN {WITHOUT_A_STEP}))"""
-_EFFECTS: Final = {
-    "DecisiveStep": "toUInt32(c.OriginStep), {refuted}, NULL, v.DecisiveStep",
-    "DecisiveAgent": "c.OriginAgent, {refuted}, '', v.DecisiveAgent",
-    "DecisiveRule": f"'{RULE}', {{refuted}}, '', v.DecisiveRule",
-    "DecisiveReason": "c.Proof, {refuted}, '', v.DecisiveReason",
-    # After replays the judge's probability is none of the shown step.
-    "Calibrated": "false, notEmpty(c.Refuted), false, v.Calibrated",
-}
-_ON_REPLAYED = "c.ReplayedKey = v.RunKey AND c.ReplayedState = v.Fingerprint"
-
-
-def _effect(column: str) -> str:
-    """Return a verdict's column after replays, as `mast_trace_judge.proof.as_shown` changes it."""
-    return f"multiIf({_PROVED}, {_EFFECTS[column].format(refuted=_REFUTED)})"
-
-
-def with_replays(verdicts: str, *columns: str) -> str:
-    """Return verdicts after what replays have shown of their runs.
-
-    Args:
-        verdicts: a SELECT with these columns and ``RunKey``, ``Fingerprint``, ``Outcome``, ``DecisiveStep``.
-        columns: those that replays change, of `_EFFECTS`.
-    """
-    changed = ", ".join(f"{_effect(column)} AS {column}" for column in columns)
-    return f"""SELECT v.* EXCEPT ({", ".join(columns)}), {changed}, c.Confirmation AS Confirmation
-  FROM ({verdicts}) AS v
-  LEFT JOIN ({_REPLAYED}) AS c ON {_ON_REPLAYED}"""
-
 
 # Rows that arrived after a run was judged have a later time, and so have all rows of a run that was
 # not. An outcome recorded later has no start, and a later span may start beyond the range: both are
@@ -234,28 +199,31 @@ _JUDGED = f"""SELECT
     arrayFilter((code, probability) -> {_IS_SHOWN},
       v.`Modes.Code`, v.`Modes.Probability`) AS Modes,
     arrayFilter(probability -> {_IS_SHOWN}, v.`Modes.Probability`) AS ModeProbabilities,
-    {_effect("DecisiveAgent")} AS DecisiveAgent, {_effect("DecisiveStep")} AS DecisiveStep,
-    if({_effect("Calibrated")}, v.DecisiveProbability, NULL) AS DecisiveProbability,
-    {_effect("DecisiveReason")} AS DecisiveReason, c.Confirmation AS Confirmation,
+    v.DecisiveAgent AS DecisiveAgent, v.DecisiveStep AS DecisiveStep,
+    if(v.Calibrated, v.DecisiveProbability, NULL) AS DecisiveProbability,
+    v.DecisiveReason AS DecisiveReason, v.Confirmation AS Confirmation,
+    v.`LookFirst.Agent`[1] AS LookAgent,
+    if(empty(v.`LookFirst.Step`), NULL, v.`LookFirst.Step`[1]) AS LookStep,
+    v.`LookFirst.Basis`[1] AS LookBasis, v.`LookFirst.Why`[1] AS LookWhy,
     v.Method AS Method, v.CostUsd AS JudgeCostUsd
   FROM ({{runs}}) AS r
-  LEFT JOIN ({{verdicts}}) AS v ON v.RunKey = r.RunKey
-  LEFT JOIN ({_REPLAYED}) AS c ON {_ON_REPLAYED}"""
+  LEFT JOIN ({{verdicts}}) AS v ON v.RunKey = r.RunKey"""
 # Listed one by one: each further column costs ClickHouse planning time.
 _TOLD = """Fingerprint, Status, StatusReason, Steps, Outcome, `Modes.Code`, `Modes.Probability`,
-    DecisiveAgent, DecisiveStep, DecisiveProbability, DecisiveReason, Calibrated, Method, CostUsd"""
+    DecisiveAgent, DecisiveStep, DecisiveProbability, DecisiveReason, Calibrated, Confirmation,
+    `LookFirst.Agent`, `LookFirst.Step`, `LookFirst.Basis`, `LookFirst.Why`, Method, CostUsd"""
 _TOLD_VERDICTS = f"""SELECT RunKey, {_TOLD} FROM mast_findings
     WHERE {STARTED}
-    ORDER BY JudgedAt DESC
+    ORDER BY {LATEST}
     LIMIT 1 BY RunKey"""
 
 # Without open runs, the condition is constant false and nothing is read.
 _OPEN_RUNS = f"""SELECT * FROM mast_runs
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
       AND Start >= {_SINCE} AND Start < {_UNTIL} AND {OF_PROGRAMS}"""
-_OPEN_VERDICTS = """SELECT RunKey, Fingerprint, Status, Outcome FROM mast_findings
+_OPEN_VERDICTS = f"""SELECT RunKey, Fingerprint, Status, Outcome FROM mast_findings
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
-    ORDER BY JudgedAt DESC
+    ORDER BY {LATEST}
     LIMIT 1 BY RunKey"""
 _OPEN_JOINED = f"""FROM ({_OPEN_RUNS}) AS r
 LEFT JOIN ({_OPEN_VERDICTS}) AS v ON v.RunKey = r.RunKey"""
@@ -276,7 +244,7 @@ SELECT * FROM (
     if(v.Status = 'ok', 'judged', 'unscored') AS State
   FROM mast_findings AS v
   WHERE {STARTED} AND {OF_PROGRAMS} AND (empty(open) OR RunKey NOT IN (SELECT arrayJoin(open)))
-  ORDER BY JudgedAt DESC
+  ORDER BY {LATEST}
   LIMIT 1 BY RunKey
   UNION ALL
   SELECT r.Project AS Project, r.ServiceName AS ServiceName, r.Framework AS Framework,
@@ -301,8 +269,10 @@ def judged_runs(since: str) -> str:
 
 JUDGED_RUN: Final = _JUDGED.format(
     runs="SELECT * FROM mast_runs WHERE TraceId = {run:String}",
-    verdicts=f"""SELECT halfMD5(Project, TraceId) AS RunKey, {_TOLD} FROM mast_latest_verdicts
-    WHERE TraceId = {{run:String}}""",
+    verdicts=f"""SELECT RunKey, {_TOLD} FROM mast_findings
+    WHERE RunKey IN (SELECT RunKey FROM mast_verdicts WHERE TraceId = {{run:String}})
+    ORDER BY {LATEST}
+    LIMIT 1 BY RunKey""",
 )
 """The same for one run."""
 
@@ -314,7 +284,7 @@ SELECT * FROM (
     DecisiveAgent, DecisiveProbability, Calibrated, Status, RunKey, Fingerprint, DecisiveStep
   FROM mast_findings AS v
   WHERE {STARTED} AND {OF_PROGRAMS} AND NOT {_OLD}
-  ORDER BY JudgedAt DESC
+  ORDER BY {LATEST}
   LIMIT 1 BY RunKey
   UNION ALL
   SELECT v.Project AS Project, v.ServiceName AS ServiceName, v.Framework AS Framework,
@@ -324,7 +294,7 @@ SELECT * FROM (
     v.DecisiveProbability AS DecisiveProbability, v.Calibrated AS Calibrated, v.Status AS Status,
     v.RunKey AS RunKey, v.Fingerprint AS Fingerprint, v.DecisiveStep AS DecisiveStep
   FROM (
-    SELECT * FROM mast_findings WHERE {STARTED} AND {_OLD} ORDER BY JudgedAt DESC LIMIT 1 BY RunKey
+    SELECT * FROM mast_findings WHERE {STARTED} AND {_OLD} ORDER BY {LATEST} LIMIT 1 BY RunKey
   ) AS v
   INNER JOIN (
     SELECT Project, TraceId, Agents, Models, Outcome FROM mast_runs

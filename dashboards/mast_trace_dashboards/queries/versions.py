@@ -6,7 +6,15 @@ from typing import Final
 
 from mast_trace_collector.storage.thinning import VERSIONS
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OWNERS, RANGE, RUNS, SHOWN, SHOWN_BITS, STARTED
+from mast_trace_dashboards.queries.sql import (
+    LATEST,
+    OWNERS,
+    RANGE,
+    RUNS,
+    SHOWN,
+    SHOWN_BITS,
+    STARTED,
+)
 
 _STORED = VERSIONS.replace(
     "{runs}", "AND Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}"
@@ -44,7 +52,7 @@ FROM (
       {SHOWN_BITS} AS ShownBits
     FROM mast_findings
     WHERE {STARTED}
-    ORDER BY JudgedAt DESC
+    ORDER BY {LATEST}
     LIMIT 1 BY RunKey
   ) AS v ON v.RunKey = r.RunKey
   LEFT JOIN ({_VERSIONS}) AS b ON b.RunKey = r.RunKey

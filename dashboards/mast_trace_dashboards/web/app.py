@@ -24,11 +24,14 @@ from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.plugins import answers
 from mast_trace_collector.security import Right
 from mast_trace_dashboards.certainty import (
-    WHY_NONE,
-    candidate_sureness,
+    BASES,
+    LOOK_HEADING,
+    basis_words,
     likelihood,
+    no_place,
     not_examined,
     not_measured,
+    nothing_found,
     sureness,
 )
 from mast_trace_dashboards.plugins import Plugin
@@ -307,11 +310,11 @@ def _environment() -> Environment:
     made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=visible)
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
-    made.filters.update(candidate_sureness=lambda *given: _spaced(candidate_sureness(*given)))
+    made.filters.update(basis_words=basis_words, nothing_found=nothing_found, no_place=no_place)
     made.filters.update(not_measured=not_measured, html=html_of)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
-    made.globals.update(why_none=WHY_NONE)
+    made.globals.update(bases=BASES, look_heading=LOOK_HEADING)
     made.globals.update(links=[link for _, _, links in added for link in links])
     for _, words, _ in added:
         made.filters.update(

@@ -33,7 +33,7 @@ class Row:
     Attributes:
         step: the step.
         colour: number of its agent's colour.
-        rank: 1 for the likeliest decisive step, 2 and 3 for the next, else 0.
+        rank: 1 for the step to look at first, 2 and 3 for the next, else 0.
         decisive: whether the verdict names it as the decisive error, not only as a candidate.
         marks: words for what replays have shown of it, such as "confirmed by replay".
         rate: V at the step; None where replays have not measured it.

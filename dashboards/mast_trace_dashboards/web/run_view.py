@@ -203,9 +203,9 @@ def _findings(
     quotes: list[str] = []
     if verdict is None:
         return ranks, modes, quotes
-    likeliest = [verdict.decisive.step] if verdict.decisive else []
-    likeliest += [candidate.step for candidate in verdict.named_candidates]
-    ranks |= {number: rank for rank, number in enumerate(list(dict.fromkeys(likeliest))[:3], 1)}
+    places = [verdict.decisive.step] if verdict.decisive else []
+    places += [place.step for place in verdict.look_first]
+    ranks |= {number: rank for rank, number in enumerate(list(dict.fromkeys(places))[:3], 1)}
     for finding in verdict.modes:
         quotes += [quote for quote in finding.quotes if quote]
         for number in finding.steps:

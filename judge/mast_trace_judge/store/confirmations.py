@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_collector.storage.tombstones import insert_of_run
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.tombstones import insert_living, insert_of_run
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.proof import proved_step, refuted_steps
+from mast_trace_judge.proof import as_shown, has_effect, proved_step, refuted_steps
 from mast_trace_judge.store.replay_plans import ReplayPlan
-from mast_trace_judge.store.verdict_rows import utc
+from mast_trace_judge.store.verdict_rows import row_of as verdict_row
+from mast_trace_judge.store.verdict_rows import utc, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,10 +20,32 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 TABLE: Final = "mast_confirmations"
+SHOWN: Final = "mast_findings"
+"""The table of the verdicts as they are shown."""
 CHANGED: Final = (
     "The run has changed since it was replayed, and its steps may be others: confirm it again."
 )
 """The sentence where a conclusion is about an earlier state of the run."""
+
+_FINDING: Final = (
+    *("Project", "TraceId", "RunStart", "RunEnd", "RunSeen", "JudgedAt", "Fingerprint"),
+    *("JudgeVersion", "Status", "StatusReason", "Method", "ServiceName", "Framework", "Name"),
+    *("Steps", "Outcome", "Modes.Code", "Modes.Probability", "Modes.Evidence", "DecisiveStep"),
+    *("DecisiveAgent", "DecisiveProbability", "DecisiveRule", "DecisiveReason", "DecisiveSpanId"),
+    *("LookFirst.Step", "LookFirst.Agent", "LookFirst.Basis", "LookFirst.Why", "CostUsd"),
+    *("RunSpans", "RunErrors", "RunInputTokens", "RunOutputTokens", "RunAgents", "RunModels"),
+    *("RunOutcome", "RunOutcomeReason", "RunTermination", "Kind"),
+)
+"""The columns that ``mast_findings`` has of a verdict's row."""
+_MISSING: Final = f"""SELECT c.Project AS Project, c.TraceId AS TraceId
+FROM (SELECT Project, TraceId, RunKey, Fingerprint, ConfirmedAt FROM {TABLE} FINAL) AS c
+INNER JOIN (
+  SELECT RunKey, argMax(Fingerprint, (JudgedAt, ShownAt)) AS State,
+    argMax(ShownAt, (JudgedAt, ShownAt)) AS Last
+  FROM {SHOWN} WHERE RunKey GLOBAL IN (SELECT RunKey FROM {TABLE}) GROUP BY RunKey
+) AS f ON f.RunKey = c.RunKey
+WHERE f.State = c.Fingerprint AND f.Last < c.ConfirmedAt
+LIMIT 1000"""  # noqa: S608
 
 
 def record_confirmation(store: Store, plan: ReplayPlan, confirmation: Confirmation) -> Confirmation:
@@ -41,6 +65,7 @@ def record_confirmation(store: Store, plan: ReplayPlan, confirmation: Confirmati
     )
     stored = Confirmation.model_validate_json(stored.model_dump_json())
     insert_of_run(store, TABLE, row_of(stored, plan))
+    show(store, [(plan.project, plan.trace_id)])
     return stored
 
 
@@ -64,7 +89,53 @@ def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool
         run_end=utc(run.end),
     )
     insert_of_run(store, TABLE, row_of(confirmation.model_copy(update={"plan_id": ""}), plan))
+    show(store, [(plan.project, plan.trace_id)])
     return True
+
+
+def show(store: Store, runs: Sequence[tuple[str, str]]) -> int:
+    """Store the newest verdicts on runs as their replays leave them, for all that reads ``mast_findings``.
+
+    Whoever stores a conclusion or a verdict calls it afterwards: whichever of two at once comes second
+    sees what the other has stored.
+
+    Args:
+        store: the database.
+        runs: project and trace id of each.
+
+    Returns:
+        The number of verdicts on whose content there is a conclusion.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    found = confirmations_of(store, runs)
+    if not found:
+        return 0
+    rows = store.query(
+        "SELECT * FROM mast_latest_verdicts WHERE TraceId IN {traces:Array(String)}",
+        {"traces": sorted({trace_id for _, trace_id in found})},
+    )
+    shown = []
+    for row in rows:
+        confirmation, fingerprint = found.get((row["Project"], row["TraceId"]), (None, ""))
+        if confirmation is not None and fingerprint == row["Fingerprint"]:
+            shown.append(_shown_row(row, confirmation))
+    insert_living(store, SHOWN, shown)
+    return len(shown)
+
+
+def show_missing(store: Store) -> int:
+    """Show the conclusions that their writers could not show, or that older versions have stored.
+
+    Returns:
+        Their number.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(_MISSING)
+    return show(store, [(row["Project"], row["TraceId"]) for row in rows])
 
 
 def confirmation_of(
@@ -126,6 +197,20 @@ def outdated(confirmation: Confirmation) -> Confirmation:
         live_calls=confirmation.live_calls,
         cost_usd=confirmation.cost_usd,
     )
+
+
+def _shown_row(row: Mapping[str, Any], confirmation: Confirmation) -> dict[str, Any]:
+    verdict = as_shown(verdict_of(row), confirmation)
+    told = verdict_row(verdict)
+    columns = {name: told[name] for name in _FINDING if name in told}
+    examined = sum(1 << bit for bit, code in enumerate(FAILURE_MODES) if code in verdict.examined)
+    return columns | {
+        # After replays the judge's probability is none of the shown step.
+        "Calibrated": verdict.calibrated and not has_effect(confirmation),
+        "Confirmation": confirmation.status,
+        "ExaminedBits": examined,
+        "ShownAt": datetime.now(timezone.utc),
+    }
 
 
 def row_of(confirmation: Confirmation, plan: ReplayPlan) -> dict[str, Any]:

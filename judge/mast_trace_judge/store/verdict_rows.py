@@ -15,6 +15,7 @@ from mast_trace_judge.verdict import (
     Candidate,
     DecisiveError,
     ModeFinding,
+    Place,
     RunFacts,
     Verdict,
     packed,
@@ -32,7 +33,7 @@ _NAMES: Mapping[tuple[type[BaseModel], str], str] = {
     (RunFacts, "termination_reason"): "RunTermination",
     (RunFacts, "kind"): "Kind",
 }
-_PARTS = frozenset({"modes", "candidates", "decisive", "run"})
+_PARTS = frozenset({"modes", "candidates", "look_first", "decisive", "run"})
 """Fields of a verdict that are records, with columns of their own."""
 _JOINED = frozenset({"rank", "confirmation"})
 """Fields that are joined to a verdict when it is read, and are not stored with it."""
@@ -56,6 +57,7 @@ def _columns(
 _VERDICT = _columns(Verdict, but=_PARTS | _JOINED)
 _MODE = _columns(ModeFinding, "Modes.")
 _CANDIDATE = _columns(Candidate, "Candidates.")
+_PLACE = _columns(Place, "LookFirst.")
 _DECISIVE = _columns(DecisiveError, "Decisive", but=frozenset({"corrected"}))
 _RUN = _columns(RunFacts, "Run")
 
@@ -66,6 +68,7 @@ def row_of(verdict: Verdict) -> dict[str, Any]:
         **_row(verdict, _VERDICT),
         **_nested(verdict.modes, _MODE),
         **_nested(verdict.candidates, _CANDIDATE),
+        **_nested(verdict.look_first, _PLACE),
         **_decisive_row(verdict.decisive or _UNDECIDED),
         **_row(verdict.run or _UNKNOWN, _RUN),
     }
@@ -79,6 +82,7 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
         **_fields(row, _VERDICT),
         modes=tuple(ModeFinding(**fields) for fields in _records(row, _MODE)),
         candidates=tuple(Candidate(**fields) for fields in _records(row, _CANDIDATE)),
+        look_first=tuple(Place(**fields) for fields in _records(row, _PLACE)),
         decisive=_decisive(row) if decided else None,
         run=None if run.seen == _UNKNOWN.seen else run,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_judge.proof import as_shown
-from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_judge.store.confirmations import confirmation_of, show
 from mast_trace_judge.store.verdict_rows import row_of, verdict_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def save(store: Store, verdicts: Sequence[Verdict]) -> list[Verdict]:
     rows = [row_of(verdict) for verdict in verdicts]
     stored = insert_living(store, TABLE, rows, token=_token(verdicts))
     living = {(row["Project"], row["TraceId"]) for row in stored}
+    show(store, sorted(living))
     return [verdict for verdict in verdicts if (verdict.project, verdict.trace_id) in living]
 
 

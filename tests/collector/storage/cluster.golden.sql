@@ -1628,3 +1628,84 @@ GROUP BY s.RunKey, s.Project, s.TraceId;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (30, 'being_counted', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS `LookFirst.Step` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Agent` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Basis` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Why` Array(String) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Quotes` Array(Array(String)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.SpanId` Array(String) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.ReachesAnswer` Array(Bool),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Right` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Cases` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.PlantedRight` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.PlantedCases` Array(UInt32);
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS `LookFirst.Step` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Agent` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Basis` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Why` Array(String),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Quotes` Array(Array(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.SpanId` Array(String),
+    ADD COLUMN IF NOT EXISTS `LookFirst.ReachesAnswer` Array(Bool),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Right` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Cases` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.PlantedRight` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.PlantedCases` Array(UInt32);
+
+ALTER TABLE traces.mast_findings_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSpanId String CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Step` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Agent` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Basis` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Why` Array(String) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Confirmation LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS ShownAt DateTime64(6) DEFAULT 0;
+
+ALTER TABLE traces.mast_findings ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSpanId String,
+    ADD COLUMN IF NOT EXISTS `LookFirst.Step` Array(UInt32),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Agent` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Basis` Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS `LookFirst.Why` Array(String),
+    ADD COLUMN IF NOT EXISTS Confirmation LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS ShownAt DateTime64(6) DEFAULT 0;
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+ALTER TABLE traces.mast_findings_mv ON CLUSTER main MODIFY QUERY
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind, Calibrated, toUInt16(arraySum(code -> bitShiftLeft(toUInt16(1),
+        indexOf(['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '3.1', '3.2', '3.3'], code) - 1),
+        arrayDistinct(arrayFilter(code -> code IN ('1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '3.1', '3.2', '3.3'),
+            arrayMap(code -> toString(code), Examined))))) AS ExaminedBits,
+    DecisiveSpanId, `LookFirst.Step`, `LookFirst.Agent`, `LookFirst.Basis`, `LookFirst.Why`
+FROM traces.mast_verdicts_local;
+
+INSERT INTO traces.mast_findings (Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind, Calibrated, ExaminedBits, DecisiveSpanId, ShownAt)
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind, Calibrated, toUInt16(arraySum(code -> bitShiftLeft(toUInt16(1),
+        indexOf(['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '3.1', '3.2', '3.3'], code) - 1),
+        arrayDistinct(arrayFilter(code -> code IN ('1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '3.1', '3.2', '3.3'),
+            arrayMap(code -> toString(code), Examined))))), DecisiveSpanId, toDateTime64(1, 6)
+FROM traces.mast_verdicts
+WHERE isNotNull(DecisiveStep)
+SETTINGS max_partitions_per_insert_block = 0, distributed_foreground_insert = 1;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (31, 'shown_verdicts', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

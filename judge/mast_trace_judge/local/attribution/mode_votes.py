@@ -56,7 +56,7 @@ def votes(
             continue
         exact = mode.evidence is Evidence.EXACT
         odds = strength.exact if exact else strength.heuristic if recorded else 0.0
-        step = _in_error(mode, trajectory)
+        step = in_error(mode, trajectory)
         if odds and step in actors:
             found.append(Vote(step, odds * mode.probability, f"{mode.code}: {mode.reason}"))
     return found
@@ -67,14 +67,14 @@ def proven(
 ) -> set[int]:
     """Return the attributable steps that an exact finding shows to be in error."""
     found = {
-        _in_error(mode, trajectory)
+        in_error(mode, trajectory)
         for mode in modes
         if mode.evidence is Evidence.EXACT and mode.code in DECIDING and mode.steps
     }
     return found & set(actors)
 
 
-def _in_error(mode: ModeFinding, trajectory: Trajectory) -> int:
+def in_error(mode: ModeFinding, trajectory: Trajectory) -> int:
     """Return the step of a finding that is the error itself.
 
     Among wrong statements it is the first one, because the others may build on it.
@@ -82,4 +82,5 @@ def _in_error(mode: ModeFinding, trajectory: Trajectory) -> int:
     if mode.code == "2.6":
         known = [i for i in mode.steps if i < len(trajectory.steps)]
         return next((i for i in known if is_said(trajectory.steps[i])), mode.steps[-1])
-    return mode.steps[min(_STRENGTHS[mode.code].place, len(mode.steps) - 1)]
+    place = _STRENGTHS[mode.code].place if mode.code in _STRENGTHS else 0
+    return mode.steps[min(place, len(mode.steps) - 1)]

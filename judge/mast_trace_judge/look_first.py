@@ -1,0 +1,228 @@
+"""The places of a failed run to look at first, each with its evidence.
+
+A user whose run is known to have failed does not ask whether, but where. Positions, such as the first
+step of an agent or the first mention of the answer, are no evidence and no place: in labelled failures
+they are right no more often than one constant step.
+
+The order is: what the verdict calls decisive; a contradiction in the record whose figure stands in the
+answer; then by the lower end of the 95 % interval of being right on natural failures that people have
+labelled, and among equals on planted ones. ``measured.json`` has these counts; the file is written by
+``benchmarks/judge/evidence.py``, which also leaves out each sign that does no better than the best
+constant step on the same runs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.intervals import wilson
+from mast_trace_judge.local.attribution import UNTRAINED
+from mast_trace_judge.local.attribution.cascade import (
+    FAILS_FROM_HERE,
+    answerable,
+    before_first_failure,
+    fails_from_here,
+)
+from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error
+from mast_trace_judge.local.figures import known_values
+from mast_trace_judge.local.rules._evidence import failed, final_answer, first_line
+from mast_trace_judge.verdict import MOST_PLACES, Evidence, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.llm.verification import ModelReading
+    from mast_trace_judge.local.layers import LocalFindings
+    from mast_trace_judge.verdict import Basis, ModeFinding
+
+STORED: Final = "measured.json"
+"""The file in `mast_trace_judge.local` with the counts of each sign; part of the judge's version."""
+FIRST_FAILURE: Final = "first failed tool run"
+_SLIPS: Final = DECIDING | {"1.3"}
+"""Modes whose exact finding names the step of a slip; the other exact ones describe how a run ended."""
+_UNIQUE: Final = 100.0
+"""A figure of three digits is passed on and not met by chance; a smaller one must be new in its step."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A reason to look at a step.
+
+    Attributes:
+        key: of its counts in ``measured.json``.
+        basis: the kind of evidence.
+    """
+
+    key: str
+    step: int
+    basis: Basis
+    why: str
+    quotes: tuple[str, ...] = ()
+    reaches_answer: bool = False
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often a sign was right where it was tried, and whether that is more than the best constant step."""
+
+    right: int = 0
+    cases: int = 0
+    planted_right: int = 0
+    planted_cases: int = 0
+    is_evidence: bool = True
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lower ends of the 95 % intervals, on natural failures and on planted ones."""
+        natural, planted = (self.right, self.cases), (self.planted_right, self.planted_cases)
+        return wilson(*natural)[0], wilson(*planted)[0]
+
+
+@cache
+def measured() -> Mapping[str, Counts]:
+    """Return the counts of each sign by its key."""
+    text = (files("mast_trace_judge.local") / STORED).read_text(encoding="utf-8")
+    return {key: Counts(**counts) for key, counts in json.loads(text).items()}
+
+
+def places(
+    trajectory: Trajectory, found: LocalFindings, reading: ModelReading | None = None
+) -> tuple[Place, ...]:
+    """Return up to `MOST_PLACES` places, the best one first; none where nothing shows that the run failed.
+
+    Args:
+        trajectory: the run.
+        found: what the layers have found, those of a model included.
+        reading: the model's, if one has read the run.
+    """
+    if found.outcome.outcome == "success" or not (_failed(found) or found.suspect):
+        return ()
+    actors = answerable(trajectory.steps)
+    signs = [*recorded_signs(trajectory, found.modes, actors)]
+    if _failed(found):
+        signs += rule_signs(trajectory, found.modes, actors)
+        signs += _profile_signs(found)
+        signs += _model_signs(found, reading)
+    decisive = found.attribution.decisive if found.names_a_step else None
+    return ranked(trajectory, signs, decisive.step if decisive else None)
+
+
+def ranked(
+    trajectory: Trajectory, signs: Iterable[Sign], decisive: int | None = None
+) -> tuple[Place, ...]:
+    """Return the best places that signs name, one for each step.
+
+    Args:
+        trajectory: the run.
+        signs: of its steps; those that are no evidence by their counts are left out.
+        decisive: the step that the verdict calls decisive.
+    """
+    known = measured()
+    counted = [(each, known.get(each.key, Counts())) for each in signs]
+    # A rule may be no evidence by its counts; what the record shows, it shows.
+    counted = [each for each in counted if each[0].basis == "record" or each[1].is_evidence]
+
+    def order(one: tuple[Sign, Counts]) -> tuple[object, ...]:
+        sign, counts = one
+        proven = sign.basis == "record" and sign.reaches_answer
+        natural, planted = counts.bounds
+        ranks = ("record", "rule", "model")
+        first = sign.step != decisive, not proven
+        return (*first, -natural, -planted, ranks.index(sign.basis), sign.step)
+
+    best: dict[int, Place] = {}
+    for sign, counts in sorted(counted, key=order):
+        step = trajectory.steps[sign.step]
+        best.setdefault(
+            sign.step,
+            Place(
+                step=sign.step,
+                agent=step.agent,
+                basis=sign.basis,
+                why=sign.why,
+                quotes=sign.quotes,
+                span_id=step.span_id,
+                reaches_answer=sign.reaches_answer,
+                right=counts.right,
+                cases=counts.cases,
+                planted_right=counts.planted_right,
+                planted_cases=counts.planted_cases,
+            ),
+        )
+    return tuple(best.values())[:MOST_PLACES]
+
+
+def recorded_signs(
+    trajectory: Trajectory, modes: Iterable[ModeFinding], actors: Collection[int]
+) -> Iterator[Sign]:
+    """Yield the slips that the record itself shows."""
+    for mode in modes:
+        if mode.evidence is Evidence.EXACT and mode.code in _SLIPS and mode.steps:
+            # The first of equal calls: the later ones repeat what it began.
+            step = mode.steps[0] if mode.code == "1.3" else in_error(mode, trajectory)
+            if step in actors:
+                reaches = _reaches_answer(trajectory, step, mode)
+                key = f"{mode.code} exact"
+                yield Sign(key, step, "record", mode.reason, mode.quotes, reaches)
+
+
+def rule_signs(
+    trajectory: Trajectory, modes: Iterable[ModeFinding], actors: Sequence[int]
+) -> Iterator[Sign]:
+    """Yield the signs of rules that may be right or wrong, which their counts tell."""
+    steps = trajectory.steps
+    begin = fails_from_here(steps)
+    failure = next((step for step in steps if step.tool and failed(step)), None)
+    told = (first_line(failure)[:200],) if failure and first_line(failure) else ()
+    if begin is not None and begin in actors:
+        yield Sign(FAILS_FROM_HERE, begin, "rule", "From here on most tool runs fail.", told)
+    asked = before_first_failure(steps, actors)
+    if asked is not None and failure is not None and asked in actors:
+        why = f"The first tool run that failed, of {failure.tool}, was asked for here."
+        yield Sign(FIRST_FAILURE, asked, "rule", why, told)
+    for mode in modes:
+        if mode.evidence is Evidence.HEURISTIC and mode.is_shown and mode.steps:
+            step = in_error(mode, trajectory)
+            if step in actors:
+                yield Sign(f"{mode.code} heuristic", step, "rule", mode.reason, mode.quotes)
+
+
+def _profile_signs(found: LocalFindings) -> Iterator[Sign]:
+    """Yield the likeliest step of a trained profile that is meant for such runs."""
+    attribution = found.attribution
+    if attribution.profile != UNTRAINED and attribution.candidates:
+        first = attribution.candidates[0]
+        why = f"A profile of such runs finds it likeliest: {first.rule}."
+        yield Sign(f"profile {attribution.profile}", first.step, "rule", why)
+
+
+def _model_signs(found: LocalFindings, reading: ModelReading | None) -> Iterator[Sign]:
+    """Yield the steps in which a model has quoted an error, likeliest first."""
+    if reading is None:
+        return
+    for step in sorted(reading.grounded, key=lambda step: (-reading.weight(step), step)):
+        own = [mode for mode in found.modes if step in mode.steps and mode.quotes]
+        flip = reading.flips.get(step)
+        why = flip.reason if flip else next((mode.reason for mode in own), reading.reason)
+        quotes = next((mode.quotes for mode in own), ())
+        yield Sign("model", step, "model", why, quotes)
+
+
+def _failed(found: LocalFindings) -> bool:
+    return found.outcome.outcome == "failure"
+
+
+def _reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool:
+    """Return whether a figure that the step of a slip brought in stands in the run's answer.
+
+    Only figures of the finding's own quotes count. A figure below `_UNIQUE` must not occur in any step before.
+    """
+    answer = known_values([final_answer(trajectory.steps)])
+    own = known_values([trajectory.steps[step].text]) & known_values(mode.quotes)
+    before = known_values([trajectory.task, *(each.text for each in trajectory.steps[:step])])
+    return any(abs(figure) >= _UNIQUE or figure not in before for figure in own & answer)
