@@ -103,7 +103,8 @@ def _confirmed(verdict: Verdict, confirmation: Confirmation, step: int) -> Verdi
     )
     candidate = Candidate(step=step, agent=agent, probability=1.0, rule=RULE, span_id=span_id)
     place = Place(step=step, agent=agent, basis="confirmed", why=confirmation.text, span_id=span_id)
-    others = tuple(each for each in verdict.look_first if each.step != step)
+    gone = {step, *refuted_steps(confirmation)}
+    others = tuple(each for each in verdict.look_first if each.step not in gone)
     return verdict.model_copy(
         update={
             "decisive": error,

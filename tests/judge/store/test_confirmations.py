@@ -11,14 +11,17 @@ from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.retention import beyond_age, set_ttl
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation, SuccessRate
+from mast_trace_judge.store import confirmations
 from mast_trace_judge.store.confirmations import (
     confirmation_of,
     confirmations_of,
     record_confirmation,
+    show_missing,
     take_over,
 )
 from mast_trace_judge.store.replays import plan_of, record_result, results_of
 from mast_trace_judge.store.verdicts import load, load_judged, load_latest, save
+from mast_trace_judge.verdict import Place
 
 TRACE = run().trace_id
 TABLES = ("mast_replay_plans", "mast_replays", "mast_confirmations")
@@ -157,6 +160,47 @@ def test_the_latest_conclusion_of_a_run_counts(store, merged):
     assert confirmation_of(store, "shop", TRACE).status == "repairable"
     assert confirmation_of(store, "bank", TRACE) is None
     assert confirmation_of(store, "shop", "f" * 32) is None
+
+
+NEWEST = """SELECT DecisiveStep, DecisiveSpanId, Confirmation, Calibrated, ModeBits, ExaminedBits,
+    `LookFirst.Step` AS Places, `LookFirst.Basis` AS Bases FROM mast_findings
+    ORDER BY JudgedAt DESC, ShownAt DESC LIMIT 1"""
+
+
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("order", ["verdict first", "conclusion first", "between", "killed"])
+def test_lists_show_a_conclusion_whoever_stored_first(store, monkeypatch, order, merged):
+    """Either writer looks for the other's row after its own; where one is killed, a sweep comes after it."""
+    places = (
+        Place(step=5, agent="planner", basis="rule", why="fails", span_id="s5"),
+        Place(step=2, agent="lead", basis="record", why="refuted", span_id="s2"),
+    )
+    judged = verdict(fingerprint=run().fingerprint, trace_id=TRACE, look_first=places)
+    judged = judged.model_copy(update={"examined": ("1.3", "2.6"), "calibrated": True})
+    if order != "conclusion first":
+        save(store, [judged])
+    if order == "killed":
+        monkeypatch.setattr(confirmations, "show", lambda _store, _runs: 0)
+    stored(store, proof())
+    if order in {"conclusion first", "between"}:
+        save(store, [judged.model_copy(update={"judged_at": judged.judged_at + timedelta(1)})])
+    monkeypatch.undo()
+    assert [show_missing(store), show_missing(store)] == [int(order == "killed"), 0]
+    if merged:
+        store.command("OPTIMIZE TABLE mast_findings FINAL")
+    (row,) = store.query(NEWEST)
+    assert row == {
+        "DecisiveStep": 3,
+        "DecisiveSpanId": "s3",
+        "Confirmation": "repairable",
+        "Calibrated": False,
+        "ModeBits": row["ExaminedBits"],
+        "ExaminedBits": (1 << 2) + (1 << 10),
+        "Places": [3, 5],
+        "Bases": ["confirmed", "rule"],
+    }
+    assert load_judged(store, TRACE).look_first == places, "the judge's own verdict stays"
+    assert load_latest(store, TRACE).look_first[0].basis == "confirmed"
 
 
 def test_a_changed_run_has_its_conclusion_no_more(store):

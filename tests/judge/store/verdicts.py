@@ -9,6 +9,7 @@ from mast_trace_judge.verdict import (
     DecisiveError,
     Evidence,
     ModeFinding,
+    Place,
     Verdict,
 )
 
@@ -69,6 +70,20 @@ def verdict(number=1, *, version="v1", hours=0, **more):
         "modes": (finding(), finding("1.3", evidence=Evidence.EXACT, quotes=())),
         "decisive": decisive,
         "candidates": candidates,
+        "look_first": (
+            Place(
+                step=3,
+                agent="researcher",
+                basis="record",
+                why="states 181",
+                quotes=("118 EUR", "181 EUR"),
+                span_id="s3",
+                reaches_answer=True,
+                right=3,
+                cases=9,
+            ),
+            Place(step=4, agent="planner", basis="rule", why="fails", planted_cases=7),
+        ),
         "model": "small-1",
         "calls": 4,
         "input_tokens": 3000,

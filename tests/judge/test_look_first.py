@@ -1,0 +1,144 @@
+"""The places to look at first: their order, their evidence, and the runs that have none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+from invented_records import contrast
+from judge.builders import RunBuilder
+from judge.data import labelled_runs
+from judge.store.verdicts import verdict
+
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.look_first import STORED, Sign, measured, places, ranked
+from mast_trace_judge.proof import as_shown
+from mast_trace_judge.verdict import MOST_PLACES, Place
+
+FAILS = {"error": "TimeoutError: the shop does not answer"}
+
+
+def trip(*, outcome, said="181"):
+    """A team whose researcher misreads a price, which the answer rests on."""
+    run = RunBuilder("What does a double room in Lisbon cost?", outcome=outcome).asks()
+    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "Double room: 118 EUR per night")
+    run.says("researcher", f"The hotel search says that a double room costs {said} EUR a night.")
+    return run.says("planner", f"The room costs {said} EUR.").build()
+
+
+def looked(run):
+    return places(run, judge_by_rules(run))
+
+
+def test_what_the_record_shows_comes_first_and_reaches_the_answer():
+    (place,) = looked(trip(outcome="failure"))
+    assert (place.step, place.agent, place.basis) == (2, "researcher", "record")
+    assert place.reaches_answer
+    assert "181" in place.why
+    assert any("118" in quote for quote in place.quotes)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        trip(outcome="success"),
+        trip(outcome="failure", said="118"),
+        trip(outcome=None, said="118"),
+        RunBuilder("Add it up.", outcome="failure").asks().says("clerk", "It is 7.").build(),
+    ],
+    ids=["success", "failed without a sign", "healthy", "positions alone"],
+)
+def test_without_evidence_there_is_no_place(run):
+    """Neither the first actor nor the first mention of the answer is evidence."""
+    assert looked(run) == ()
+
+
+def test_who_asked_for_the_first_failing_tool_run_is_a_place_with_its_counts():
+    run = RunBuilder("Buy ink.", outcome="failure").asks()
+    run.says("buyer", "I look it up.").calls("buyer", "find", {"item": "ink"}, "", **FAILS)
+    run.says("buyer", "I could not find any.").says("lead", "Then no ink.")
+    (place,) = looked(run.build())
+    counts = measured()["first failed tool run"]
+    assert (place.basis, place.right, place.cases) == ("rule", counts.right, counts.cases)
+    assert place.measured == f"right in {counts.right} of {counts.cases} labelled failures"
+
+
+def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(monkeypatch):
+    """Counts on natural failures come before those on planted ones, however good these are."""
+    counts = {
+        "natural": {"right": 8, "cases": 20},
+        "planted": {"planted_right": 99, "planted_cases": 100},
+        "few": {"right": 3, "cases": 4},
+        "no evidence": {"right": 1, "cases": 40, "is_evidence": False},
+    }
+    monkeypatch.setattr(
+        "mast_trace_judge.look_first.measured",
+        lambda: {key: type(measured()["2.6 exact"])(**each) for key, each in counts.items()},
+    )
+    run = RunBuilder("Go.", outcome="failure").asks()
+    for number in range(1, 8):
+        run.says(f"agent {number}", f"Words {number}.")
+    signs = [
+        Sign("planted", 1, "rule", "planted"),
+        Sign("few", 2, "rule", "three of four"),
+        Sign("natural", 3, "rule", "eight of twenty"),
+        Sign("no evidence", 4, "rule", "worse than a constant"),
+        Sign("unknown", 5, "record", "reaches", reaches_answer=True),
+        Sign("planted", 6, "rule", "decisive"),
+        Sign("few", 3, "rule", "three of four, of a step that has another sign"),
+    ]
+    found = ranked(run.build(), signs, decisive=6)
+    assert [place.step for place in found] == [6, 5, 2]
+    assert len(found) == MOST_PLACES
+    rest = ranked(run.build(), signs[:4] + signs[6:])
+    assert [place.step for place in rest] == [2, 3, 1]
+    assert rest[1].why.startswith("three of four"), "the best sign of a step speaks for it"
+
+
+def test_replays_put_their_step_first_and_take_refuted_ones_out():
+    first, other = (
+        Place(step=3, agent="researcher", basis="record", why="states 181", span_id="s3"),
+        Place(step=4, agent="planner", basis="rule", why="fails", right=3, cases=9),
+    )
+    given = verdict(look_first=(first, other))
+    told = Confirmation(
+        status="confirmed", text="It helps.", origin=1, origin_agent="lead", contrasts=(contrast(),)
+    )
+    shown = as_shown(given, told).look_first
+    assert [(place.step, place.basis) for place in shown] == [
+        *((1, "confirmed"), (3, "record"), (4, "rule")),
+    ]
+    refuted = Confirmation(status="refuted", text="It does not.", refuted=(3,))
+    assert as_shown(given, refuted).look_first == (other,)
+
+
+def test_counts_are_those_of_the_labelled_runs():
+    """`benchmarks/judge/evidence.py` has been run on this state of the rules."""
+    from evidence import right, signs
+    from published.agent_loops import read_agent_loops
+    from published.tau_retail import read_tau_retail
+    from published.who_and_when import SUBSETS, read_who_and_when
+
+    data = labelled_runs()
+    natural = [run for subset in SUBSETS for run in read_who_and_when(data, subset)]
+    tried = signs([*natural, *read_tau_retail(data)]), signs(read_agent_loops(data))
+    stored = json.loads((files("mast_trace_judge.local") / STORED).read_text(encoding="utf-8"))
+    for key, told in stored.items():
+        if not key.startswith("profile "):
+            counted = [(right(each.get(key, [])), len(each.get(key, []))) for each in tried]
+            kept = [(told["right"], told["cases"]), (told["planted_right"], told["planted_cases"])]
+            assert counted == kept, key
+    assert {key for each in tried for key in each} <= stored.keys()
+
+
+def test_labelled_failures_are_found_more_often_than_by_the_best_constant():
+    from published.who_and_when import read_who_and_when
+
+    runs = read_who_and_when(labelled_runs(), "algorithm-generated")
+    named = [(looked(replace(run.trajectory, outcome="failure")), run.step) for run in runs]
+    first = sum(bool(found) and found[0].step == step for found, step in named)
+    constant = max(sum(step == fixed for _, step in named) for fixed in range(50))
+    assert first > constant
