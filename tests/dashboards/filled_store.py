@@ -84,6 +84,14 @@ BY_TYPE: Final[dict[str, Sequence[Any]]] = {
     "UInt": (0, 1, 2, 3, 5, 8),
     "String": ("a", "b", ""),
 }
+EMPTY: Final = {
+    f"LookFirst.{name}"
+    for name in (
+        *("Step", "Agent", "Basis", "Why", "Quotes", "SpanId", "ReachesAnswer"),
+        *("Right", "Cases", "PlantedRight", "PlantedCases"),
+    )
+}
+"""Columns that stay empty."""
 TABLES: Final = {
     "mast_verdicts": 90,
     "mast_pattern_runs": 70,
@@ -121,10 +129,39 @@ def fill(store: Store) -> None:
             " AND table = {t:String} AND default_kind NOT IN ('MATERIALIZED', 'ALIAS') ORDER BY position",
             {"t": table},
         )
-        kinds = {row["name"]: row["type"] for row in columns}
+        kinds = {row["name"]: row["type"] for row in columns if row["name"] not in EMPTY}
         store.insert(
             table, [_row(chance, table, kinds, chance.choice(runs)) for _ in range(number)]
         )
+    _show(store)
+
+
+def _show(store: Store) -> None:
+    """Add the verdicts after replays, by the table of effects in docs/understand/decisive-error.md."""
+    proved = "isNotNull(c.OriginStep) AND v.Outcome != 'success'"
+    refuted = """v.Outcome != 'success' AND isNull(c.OriginStep)
+        AND (has(c.Refuted, toInt32(v.DecisiveStep)) OR c.Status IN ('overdetermined', 'diffuse'))"""
+    effects = {
+        "DecisiveStep": f"multiIf({proved}, toUInt32(c.OriginStep), {refuted}, NULL, v.DecisiveStep)",
+        "DecisiveAgent": f"multiIf({proved}, c.OriginAgent, {refuted}, '', v.DecisiveAgent)",
+        "DecisiveSpanId": f"multiIf({proved}, c.OriginSpanId, {refuted}, '', v.DecisiveSpanId)",
+        "DecisiveRule": f"multiIf({proved}, 'confirmed by replay', {refuted}, '', v.DecisiveRule)",
+        "DecisiveReason": f"multiIf({proved}, c.Text, {refuted}, '', v.DecisiveReason)",
+        "Calibrated": f"v.Calibrated AND NOT ({proved}) AND empty(c.Refuted)",
+        "Confirmation": "c.Status",
+        "ShownAt": "now64(6)",
+    }
+    rows = store.query(
+        "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'mast_findings'"
+    )
+    names = [f"`{row['name']}`" for row in rows]
+    values = [effects.get(row["name"], f"v.`{row['name']}`") for row in rows]
+    store.command(
+        f"INSERT INTO mast_findings ({', '.join(names)}) SELECT {', '.join(values)}"  # noqa: S608
+        " FROM mast_findings AS v"
+        " INNER JOIN (SELECT *, RunKey AS Key FROM mast_confirmations FINAL) AS c"
+        " ON c.Key = v.RunKey AND c.Fingerprint = v.Fingerprint"
+    )
 
 
 def _run(chance: random.Random, number: int) -> dict[str, Any]:
