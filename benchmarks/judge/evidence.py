@@ -7,7 +7,7 @@
 Natural failures (Who&When, tau-bench retail) and loops into which somebody planted a fault are counted
 apart. A profile is counted on runs that it has not seen. Beside each sign stands the best constant: the
 one step that is right most often on the same runs, chosen with their labels. A sign that was tried on
-five natural failures and is right no more often than that is no evidence. Writes ``measured.json`` of the judge and
+five natural failures, or else on ten planted ones, and is right no more often than that is no evidence. Writes ``measured.json`` of the judge and
 ``evidence.md``.
 """
 
@@ -27,7 +27,7 @@ from published.who_and_when import SUBSETS, read_who_and_when
 import mast_trace_judge.local as package
 from mast_trace_judge.local.attribution.cascade import answerable
 from mast_trace_judge.local.attribution.profile import shipped_profiles
-from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.local.rules import findings_by_rule
 from mast_trace_judge.look_first import STORED, recorded_signs, rule_signs
 from mast_trace_judge.study.bench.held_out import held_out, trained
 from mast_trace_judge.study.training import REPEATS
@@ -42,13 +42,16 @@ if TYPE_CHECKING:
 
 FEWEST = 5
 """Runs below which a sign that is behind the constant is not called worse: chance decides there."""
+FEWEST_PLANTED = 10
+"""The same for planted faults, which lie where the natural ones do not: they decide only where these are few."""
 PROFILES = dict(zip(("ag2-captain", "magentic-one"), SUBSETS, strict=True))
 HEAD = """# How often each sign names the decisive step
 
 Labelled failures, of which the judge was told that they failed. A place counts if it is exactly the labelled step. The
-best constant is the one step that is right most often on the same runs, chosen with their labels: a sign that does no
-better on five natural failures or more is no evidence and is not shown. Planted faults are counted apart: the loops have theirs nearly always in the
-third or fourth step. Profiles are counted on runs that they have not seen.
+best constant is the one step that is right most often on the same runs, chosen with their labels. A sign that does no
+better on five natural failures, or else on ten planted ones, is no evidence and is not shown, unless the record itself shows
+the slip (`exact`). The planted faults lie nearly always in the third or fourth step. Profiles are counted on runs that they
+have not seen. Signs that are not listed were found in none of these runs.
 
 Made by `python benchmarks/judge/evidence.py`.
 
@@ -96,8 +99,8 @@ def signs(runs: Sequence[LabelledRun]) -> Mapping[str, Tries]:
 
 def _named(run: LabelledRun) -> Iterator[tuple[str, int]]:
     told = replace(run.trajectory, outcome="failure")
-    modes, actors = find_modes(told), answerable(told.steps)
-    for sign in (*recorded_signs(told, modes, actors), *rule_signs(told, modes, actors)):
+    found, actors = findings_by_rule(told), answerable(told.steps)
+    for sign in (*recorded_signs(told, found, actors), *rule_signs(told, found, actors)):
         yield sign.key, sign.step
 
 
@@ -113,8 +116,10 @@ def constant(tries: Tries) -> int:
 
 def counted(key: str, counts: Sequence[tuple[int, int, int]]) -> tuple[dict[str, int | bool], str]:
     """Return what is stored of a sign, and its row of the table."""
-    (right_, cases, best), (planted_right, planted_cases, _) = counts
-    shown = cases < FEWEST or right_ > best
+    (right_, cases, best), (planted_right, planted_cases, planted_best) = counts
+    shown = right_ > best if cases >= FEWEST else True
+    if cases < FEWEST and planted_cases >= FEWEST_PLANTED:
+        shown = planted_right > planted_best
     cells = [f"{r}/{n} | {b}" if n else " | " for r, n, b in counts]
     return {
         "right": right_,

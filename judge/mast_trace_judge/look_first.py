@@ -103,9 +103,9 @@ def places(
     if found.outcome.outcome == "success" or not (_failed(found) or found.suspect):
         return ()
     actors = answerable(trajectory.steps)
-    signs = [*recorded_signs(trajectory, found.modes, actors)]
+    signs = [*recorded_signs(trajectory, found.by_rule, actors)]
     if _failed(found):
-        signs += rule_signs(trajectory, found.modes, actors)
+        signs += rule_signs(trajectory, found.by_rule, actors)
         signs += _profile_signs(found)
         signs += _model_signs(found, reading)
     decisive = found.attribution.decisive if found.names_a_step else None
@@ -158,21 +158,21 @@ def ranked(
 
 
 def recorded_signs(
-    trajectory: Trajectory, modes: Iterable[ModeFinding], actors: Collection[int]
+    trajectory: Trajectory, found: Iterable[tuple[str, ModeFinding]], actors: Collection[int]
 ) -> Iterator[Sign]:
     """Yield the slips that the record itself shows."""
-    for mode in modes:
+    for rule, mode in found:
         if mode.evidence is Evidence.EXACT and mode.code in _SLIPS and mode.steps:
             # The first of equal calls: the later ones repeat what it began.
             step = mode.steps[0] if mode.code == "1.3" else in_error(mode, trajectory)
             if step in actors:
                 reaches = _reaches_answer(trajectory, step, mode)
-                key = f"{mode.code} exact"
+                key = f"{mode.code} {rule}, exact"
                 yield Sign(key, step, "record", mode.reason, mode.quotes, reaches)
 
 
 def rule_signs(
-    trajectory: Trajectory, modes: Iterable[ModeFinding], actors: Sequence[int]
+    trajectory: Trajectory, found: Iterable[tuple[str, ModeFinding]], actors: Sequence[int]
 ) -> Iterator[Sign]:
     """Yield the signs of rules that may be right or wrong, which their counts tell."""
     steps = trajectory.steps
@@ -185,11 +185,11 @@ def rule_signs(
     if asked is not None and failure is not None and asked in actors:
         why = f"The first tool run that failed, of {failure.tool}, was asked for here."
         yield Sign(FIRST_FAILURE, asked, "rule", why, told)
-    for mode in modes:
+    for rule, mode in found:
         if mode.evidence is Evidence.HEURISTIC and mode.is_shown and mode.steps:
             step = in_error(mode, trajectory)
             if step in actors:
-                yield Sign(f"{mode.code} heuristic", step, "rule", mode.reason, mode.quotes)
+                yield Sign(f"{mode.code} {rule}", step, "rule", mode.reason, mode.quotes)
 
 
 def _profile_signs(found: LocalFindings) -> Iterator[Sign]:

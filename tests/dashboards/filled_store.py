@@ -157,7 +157,7 @@ def _show(store: Store) -> None:
     names = [f"`{row['name']}`" for row in rows]
     values = [effects.get(row["name"], f"v.`{row['name']}`") for row in rows]
     store.command(
-        f"INSERT INTO mast_findings ({', '.join(names)}) SELECT {', '.join(values)}"  # noqa: S608
+        f"INSERT INTO mast_findings ({', '.join(names)}) SELECT {', '.join(values)}"
         " FROM mast_findings AS v"
         " INNER JOIN (SELECT *, RunKey AS Key FROM mast_confirmations FINAL) AS c"
         " ON c.Key = v.RunKey AND c.Fingerprint = v.Fingerprint"

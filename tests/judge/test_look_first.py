@@ -14,7 +14,7 @@ from judge.store.verdicts import verdict
 
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.local.layers import judge_by_rules
-from mast_trace_judge.look_first import STORED, Sign, measured, places, ranked
+from mast_trace_judge.look_first import STORED, Counts, Sign, measured, places, ranked
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.verdict import MOST_PLACES, Place
 
@@ -76,7 +76,7 @@ def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(mo
     }
     monkeypatch.setattr(
         "mast_trace_judge.look_first.measured",
-        lambda: {key: type(measured()["2.6 exact"])(**each) for key, each in counts.items()},
+        lambda: {key: Counts(**each) for key, each in counts.items()},
     )
     run = RunBuilder("Go.", outcome="failure").asks()
     for number in range(1, 8):

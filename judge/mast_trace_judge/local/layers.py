@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.local.addressing import Addressed, addressed_in
 from mast_trace_judge.local.attribution import Attribution, attribute
 from mast_trace_judge.local.outcome import RunOutcome, outcome_of, strongly_suspect
-from mast_trace_judge.local.rules import examined_modes, find_modes
+from mast_trace_judge.local.rules import examined_modes, find_modes, findings_by_rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ class LocalFindings:
         suspect: whether a finding is certain enough to seek a decisive step in any case.
         examined: codes of the failure modes that were looked for.
         addressed: where the run speaks to its judge.
+        by_rule: the finding of each rule, with its name.
     """
 
     modes: tuple[ModeFinding, ...]
@@ -42,6 +43,7 @@ class LocalFindings:
     suspect: bool
     examined: tuple[str, ...] = ()
     addressed: Addressed = field(default_factory=Addressed)
+    by_rule: tuple[tuple[str, ModeFinding], ...] = ()
 
     @property
     def names_a_step(self) -> bool:
@@ -59,9 +61,11 @@ def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> 
         profiles: the user's own, tried before the shipped ones.
     """
     trajectory = without_made_up_spans(trajectory)
-    modes = find_modes(trajectory)
+    found = findings_by_rule(trajectory)
+    modes = find_modes(trajectory, found)
     return LocalFindings(
         modes=modes,
+        by_rule=found,
         attribution=attribute(trajectory, modes, profiles),
         outcome=outcome_of(trajectory, modes),
         suspect=strongly_suspect(modes),

@@ -59,8 +59,23 @@ _MOST_STEPS = 1000
 """Number of steps that a finding lists."""
 
 
-def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
-    """Apply every rule, and those of plugins, and return one finding per failure mode, most probable first.
+def findings_by_rule(trajectory: Trajectory) -> tuple[tuple[str, ModeFinding], ...]:
+    """Apply every rule, and those of plugins, and return each finding with the name of its rule."""
+    return tuple(
+        (each.__name__, found)
+        for each in _applied(trajectory)
+        for found in _found_by(each, trajectory)
+    )
+
+
+def find_modes(
+    trajectory: Trajectory, found: Iterable[tuple[str, ModeFinding]] | None = None
+) -> tuple[ModeFinding, ...]:
+    """Return one finding per failure mode, most probable first.
+
+    Args:
+        trajectory: the run.
+        found: the result of `findings_by_rule`, if the rules have been applied already.
 
     Where a mode has exact evidence, only that is shown for it. In a run whose outcome is a success
     probabilities are halved, and weak heuristics are left out. Rules that explain failures are
@@ -69,17 +84,16 @@ def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
     it waits for somebody, is accused of nothing that may still come.
     """
     by_code: dict[str, list[ModeFinding]] = defaultdict(list)
-    for each in _applied(trajectory):
-        for found in _found_by(each, trajectory):
-            by_code[found.code].append(found)
-    merged = [_shortened(_merge(found)) for found in by_code.values()]
+    for _, each in findings_by_rule(trajectory) if found is None else found:
+        by_code[each.code].append(each)
+    merged = [_shortened(_merge(of_mode)) for of_mode in by_code.values()]
     if trajectory.outcome == "success":
         merged = [
-            found.model_copy(update={"probability": found.probability * _IN_SUCCESS})
-            for found in merged
+            each.model_copy(update={"probability": each.probability * _IN_SUCCESS})
+            for each in merged
         ]
-        merged = [found for found in merged if found.probability >= _LEAST]
-    return tuple(sorted(merged, key=lambda found: (-found.probability, found.code)))
+        merged = [each for each in merged if each.probability >= _LEAST]
+    return tuple(sorted(merged, key=lambda each: (-each.probability, each.code)))
 
 
 def examined_modes(trajectory: Trajectory) -> tuple[str, ...]:
