@@ -43,7 +43,7 @@ class LocalFindings:
     suspect: bool
     examined: tuple[str, ...] = ()
     addressed: Addressed = field(default_factory=Addressed)
-    by_rule: tuple[tuple[str, ModeFinding], ...] = ()
+    by_rule: tuple[tuple[str, ModeFinding], ...] = field(default=(), repr=False)
 
     @property
     def names_a_step(self) -> bool:
