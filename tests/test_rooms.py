@@ -48,7 +48,7 @@ FLOORS = {
         store layer_fusion version pricing side_jobs
         batch llm verdict_writer
         patterns
-        multi_agent
+        multi_agent look_first
         assembly config
         study
         judge transfer

@@ -24,7 +24,7 @@ from published.agent_loops import read_agent_loops
 from published.tau_retail import read_tau_retail
 from published.who_and_when import SUBSETS, read_who_and_when
 
-import mast_trace_judge.local as package
+import mast_trace_judge.local.attribution as package
 from mast_trace_judge.local.attribution.cascade import answerable
 from mast_trace_judge.local.attribution.profile import shipped_profiles
 from mast_trace_judge.local.rules import findings_by_rule

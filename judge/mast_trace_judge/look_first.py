@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Basis, ModeFinding
 
 STORED: Final = "measured.json"
-"""The file in `mast_trace_judge.local` with the counts of each sign; part of the judge's version."""
+"""The file in `mast_trace_judge.local.attribution` with the counts of each sign; part of the judge's version."""
 FIRST_FAILURE: Final = "first failed tool run"
 _SLIPS: Final = DECIDING | {"1.3"}
 """Modes whose exact finding names the step of a slip; the other exact ones describe how a run ended."""
@@ -68,7 +68,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Counts:
-    """How often a sign was right where it was tried, and whether that is more than the best constant step."""
+    """Counts of a sign: tries, right ones, and whether these are more than the best constant step has."""
 
     right: int = 0
     cases: int = 0
@@ -86,7 +86,7 @@ class Counts:
 @cache
 def measured() -> Mapping[str, Counts]:
     """Return the counts of each sign by its key."""
-    text = (files("mast_trace_judge.local") / STORED).read_text(encoding="utf-8")
+    text = (files("mast_trace_judge.local.attribution") / STORED).read_text(encoding="utf-8")
     return {key: Counts(**counts) for key, counts in json.loads(text).items()}
 
 

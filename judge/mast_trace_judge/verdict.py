@@ -195,7 +195,7 @@ class Place(_Record):
 
     @property
     def measured(self) -> str:
-        """How often such places were right, in words; empty where nobody has counted."""
+        """The counts of such places in words; empty where nobody has counted."""
         if self.cases:
             return f"right in {self.right} of {self.cases} labelled failures"
         if self.planted_cases:

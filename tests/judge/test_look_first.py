@@ -125,7 +125,9 @@ def test_counts_are_those_of_the_labelled_runs():
     data = labelled_runs()
     natural = [run for subset in SUBSETS for run in read_who_and_when(data, subset)]
     tried = signs([*natural, *read_tau_retail(data)]), signs(read_agent_loops(data))
-    stored = json.loads((files("mast_trace_judge.local") / STORED).read_text(encoding="utf-8"))
+    stored = json.loads(
+        (files("mast_trace_judge.local.attribution") / STORED).read_text(encoding="utf-8")
+    )
     for key, told in stored.items():
         if not key.startswith("profile "):
             counted = [(right(each.get(key, [])), len(each.get(key, []))) for each in tried]

@@ -94,9 +94,9 @@ def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool
 
 
 def show(store: Store, runs: Sequence[tuple[str, str]]) -> int:
-    """Store the newest verdicts on runs as their replays leave them, for all that reads ``mast_findings``.
+    """Store the newest verdicts on runs after the effect of their replays, in ``mast_findings``.
 
-    Whoever stores a conclusion or a verdict calls it afterwards: whichever of two at once comes second
+    Each writer of a conclusion or a verdict calls it afterwards: of two at once, the one that comes second
     sees what the other has stored.
 
     Args:
@@ -126,7 +126,7 @@ def show(store: Store, runs: Sequence[tuple[str, str]]) -> int:
 
 
 def show_missing(store: Store) -> int:
-    """Show the conclusions that their writers could not show, or that older versions have stored.
+    """Show conclusions that their own writers have not shown.
 
     Returns:
         Their number.
