@@ -174,14 +174,26 @@ def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> s
     return ", ".join(filter(None, [RANKS[rank], measured]))
 
 
-def basis_words(place: Place) -> str:
-    """Return the evidence for a place: its kind, and how often such places were right."""
+def basis_words(place: Place, verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
+    """Return the evidence for a place: its kind, and how often such places were right.
+
+    Args:
+        place: of the verdict.
+        verdict: of the run, as it is shown.
+        calibration: of the model behind it.
+    """
     if place.basis == "record" and place.reaches_answer:
         return f"{BASES[place.basis]}, and its figure stands in the answer"
     if place.basis in {"confirmed", "record"}:
         return BASES[place.basis]
-    unknown = "how often it is right is not measured" if place.basis == "rule" else ""
-    return ", ".join(filter(None, [BASES[place.basis], place.measured or unknown]))
+    measured = place.measured
+    if place.basis == "rule":
+        measured = measured or "how often it is right is not measured"
+    elif place.step in (steps := [each.step for each in verdict.candidates]):
+        number = steps.index(place.step)
+        measured = _of_labels(verdict, number, calibration)
+        measured = measured or ("" if number else _of_readings(verdict))
+    return ", ".join(filter(None, [BASES[place.basis], measured]))
 
 
 def no_place(row: Mapping[str, Any]) -> str:
@@ -191,7 +203,10 @@ def no_place(row: Mapping[str, Any]) -> str:
 
 
 def nothing_found(verdict: Verdict) -> str:
-    """Return what a person can do with a failed run for which there is no evidence."""
+    """Return what a person can do with a run for which there is no evidence of a place."""
+    if verdict.outcome == "unknown":
+        shown = "No outcome was recorded, and no step stands out."
+        return shown if verdict.shown else "Nothing shows that the run failed."
     return (
         f"No evidence found of the step that went wrong; there are {verdict.steps} steps to read. "
         "Compare it with a good run: `mast-trace compare RUN GOOD_RUN`."

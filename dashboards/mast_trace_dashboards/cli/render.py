@@ -54,15 +54,17 @@ def outcome(row: Mapping[str, Any]) -> Text:
 def place(row: Mapping[str, Any]) -> Text:
     """Return the agent and step to look at first, and the kind of evidence for it.
 
-    A failed run without evidence says so; one whose replays confirmed nothing has their conclusion.
+    What replays have concluded stands beside it. A failed run without evidence says so.
     """
     status = row["Confirmation"]
+    replayed = "" if status in {"", "untested"} else f"{status} by replay"
     if row["LookStep"] is not None:
-        told = BASES[row["LookBasis"]]
+        basis = "" if replayed and row["LookBasis"] == "confirmed" else BASES[row["LookBasis"]]
+        told = ", ".join(filter(None, [basis, replayed]))
         return Text.assemble(
             plain(clip(row["LookAgent"], 24) or NOBODY, "bold"),
             f", step {row['LookStep']} ({told})",
         )
-    if status not in {"", "untested"}:
-        return Text(f"{status} by replay", style="dim")
+    if replayed:
+        return Text(f"- ({replayed})", style="dim")
     return Text(no_place(row), style="dim")

@@ -99,9 +99,7 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     elif verdict.outcome == "success":
         text.append("No decisive error: the run succeeded.")
     elif verdict.look_first:
-        text.append_text(_looked_at(verdict.look_first[0], f"{LOOK_HEADING}: "))
-    elif verdict.outcome == "unknown":
-        text.append("No decisive error: nothing shows that the run failed.")
+        text.append_text(_looked_at(verdict, calibration, verdict.look_first[0]))
     else:
         text.append(nothing_found(verdict))
     first = (
@@ -110,18 +108,24 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     for each in verdict.look_first:
         if each.step != first:
             text.append("\n")
-            text.append_text(_looked_at(each, "then: ", "dim"))
+            text.append_text(_looked_at(verdict, calibration, each, "then: ", "dim"))
     missing = not_measured(verdict, calibration)
-    if missing and error is not None and verdict.model:
+    if missing and verdict.model and first is not None:
         text.append_text(plain(f"\n  {missing}", "dim"))
     return text
 
 
-def _looked_at(place: Place, heading: str, style: str = "") -> Text:
+def _looked_at(
+    verdict: Verdict,
+    calibration: ModelCalibration | None,
+    place: Place,
+    heading: str = f"{LOOK_HEADING}: ",
+    style: str = "",
+) -> Text:
     """Render a place with its evidence, its cause and the first two passages that show it."""
     text = Text(heading, style=style or "bold")
     text.append_text(plain(f"{place.agent or NOBODY}, step {place.step}", style or "bold"))
-    text.append_text(plain(f" ({basis_words(place)})", "dim"))
+    text.append_text(plain(f" ({basis_words(place, verdict, calibration)})", "dim"))
     text.append_text(plain(f"\n  {place.why}", style))
     for quoted in place.quotes[:2]:
         text.append_text(plain(f"\n  “{clip(quoted, 160)}”", "italic"))

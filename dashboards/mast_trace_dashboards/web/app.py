@@ -310,7 +310,11 @@ def _environment() -> Environment:
     made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=visible)
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
-    made.filters.update(basis_words=basis_words, nothing_found=nothing_found, no_place=no_place)
+    made.filters.update(
+        basis_words=lambda *given: _spaced(basis_words(*given)),
+        nothing_found=nothing_found,
+        no_place=no_place,
+    )
     made.filters.update(not_measured=not_measured, html=html_of)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)

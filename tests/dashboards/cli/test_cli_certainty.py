@@ -14,7 +14,7 @@ from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.study.model_calibration import ModelCalibration, RankShares
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Place, Verdict
 
 if TYPE_CHECKING:
     from conftest import CLI
@@ -24,6 +24,10 @@ CANDIDATES = (
     Candidate(step=1, agent="analyst", probability=0.23),
 )
 DECISIVE = DecisiveError(step=2, agent="analyst", probability=0.61, reason="it asked again")
+PLACES = (
+    Place(step=2, agent="analyst", basis="model", why="it asked again"),
+    Place(step=1, agent="analyst", basis="rule", why="first", right=3, cases=9),
+)
 NOT_MEASURED = "was not measured on runs like this one"
 
 
@@ -41,6 +45,7 @@ def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
             assert isinstance(found.verdict, Verdict)
             given = {
                 "candidates": CANDIDATES,
+                "look_first": PLACES,
                 "examined": tuple(FAILURE_MODES),
                 "modes": (),
                 **more,
@@ -57,7 +62,7 @@ def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
 def test_what_was_measured_has_percentages(shown: Any) -> None:
     out = shown(calibrated=True, decisive=DECISIVE)
     assert "Decisive error: analyst, step 2 (calibrated guess, 61% sure) it asked again" in out
-    assert "candidate 2: analyst, step 1 (23%)" in out
+    assert "then: analyst, step 1 (by a rule, right in 3 of 9 labelled failures) first" in out
     assert "2 DECISIVE" in out
     assert NOT_MEASURED not in out
     assert "Not examined" not in out
@@ -65,9 +70,8 @@ def test_what_was_measured_has_percentages(shown: Any) -> None:
 
 def test_what_was_not_measured_has_none(shown: Any) -> None:
     out = shown(calibrated=False, decisive=None)
-    assert "candidate 1: analyst, step 2: it asked again candidate 2: analyst, step 1 How" in out
-    assert NOT_MEASURED in out
-    assert "mast-trace judge fit" in out
+    assert "Look here first: analyst, step 2 (a model suggests it) it asked again then: " in out
+    assert NOT_MEASURED not in out
     assert "61%" not in out
     assert "DECISIVE" not in out
 
@@ -93,9 +97,8 @@ def test_a_models_percentages_are_those_of_labelled_runs(shown: Any) -> None:
     out = shown(record, decisive=DECISIVE, **READ)
     right = "right in 75% of 20 labelled runs, 95%: 53% to 89%"
     assert f"Decisive error: analyst, step 2 (calibrated guess, {right}) it asked again" in out
-    assert "candidate 2: analyst, step 1 (right in 10% of 20 labelled runs" in out
     unsure = shown(record, decisive=None, **READ)
-    assert "candidate 1: analyst, step 2 (right in 30% of 10 labelled runs" in unsure
+    assert "step 2 (a model suggests it, right in 30% of 10 labelled runs" in unsure
     assert "61%" not in out + unsure
     assert "How often" not in out + unsure
 
@@ -118,7 +121,7 @@ def test_several_readings_say_how_many_agree(shown: Any) -> None:
     assert f"{agree}) it asked again" in out
     assert out.count("readings") == 1
     unsure = shown(decisive=None, readings=3, agreeing=2, **READ)
-    assert f"candidate 1: analyst, step 2 ({agree}): it asked again candidate 2" in unsure
+    assert f"step 2 (a model suggests it, {agree}) it asked again" in unsure
     assert "readings" not in shown(decisive=DECISIVE, readings=1, agreeing=1, **READ)
     record = known(RankShares(20, (15, 2, 1)), RankShares(10, (3, 2, 0)))
     assert "readings" not in shown(record, decisive=DECISIVE, readings=3, agreeing=2, **READ)
@@ -138,10 +141,13 @@ def test_a_mode_below_the_threshold_is_possible(shown: Any) -> None:
     assert "possible" not in shown(modes=(mode(0.5),))
 
 
-def test_a_run_of_which_nothing_is_shown_has_no_candidates(shown: Any) -> None:
-    out = shown(outcome="unknown", modes=(mode(0.4),), abstained=True, decisive=None)
-    assert "nothing shows that the run failed" in out
-    assert "candidate" not in out
+def test_a_run_without_places_says_so(shown: Any) -> None:
+    """A failed one says how much there is to read, and one of unknown outcome that nothing is known."""
+    none = {"modes": (mode(0.4),), "abstained": True, "decisive": None, "look_first": ()}
+    assert "Nothing shows that the run failed" in shown(outcome="unknown", **none)
+    out = shown(outcome="failure", **none)
+    assert "No evidence found" in out
+    assert "steps to read" in out
 
 
 def test_what_an_old_verdict_examined_is_not_known(shown: Any) -> None:

@@ -95,9 +95,9 @@ def test_lists_and_json_have_the_proof(own_cli: CLI) -> None:
         (
             {"status": "refuted", "refuted": (1, 2, 3, 4)},
             "Refuted by replay",
-            "- (refuted by replay)",
+            "refuted by replay",
         ),
-        ({"status": "diffuse"}, "Replays: no single step is decisive", "- (diffuse by replay)"),
+        ({"status": "diffuse"}, "Replays: no single step is decisive", "diffuse by replay"),
         ({"status": "inconclusive", "point_of_no_return": 3}, "Replays are inconclusive", "-"),
     ],
 )

@@ -36,12 +36,9 @@ def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
     assert "failure: page 2 is missing" in out
     assert "Task: What does Hartmann owe us?" in out
     assert "DECISIVE" not in out
-    [first] = [line for line in out.splitlines() if "candidate 1 " in line]
+    [first] = [line for line in out.splitlines() if " look 1 " in line]
     assert "analyst" in first
-    assert "  candidate 1: analyst, step" in out
-    told = " ".join(out.split())
-    assert "A step is called decisive where an exact finding shows the error itself" in told
-    assert "label ten failed runs of yours (`mast-trace label RUN`)" in told
+    assert "Look here first: analyst, step" in out
     for text in ("Step repetition", "exact", "“R-1: 50 EUR”", "Not examined: 1.1, 1.2, 2.3."):
         assert text in out
 
@@ -144,7 +141,7 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
         count = whole.stored.count
     assert out.count("STEP") == 1 + out.count("STEPS")
     assert out.count("They owe") == 1
-    assert out.index("What does Hartmann") < out.index("They owe") < out.index("decisive error")
+    assert out.index("What does Hartmann") < out.index("They owe") < out.index("Look here first")
     assert [line["step"]["index"] for line in lines[:-1]] == list(range(count))
     assert lines[-1]["verdict"]["outcome"] == "failure"
 

@@ -75,7 +75,7 @@ def test_an_unknown_filter_or_value_is_named(client: httpx.Client, query: str, t
 
 def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
     page = client.get(f"/runs/{SHORT}").text
-    for text in ("It misread the price.", "DECISIVE", "candidate 2"):
+    for text in ("It misread the price.", "DECISIVE", "look 2"):
         assert text in page
     assert "same as step 3" not in page  # by another agent
     assert "<mark>A night costs 181 EUR.</mark>" in page

@@ -55,7 +55,7 @@ def test_a_proved_step_is_decisive_with_its_rank(client: httpx.Client) -> None:
     assert "DECISIVE confirmed by replay" in step_of(page, 2)
     assert "DECISIVE" not in step_of(page, 1)
     assert "refuted by replay" in step_of(page, 1)
-    assert "candidate" not in step_of(page, 1)
+    assert "look" not in step_of(page, 1)
     assert "point of no return" in step_of(page, 4)
     assert page.count(">DECISIVE<") == 1
 

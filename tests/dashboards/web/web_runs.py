@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Place, Verdict
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -95,6 +95,12 @@ def judged(store: Store, run: str, steps: int, step: int, **more: Any) -> Verdic
             Candidate(step=step, agent="researcher", probability=0.7),
             Candidate(step=0, agent="researcher", probability=0.1, rule="first actor"),
         ),
+        "look_first": (
+            Place(step=step, agent="researcher", basis="record", why="The tool said 118."),
+            Place(
+                step=0, agent="researcher", basis="rule", why="It was asked for.", right=3, cases=9
+            ),
+        ),
         "examined": tuple(code for code in FAILURE_MODES if code != "1.1"),
         "calibrated": True,
     }
@@ -116,5 +122,6 @@ def abstained(outcome: str, probability: float) -> dict[str, Any]:
             Candidate(step=0, agent="writer", probability=0.4321, rule="first actor"),
             Candidate(step=1, agent="writer", probability=0.2345),
         ),
+        "look_first": (),
         "examined": ("1.3", "2.1"),
     }
