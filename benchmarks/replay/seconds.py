@@ -33,8 +33,8 @@ from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_judge.arms import ReplayArm  # noqa: E402
 from mast_trace_judge.decision_points import decision_points  # noqa: E402
 from mast_trace_lab.program.forking import PreparedParent  # noqa: E402
-from mast_trace_lab.program.process import Limits  # noqa: E402
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm  # noqa: E402
+from mast_trace_lab.replay.runner import Limits  # noqa: E402
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory

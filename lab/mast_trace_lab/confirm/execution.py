@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_lab.program.commands import oracle_of, reset
-from mast_trace_lab.program.process import Limits
+from mast_trace_lab.program.process import oracle_of, reset
 from mast_trace_lab.program.setup import task_environment
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_lab.replay.runner import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
     from mast_trace_judge.decision_points import DecisionPoint
-    from mast_trace_lab.program.commands import Oracle
+    from mast_trace_lab.program.process import Oracle
 
 _MOST_ASKED: Final = 200
 """Texts of one correction about which an oracle is asked."""

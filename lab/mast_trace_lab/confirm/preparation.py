@@ -17,7 +17,7 @@ from mast_trace_lab.confirm.execution import arm_settings
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged_fix import judge_fix
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
-from mast_trace_lab.program.commands import oracle_of, reset
+from mast_trace_lab.program.process import oracle_of, reset
 from mast_trace_lab.replay.arm_runner import run_arm
 from mast_trace_lab.replay.unfit import NotConfirmable
 

@@ -28,7 +28,7 @@ from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import most_faults_of
 from mast_trace_lab.inject.recovery import later_steps
 from mast_trace_lab.inject.trial import with_readable_run
-from mast_trace_lab.program.commands import reset
+from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay.arm_runner import run_arm
 
 if TYPE_CHECKING:

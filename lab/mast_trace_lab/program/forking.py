@@ -10,16 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import socket
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_lab.program.own_process import run_alone
+from mast_trace_lab.program.process import kill_group, run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mast_trace_lab.program.own_process import Output
+    from mast_trace_lab.program.process import Output
 
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -108,7 +107,7 @@ class PreparedParent:
 
         Args:
             environment: all its variables.
-            output: see `mast_trace_lab.program.own_process.Output`.
+            output: see `mast_trace_lab.program.process.Output`.
             timeout: seconds until it is killed, with its child processes.
 
         Raises:
@@ -130,7 +129,7 @@ class PreparedParent:
         except TimeoutError:
             if child is None:
                 raise NotForkable("the process that is forked does not answer") from None
-            self._kill(child)
+            kill_group(child)
             # A stream that has timed out once refuses to be read again.
             self._stream = self._connection.makefile("rw", encoding="utf-8")
             self._connection.settimeout(None)
@@ -140,7 +139,7 @@ class PreparedParent:
             raise NotForkable(f"the process that is forked has ended: {error}") from error
         finally:
             if child is not None:
-                self._kill(child)
+                kill_group(child)
 
     def close(self) -> None:
         """End the process; may be called twice."""
@@ -164,12 +163,6 @@ class PreparedParent:
     def _told(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self._stream.readline())
         return told
-
-    @staticmethod
-    def _kill(child: int) -> None:
-        """Kill what is left of a child's process group."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
 
 
 class ForkedLater(ExitStack):

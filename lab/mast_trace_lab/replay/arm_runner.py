@@ -16,9 +16,8 @@ from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import read_trajectory, vocabulary
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.llm.budget import Tokens
-from mast_trace_lab.program.process import Limits, play
 from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.runner import compared
+from mast_trace_lab.replay.runner import Limits, compared, play
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_judge.arms import ReplayArm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.program.process import Played
+    from mast_trace_lab.replay.runner import Played
 
 _FIRST_ERROR: Final = 400
 """The lowest HTTP status that is an error."""

@@ -17,9 +17,8 @@ from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.commands import oracle_of, split_command
 from mast_trace_lab.program.known_prices import known_prices
-from mast_trace_lab.program.process import Limits
+from mast_trace_lab.program.process import oracle_of, split_command
 from mast_trace_lab.replay import replay as replay_program
 from mast_trace_lab.replay.arm_runner import ArmSettings
 from mast_trace_lab.replay.arms import arm_of, change, warning
@@ -43,13 +42,14 @@ from mast_trace_lab.replay.options import (
 )
 from mast_trace_lab.replay.render import as_dict, show, write_replay
 from mast_trace_lab.replay.replaying import ask, continued
+from mast_trace_lab.replay.runner import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_lab.program.commands import Oracle
+    from mast_trace_lab.program.process import Oracle
 
 
 def register(app: typer.Typer) -> None:

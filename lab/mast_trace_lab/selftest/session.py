@@ -19,8 +19,8 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
-from mast_trace_lab.program.commands import oracle_of
 from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.selftest.examination import (
     LABELLED,
     JudgeOpinion,

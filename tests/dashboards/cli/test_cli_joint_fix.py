@@ -16,8 +16,8 @@ from scripted_llm import last_text, system_text
 
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.arms import Fix, ReplayArm
-from mast_trace_lab.program.process import Limits
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_lab.replay.runner import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

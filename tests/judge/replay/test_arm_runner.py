@@ -15,8 +15,8 @@ from scripted_llm import Reply, ScriptedLLM, last_text
 from mast_trace_judge.arms import START, Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.program.process import Limits
 from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_lab.replay.runner import Limits
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:

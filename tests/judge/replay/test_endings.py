@@ -10,8 +10,8 @@ from mast_trace.replay.live import UNANSWERED, LiveCall
 from mast_trace.replay.player import ReplayReport
 from mast_trace.trajectory import SpanRecord
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.program.process import Limits, Played
 from mast_trace_lab.replay.arm_runner import ended, spending_of
+from mast_trace_lab.replay.runner import Limits, Played
 
 LIMITS = Limits(timeout=9, max_calls=3)
 

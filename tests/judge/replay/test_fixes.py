@@ -18,7 +18,7 @@ from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.confirm.candidates import point_of
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.preparation import _fixes
-from mast_trace_lab.program.commands import Oracle
+from mast_trace_lab.program.process import Oracle
 from mast_trace_lab.program.setup import Setup
 
 

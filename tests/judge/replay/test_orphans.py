@@ -25,7 +25,7 @@ STARTER = """
 import sys
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.tape import Tape
-from mast_trace_lab.program.process import Limits, play
+from mast_trace_lab.replay.runner import Limits, play
 play(Tape("run"), [sys.executable, "-c", sys.argv[1]], Limits(600), Intervention("start"))
 """
 PROGRAM = """
