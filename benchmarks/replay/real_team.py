@@ -40,10 +40,10 @@ from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
-from mast_trace_lab.confirm.execution import executing  # noqa: E402
 from mast_trace_lab.confirm.preparation import check, new_experiment  # noqa: E402
 from mast_trace_lab.program.forking import Forking, PreparedParent  # noqa: E402
 from mast_trace_lab.program.setup import Budget, Setup  # noqa: E402
+from mast_trace_lab.replay.arm_runner import executing  # noqa: E402
 
 if TYPE_CHECKING:
     from typing_extensions import Self

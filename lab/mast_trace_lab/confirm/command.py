@@ -230,13 +230,12 @@ def confirm(
             store, resolve_run(store, run, project), project, setup, budget
         )
         known = known_prices(session.recorded, given, own, [stronger_model])
-        session = dataclasses.replace(session, prices=known, jobs=jobs)
         with locked_run(folder, session.run.project, session.run.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {session.run.trace_id} now")
             with prepared_parent(command, preload, jobs) as parent:
-                forked = dataclasses.replace(session.setup, parent=parent)
-                session = dataclasses.replace(session, setup=forked)
+                whole = dataclasses.replace(session.setup, prices=known, parent=parent)
+                session = dataclasses.replace(session, setup=whole, jobs=jobs)
                 stopped, prepared = conduct(session, yes=yes)
     if as_json:
         print_json(as_dict(stopped, prepared))

@@ -13,7 +13,6 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
 from mast_trace_lab.confirm.candidates import prior_of
-from mast_trace_lab.confirm.execution import arm_settings
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged_fix import judge_fix
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
@@ -88,12 +87,7 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
     """
     if setup.reset:
         reset(setup.reset, setup.check_timeout)
-    done = run_arm(
-        recorded,
-        setup.command,
-        ReplayArm("verify"),
-        settings=arm_settings(setup, recorded.task, max_calls=0),
-    )
+    done = run_arm(recorded, setup.with_task(recorded.task), ReplayArm("verify"), max_calls=0)
     if done.status != "ok":
         raise NotConfirmable(
             f"a replay of run {recorded.trace_id} that changes nothing is not identical "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.runs import run_summary
@@ -25,12 +25,9 @@ from mast_trace_lab.confirm.preparation import (
 from mast_trace_lab.replay.replaying import ask, continued, going_on, progress_bar, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.verdict import Verdict
     from mast_trace_lab.confirm.confirm import Stopped
     from mast_trace_lab.confirm.preparation import Prepared
@@ -48,7 +45,6 @@ class ConfirmSession:
         verdict: the judge's newest; None without one.
         setup: of the replays.
         budget: of the experiment.
-        prices: of models, by name.
         jobs: replays at the same time.
     """
 
@@ -58,7 +54,6 @@ class ConfirmSession:
     verdict: Verdict | None
     setup: Setup
     budget: Budget
-    prices: Mapping[str, Price] = field(default_factory=dict)
     jobs: int = 1
 
     @classmethod
@@ -92,7 +87,7 @@ def conduct(session: ConfirmSession, *, yes: bool) -> tuple[Stopped, Prepared]:
         typer.Exit: the person has interrupted it; the results so far are stored.
     """
     points = check(session.recorded, session.setup)
-    check_limits(session.recorded, session.setup, session.budget, session.prices, jobs=session.jobs)
+    check_limits(session.recorded, session.setup, session.budget, jobs=session.jobs)
     known = stored_experiment(session.store, session.run, session.recorded, points, session.setup)
     expected = (
         expected_calls(points, session.setup)
@@ -118,7 +113,6 @@ def conduct(session: ConfirmSession, *, yes: bool) -> tuple[Stopped, Prepared]:
                 prepared,
                 session.setup,
                 session.budget,
-                prices=session.prices,
                 jobs=session.jobs,
                 changed=changed,
             )
@@ -127,7 +121,7 @@ def conduct(session: ConfirmSession, *, yes: bool) -> tuple[Stopped, Prepared]:
 
 
 def _estimate(session: ConfirmSession, expected: int) -> str:
-    cost, budget = call_cost(session.recorded, session.prices), session.budget
+    cost, budget = call_cost(session.recorded, session.setup.prices), session.budget
     calls = expected if budget.max_calls is None else min(expected, budget.max_calls)
     money = f"about {calls * cost.mean:.2f} USD" if cost else "at a cost that is unknown here"
     limits = [

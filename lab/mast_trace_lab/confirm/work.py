@@ -226,7 +226,9 @@ class ConfirmWorker:
         commands = self._config.services[run.service]
         # A process for each run: the next one finds the modules as they are then.
         with ForkedLater(commands.command, commands.preload) as parent:
-            return self._confirm_by(run, commands, replace(commands.setup(), parent=parent))
+            return self._confirm_by(
+                run, commands, replace(commands.setup(), prices=self._config.prices, parent=parent)
+            )
 
     def _confirm_by(self, run: RunSummary, commands: ServiceCommands, setup: Setup) -> Handled:
         recorded = read_alone(self._store, run)
@@ -244,7 +246,6 @@ class ConfirmWorker:
             prepared,
             setup,
             commands.budget(),
-            prices=self._config.prices,
             day=self._day,
         )
         work.resume()

@@ -22,7 +22,6 @@ from mast_trace_judge.store.injections import (
 from mast_trace_judge.store.replays import plan_of
 from mast_trace_lab.confirm.bounds import call_cost, capped_call_cost
 from mast_trace_lab.confirm.conducting import Conducting
-from mast_trace_lab.confirm.execution import arm_settings
 from mast_trace_lab.inject.earlier import decided_before
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import most_faults_of
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
-    from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.confirm.bounds import ReplayAllowance
     from mast_trace_lab.confirm.conducting import Progress
     from mast_trace_lab.confirm.statistics import ReplayTrial
@@ -88,7 +86,6 @@ def inject(
     count: int,
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
-    prices: Mapping[str, Price] | None = None,
     phrasings: Phrasings | None = None,
     changed: Callable[[Progress], None] = lambda _progress: None,
 ) -> Injected:
@@ -107,7 +104,6 @@ def inject(
         count: most faults of this run.
         only: names of operators, or codes of failure modes; all if empty.
         passed: number of faults by operator that other runs have given already.
-        prices: of models, by name.
         phrasings: sentences of a model; the rules' alone if None.
         changed: called after each change of the state.
 
@@ -157,17 +153,16 @@ def inject(
         trial = experiment.trials[number]
         save_injection(store, _labelled(trial, run, recorded, seed, own, seen[number]), run)
 
-    known = prices or {}
-    cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(recorded, known)
+    cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(
+        recorded, setup.prices
+    )
     work = Conducting(
         store,
         plan,
         experiment,
         recorded,
         setup,
-        _executing(
-            recorded, setup, known, experiment, seen, keep, lambda number: failed(number, own)
-        ),
+        _executing(recorded, setup, experiment, seen, keep, lambda number: failed(number, own)),
         budget,
         cost=cost,
         changed=changed,
@@ -203,22 +198,20 @@ def inject(
 def _executing(
     recorded: Trajectory,
     setup: Setup,
-    prices: Mapping[str, Price],
     experiment: InjectionExperiment,
     seen: dict[int, Trajectory],
     keep: Callable[[int], None],
     failed: Callable[[int], Trajectory | None],
 ) -> Callable[[ReplayTrial, ReplayAllowance], ArmResult]:
     """Return a function that runs one replay, and keeps a faulty run of each fault, failures first."""
+    told = setup.with_task(recorded.task)
 
     def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
         if setup.reset:
             reset(setup.reset, setup.check_timeout)
         made: list[Trajectory] = []
-        settings = arm_settings(setup, recorded.task, max_calls=allowance.calls, prices=prices)
-        settings = dataclasses.replace(settings, replayed=made.append)
-        of = failed(trial.pair) if trial.phase == RECOVERY else None
-        result = run_arm(of or recorded, setup.command, trial.arm, settings=settings)
+        of = (failed(trial.pair) if trial.phase == RECOVERY else None) or recorded
+        result = run_arm(of, told, trial.arm, max_calls=allowance.calls, replayed=made.append)
         if trial.phase != "injection" or trial.arm == experiment.trials[-1].restore:
             return result
         result = with_readable_run(result, made[0] if made else None, trial.arm.step)

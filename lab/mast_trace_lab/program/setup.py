@@ -1,4 +1,4 @@
-"""The choices of the person who confirms a run: program, oracle, reset, fixes and budget."""
+"""The choices of the person whose program is replayed: command, oracle, reset, limits, fixes and budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.forking import Forking
+    from mast_trace_lab.program.process import Output
 
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
@@ -22,7 +24,7 @@ VERSION: Final = 2
 
 @dataclass(frozen=True)
 class Setup:
-    """All that decides about the replays of a confirmation, apart from its budget.
+    """All that decides about the replays of a program, apart from their budget.
 
     Attributes:
         command: the program and its arguments.
@@ -38,8 +40,12 @@ class Setup:
         resample: whether the model is asked again as a correction.
         stronger_model: name of a model that is asked as a correction; empty for none.
         environment: variables that the program gets besides those of this process.
+        output: the destination of the program's standard output.
+        prices: of models, by name, in US dollars per million tokens; without one, costs are unknown.
         expected: the right final answer, which no correction may give away; empty if unknown.
-        earlier: interrupted runs that the run continues, the first one first; replays keep them.
+        earlier: interrupted runs that the run continues, the first one first. They are answered from the
+            record by every operator, except ``start`` without `keeps_earlier`.
+        keeps_earlier: whether ``start`` begins with the run and not with the first of `earlier`.
         parent: the process from which replays are forked; None if each starts a process of its own.
     """
 
@@ -59,6 +65,9 @@ class Setup:
     parent: Forking | None = None
     results: Mapping[int, str] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
+    keeps_earlier: bool = True
+    output: Output = "discarded"
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the part that replays of one experiment must share, in a form that JSON can hold."""
@@ -76,6 +85,14 @@ class Setup:
         if self.results:  # experiments without them have the form of earlier versions
             plain["results"] = _by_step(self.results)
         return plain
+
+    def with_task(self, task: str) -> Setup:
+        """Return it with the variable of the task of a run, or of the run that it continues.
+
+        A variable of `environment` comes before it.
+        """
+        begun = self.earlier[0].task if self.earlier else task
+        return replace(self, environment={**task_environment(begun), **self.environment})
 
     @property
     def program(self) -> dict[str, Any]:

@@ -79,6 +79,11 @@ def warning(command: Sequence[str], reset: Sequence[str] = ()) -> str:
     )
 
 
+def not_started(command: Sequence[str], error: OSError) -> ConfigurationError:
+    """Return the error of a command that cannot be started."""
+    return ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}")
+
+
 def live_tools_of(names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of live tools as a setup has them: ``all`` is every tool."""
     return tuple("*" if name == "all" else name for name in names or ())
@@ -108,7 +113,7 @@ def prepared_parent(
         yield None
         return
     except OSError as error:
-        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+        raise not_started(command, error) from error
     with parent:
         yield parent
 
@@ -129,7 +134,7 @@ def going_on(command: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+        raise not_started(command, error) from error
     except KeyboardInterrupt:
         warn(f"Interrupted. {_GOES_ON}")
         raise typer.Exit(INTERRUPTED) from None

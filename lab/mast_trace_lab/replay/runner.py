@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +16,7 @@ from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.recording import tape_of
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import SpanRecord, read_trajectory
-from mast_trace_lab.program.process import Output, run_alone
+from mast_trace_lab.program.process import run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,31 +26,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.player import ReplayReport
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
-    from mast_trace_lab.program.forking import Forking
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of one replay.
-
-    Attributes:
-        timeout: seconds after which the program and its child processes are killed.
-        live_tools: names of tools that are executed if the record has no result of the call; ``*``
-            for all.
-        hosts: addresses to which the program may connect.
-        max_calls: number of live model calls that may be sent; None for any number.
-        output: the destination of the program's standard output.
-        environment: variables that the program gets besides those of this process.
-        parent: the process from which the program is forked; None for a process of its own.
-    """
-
-    timeout: float = 120.0
-    live_tools: Sequence[str] = ()
-    hosts: Sequence[str] = ()
-    max_calls: int | None = None
-    output: Output = "shown"
-    environment: Mapping[str, str] = field(default_factory=dict)
-    parent: Forking | None = None
+    from mast_trace_lab.program.setup import Setup
 
 
 @dataclass(frozen=True)
@@ -86,15 +62,19 @@ class Played:
 
 
 def play(
-    tape: Tape, command: Sequence[str], limits: Limits, intervention: Intervention | None = None
+    tape: Tape,
+    setup: Setup,
+    intervention: Intervention | None = None,
+    *,
+    max_calls: int | None = None,
 ) -> Played:
     """Run a program to its end or its timeout.
 
     Args:
         tape: the record that its calls are answered from.
-        command: the program and its arguments.
-        limits: limits of the replay.
+        setup: the program and its limits.
         intervention: the change of the run; without one, no request is live.
+        max_calls: number of live model calls that may be sent; None for any number.
 
     Raises:
         OSError: the command cannot be started.
@@ -102,12 +82,12 @@ def play(
     """
     with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
         files = ReplayFolder(Path(folder))
-        files.write_plan(tape, limits.live_tools, limits.hosts, intervention, limits.max_calls)
-        environment = {**os.environ, **limits.environment, PLAN_VARIABLE: folder}
+        files.write_plan(tape, setup.live_tools, setup.hosts, intervention, max_calls)
+        environment = {**os.environ, **setup.environment, PLAN_VARIABLE: folder}
         exit_status = (
-            limits.parent.run(environment, limits.output, limits.timeout)
-            if limits.parent is not None
-            else run_alone(command, environment, limits.output, limits.timeout)
+            setup.parent.run(environment, setup.output, setup.timeout)
+            if setup.parent is not None
+            else run_alone(setup.command, environment, setup.output, setup.timeout)
         )
         return Played(
             exit_status, files.read_report(), _spans(files), LiveCalls(files.live).calls()
@@ -152,59 +132,42 @@ class Replayed:
     run: Trajectory | None = None
 
 
-def replay(
-    recorded: Trajectory,
-    command: Sequence[str],
-    *,
-    earlier: Sequence[Trajectory] = (),
-    timeout: float = 120.0,
-    live_tools: Sequence[str] = (),
-    hosts: Sequence[str] = (),
-    quiet: bool = False,
-) -> Replayed:
+def replay(recorded: Trajectory, setup: Setup) -> Replayed:
     """Run a program again with its model calls and tool calls answered from the record of a run.
 
     The program's other code runs for real, without network.
 
     Args:
         recorded: the recorded run.
-        command: the program, which calls `mast_trace.instrument()`, and its arguments.
-        earlier: interrupted runs of the same program that the run continues, the first one first.
-        timeout: seconds after which the program and its child processes are killed.
-        live_tools: names of tools that are executed if the record has no result of the
-            call; ``*`` for all.
-        hosts: addresses to which the program may connect.
-        quiet: redirects the program's standard output to standard error.
+        setup: the program, which calls `mast_trace.instrument()`, and its limits.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    limits = Limits(timeout, live_tools, hosts, output="standard error" if quiet else "shown")
-    played = play(tape_of(recorded, *earlier, live_tools=live_tools), command, limits)
-    return compared(recorded, played, timeout, earlier)
+    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    return compared(recorded, play(tape, setup), setup)
 
 
-def compared(
-    recorded: Trajectory, played: Played, timeout: float, earlier: Sequence[Trajectory] = ()
-) -> Replayed:
+def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
     """Compare a program that has ended with the recorded run.
 
     Args:
         recorded: the recorded run.
         played: the program's traces.
-        timeout: seconds that it had.
-        earlier: interrupted runs that the recorded one continues, the first one first.
+        setup: its time limit, and the interrupted runs that the recorded one continues.
     """
     report, exit_status = played.report, played.exit_status
-    runs = played.runs_like([*earlier, recorded])
+    whole = [*setup.earlier, recorded]
+    runs = played.runs_like(whole)
     run = runs[-1]
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
-    status, text = _outcome([*earlier, recorded], runs, report)
+    status, text = _outcome(whole, runs, report)
     if exit_status is None:
-        return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
+        late = f"It did not end within {setup.timeout:g} s. {text}"
+        return Replayed("timeout", late, report, -9, run)
     return Replayed(status, text, report, exit_status, run)
 
 

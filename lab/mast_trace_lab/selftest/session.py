@@ -258,18 +258,18 @@ def _planted(
         def changed(state: State, done: int = len(planted)) -> None:
             reports.advanced(f"Faults ({state.replays} replays in this run)", done, plan.count)
 
+        prices = known_prices(each.run, plan.prices, plan.own_prices)
         try:
             made = inject(
                 store,
                 each.summary,
                 each.run,
-                each.setup,
+                dataclasses.replace(each.setup, prices=prices),
                 budget,
                 seed=plan.seed,
                 count=share,
                 only=plan.only,
                 passed=passed,
-                prices=known_prices(each.run, plan.prices, plan.own_prices),
                 changed=changed,
             )
         except NotInjectable as error:

@@ -83,7 +83,7 @@ class Team:
         assert made.run is not None
         later = [each.step for each in decision_points(made.run) if each.step > made.step][:1]
         for step in later:
-            done = run_arm(made.run, [sys.executable, str(SHOP)], ReplayArm("keep", step))
+            done = run_arm(made.run, Setup((sys.executable, str(SHOP))), ReplayArm("keep", step))
             assert (done.status, done.success) == ("ok", made.run.outcome == "success")
 
 

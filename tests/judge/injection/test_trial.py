@@ -282,6 +282,6 @@ def test_a_replay_whose_run_was_not_recorded_leaves_none_behind(
     experiment: Any = SimpleNamespace(trials=[Trial(FAULT, clean=STARTS_ALIKE)])
     trial: Any = SimpleNamespace(phase="injection", arm=FAULT.change.arm, pair=0)
     execute = injecting._executing(
-        Trajectory("t", ()), Setup(("p",)), {}, experiment, {}, kept.append, lambda _: None
+        Trajectory("t", ()), Setup(("p",)), experiment, {}, kept.append, lambda _: None
     )
     assert (execute(trial, ReplayAllowance(1, None)), kept) == (failed, [])
