@@ -35,8 +35,9 @@ from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import inject
+from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.forking import NotForkable, PreparedParent
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

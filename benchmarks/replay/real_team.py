@@ -41,8 +41,9 @@ from mast_trace_collector.storage import Store, migrate  # noqa: E402
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
 from mast_trace_lab.confirm.preparation import check, new_experiment  # noqa: E402
+from mast_trace_lab.program.budget import Budget  # noqa: E402
 from mast_trace_lab.program.forking import Forking, PreparedParent  # noqa: E402
-from mast_trace_lab.program.setup import Budget, Setup  # noqa: E402
+from mast_trace_lab.program.setup import Setup  # noqa: E402
 from mast_trace_lab.replay.arm_runner import executing  # noqa: E402
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.bounds import ReplayAllowance
-    from mast_trace_lab.confirm.conducting import Execute
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
+    from mast_trace_lab.program.conducting import Execute
 
 RUNS = 20
 """Runs of a class."""

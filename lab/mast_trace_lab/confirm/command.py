@@ -24,10 +24,10 @@ from mast_trace_judge.proof import proved_step
 from mast_trace_lab.confirm.session import ConfirmSession, as_dict, conduct, show
 from mast_trace_lab.confirm.work import ConfirmWorker
 from mast_trace_lab.confirm.work_config import load_work_config
-from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.budget import Budget, known_prices
+from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.process import split_command
-from mast_trace_lab.program.run_lock import locked_run
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.options import (
     AllowHosts,
     CheckTimeout,

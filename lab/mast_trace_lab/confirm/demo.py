@@ -16,8 +16,9 @@ from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import check, new_experiment
 from mast_trace_lab.confirm.statistics import ExperimentLimits
+from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.forking import NotForkable, PreparedParents
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

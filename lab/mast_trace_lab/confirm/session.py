@@ -13,7 +13,6 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
-from mast_trace_lab.confirm.bounds import call_cost
 from mast_trace_lab.confirm.confirm import check_limits, confirming
 from mast_trace_lab.confirm.preparation import (
     check,
@@ -22,6 +21,7 @@ from mast_trace_lab.confirm.preparation import (
     new_experiment,
     stored_experiment,
 )
+from mast_trace_lab.program.budget import call_cost
 from mast_trace_lab.replay.replaying import ask, continued, going_on, progress_bar, warning
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
     from mast_trace_lab.confirm.confirm import Stopped
     from mast_trace_lab.confirm.preparation import Prepared
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.program.budget import Budget
+    from mast_trace_lab.program.setup import Setup
 
 
 @dataclass(frozen=True)

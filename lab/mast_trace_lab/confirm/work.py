@@ -15,10 +15,10 @@ from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.daily import DailyBudget
 from mast_trace_lab.confirm.preparation import check, limits_of, new_experiment, stored_experiment
+from mast_trace_lab.program.budget import DailyBudget
+from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
-from mast_trace_lab.program.run_lock import locked_run
 from mast_trace_lab.replay.replaying import continued
 from mast_trace_lab.replay.unfit import NotConfirmable
 

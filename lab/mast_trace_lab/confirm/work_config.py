@@ -23,7 +23,8 @@ from pydantic import (
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.llm.budget import Price  # pydantic reads it at run time
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.setup import Setup
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -25,9 +25,9 @@ from mast_trace_lab.inject.faults import chosen
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrased import PhrasedByModel, Phrasings
-from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.budget import Budget, known_prices
 from mast_trace_lab.program.process import split_command
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.options import (
     LiveTools,
     MaxCalls,

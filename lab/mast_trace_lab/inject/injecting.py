@@ -20,13 +20,13 @@ from mast_trace_judge.store.injections import (
     stored_run,
 )
 from mast_trace_judge.store.replays import plan_of
-from mast_trace_lab.confirm.bounds import call_cost, capped_call_cost
-from mast_trace_lab.confirm.conducting import Conducting
 from mast_trace_lab.inject.earlier import decided_before
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import most_faults_of
 from mast_trace_lab.inject.recovery import later_steps
 from mast_trace_lab.inject.trial import with_readable_run
+from mast_trace_lab.program.budget import call_cost, capped_call_cost
+from mast_trace_lab.program.conducting import Conducting
 from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay.arm_runner import run_arm
 
@@ -37,13 +37,12 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
-    from mast_trace_lab.confirm.bounds import ReplayAllowance
-    from mast_trace_lab.confirm.conducting import Progress
-    from mast_trace_lab.confirm.statistics import ReplayTrial
     from mast_trace_lab.inject.faults import Fault
     from mast_trace_lab.inject.phrasings import Phrasings
     from mast_trace_lab.inject.trial import Trial as FaultTrial
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.program.budget import Budget, ReplayAllowance, ReplayTrial
+    from mast_trace_lab.program.conducting import Progress
+    from mast_trace_lab.program.setup import Setup
 
 NAME: Final = "inject"
 

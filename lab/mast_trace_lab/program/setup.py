@@ -1,4 +1,4 @@
-"""The choices of the person whose program is replayed: command, oracle, reset, limits, fixes and budget."""
+"""The choices of the person whose program is replayed: command, oracle, reset, limits, and fixes."""
 
 from __future__ import annotations
 
@@ -121,28 +121,3 @@ def task_environment(task: str) -> dict[str, str]:
 
 def _by_step(texts: Mapping[int, str]) -> dict[str, str]:
     return {str(step): texts[step] for step in sorted(texts)}
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Limits of the replays of one experiment; it goes on where a larger budget is given.
-
-    Attributes:
-        max_calls: live model calls.
-        max_cost_usd: US dollars; needs prices of the models.
-        max_runs: replays.
-    """
-
-    max_calls: int | None = None
-    max_cost_usd: float | None = None
-    max_runs: int | None = None
-
-    def without(self, calls: int, cost_usd: float) -> Budget:
-        """Return what is left after live calls and their cost."""
-        return replace(
-            self,
-            max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
-            max_cost_usd=None
-            if self.max_cost_usd is None
-            else max(0.0, self.max_cost_usd - cost_usd),
-        )

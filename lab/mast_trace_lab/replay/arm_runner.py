@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_judge.arms import ReplayArm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.bounds import ReplayAllowance
-    from mast_trace_lab.confirm.conducting import Execute
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
+    from mast_trace_lab.program.conducting import Execute
     from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay.runner import Played
 

@@ -18,7 +18,7 @@ from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.budget import known_prices
 from mast_trace_lab.program.process import split_command
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay as replay_program

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_lab.confirm.conducting import Progress as State
+    from mast_trace_lab.program.conducting import Progress as State
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C or SIGTERM."""

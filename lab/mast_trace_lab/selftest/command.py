@@ -18,8 +18,9 @@ from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_lab.inject.command import COMMAND, RunsThenCommand, planted_operators
+from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.process import split_command
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.options import (
     LiveTools,
     MaxCalls,

@@ -19,7 +19,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
-from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.budget import known_prices
 from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.selftest.examination import (
     LABELLED,
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.pricing import OwnPrice
     from mast_trace_judge.store.injections import Injection
-    from mast_trace_lab.confirm.conducting import Progress as State
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.program.budget import Budget
+    from mast_trace_lab.program.conducting import Progress as State
+    from mast_trace_lab.program.setup import Setup
 
 VERSION: Final = 1
 """Version of the procedure; another one makes another self-test."""

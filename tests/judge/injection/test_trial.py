@@ -13,12 +13,11 @@ from planted_trials import FAULT, STARTS_ALIKE, decided, result
 
 from mast_trace.trajectory import Trajectory
 from mast_trace_judge.arms import ArmResult, ReplayArm
-from mast_trace_lab.confirm.bounds import ReplayAllowance, most_calls
-from mast_trace_lab.confirm.statistics import ResultMismatch
 from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
 from mast_trace_lab.inject.recovery import Recovery
 from mast_trace_lab.inject.trial import Trial
+from mast_trace_lab.program.budget import ReplayAllowance, ResultMismatch, most_calls
 from mast_trace_lab.program.setup import Setup
 
 

@@ -3,7 +3,7 @@
 from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.llm.budget import Price
 from mast_trace_judge.pricing import OwnPrice
-from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.budget import known_prices
 
 GIVEN = Price(input=1, output=2)
 

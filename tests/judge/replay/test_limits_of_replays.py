@@ -14,19 +14,20 @@ from mast_trace.messages import Message
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.confirm.bounds import (
+from mast_trace_lab.confirm.confirm import check_limits
+from mast_trace_lab.confirm.preparation import NotConfirmable, check
+from mast_trace_lab.program.budget import (
     Account,
+    Budget,
     CallCost,
     Exhausted,
     ReplayAllowance,
+    ReplayTrial,
     call_cost,
     most_calls,
 )
-from mast_trace_lab.confirm.confirm import check_limits
-from mast_trace_lab.confirm.preparation import NotConfirmable, check
-from mast_trace_lab.confirm.statistics import ReplayTrial
-from mast_trace_lab.program.isolation import not_isolated
-from mast_trace_lab.program.setup import Budget, Setup, task_environment
+from mast_trace_lab.program.conducting import not_isolated
+from mast_trace_lab.program.setup import Setup, task_environment
 from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import new_experiment
-from mast_trace_lab.program.setup import Budget
+from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
