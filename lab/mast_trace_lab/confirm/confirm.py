@@ -9,7 +9,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged
-from mast_trace_lab.confirm.candidates import with_judged_steps
+from mast_trace_lab.confirm.judged import with_judged_steps
 from mast_trace_lab.confirm.statistics import Experiment
 from mast_trace_lab.program.budget import call_cost, capped_call_cost
 from mast_trace_lab.program.conducting import Conducting
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.preparation import Prepared
+    from mast_trace_lab.confirm.preparation import FailedRun, Prepared
     from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget
     from mast_trace_lab.program.conducting import Progress
     from mast_trace_lab.program.setup import Setup
@@ -98,9 +97,8 @@ def _not_comparable(conclusion: Confirmation, reason: str) -> Confirmation:
 
 
 def confirming(
-    store: Store,
+    failed: FailedRun,
     prepared: Prepared,
-    setup: Setup,
     budget: Budget,
     *,
     day: DailyBudget | None = None,
@@ -110,9 +108,8 @@ def confirming(
     """Return the confirmation of a prepared experiment, not yet resumed.
 
     Args:
-        store: the database.
-        prepared: the experiment.
-        setup: of its replays.
+        failed: the run.
+        prepared: its experiment.
         budget: of the experiment.
         day: the budget of the day over all runs; its dollars need prices.
         jobs: replays that run at the same time, each in processes of its own.
@@ -122,16 +119,18 @@ def confirming(
         ConfigurationError: dollars are limited and a price is unknown, or replays that run at the same
             time would share the state that ``reset`` restores.
     """
-    capped = day is not None and day.limits_cost
+    recorded, setup = failed.recorded, failed.setup
     return Confirming(
-        store,
+        failed.store,
         prepared.plan,
         prepared.experiment,
-        prepared.recorded,
+        recorded,
         setup,
-        executing(prepared.recorded, setup),
+        executing(recorded, setup),
         budget,
-        cost=check_limits(prepared.recorded, setup, budget, jobs=jobs, capped=capped),
+        cost=check_limits(
+            recorded, setup, budget, jobs=jobs, capped=day is not None and day.limits_cost
+        ),
         day=day,
         jobs=jobs,
         changed=changed,

@@ -12,9 +12,8 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local import demo
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.preparation import check, new_experiment
+from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.forking import NotForkable, PreparedParents
@@ -77,13 +76,10 @@ def confirm(
                 "LANGSMITH_TRACING": "false",
             },
         )
-        points = check(recorded, setup)
-        verdict = load_judged(store, trace_id, project=project)
-        prepared = new_experiment(store, run, recorded, points, verdict, setup, limits=_LIMITS)
+        failed = FailedRun(store, run, recorded, setup, check(recorded, setup))
         work = confirming(
-            store,
-            prepared,
-            setup,
+            failed,
+            failed.plan(_LIMITS),
             Budget(),
             jobs=_AT_A_TIME,
             changed=lambda state: done(state.replays),

@@ -13,9 +13,8 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageErr
 from mast_trace.replay.recording import NotReplayable
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.preparation import check, limits_of, new_experiment, stored_experiment
+from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_lab.confirm.work_config import ServiceCommands, WorkConfig
-    from mast_trace_lab.program.setup import Setup
+    from mast_trace_lab.confirm.work_config import WorkConfig
 
 _WAIT_SECONDS = 30.0
 _TABLE = """
@@ -224,32 +222,21 @@ class ConfirmWorker:
 
     def _confirm(self, run: RunSummary) -> Handled:
         commands = self._config.services[run.service]
+        budget = commands.budget()
         # A process for each run: the next one finds the modules as they are then.
         with ForkedLater(commands.command, commands.preload) as parent:
-            return self._confirm_by(
-                run, commands, replace(commands.setup(), prices=self._config.prices, parent=parent)
+            recorded = read_alone(self._store, run)
+            setup = replace(
+                commands.setup(),
+                prices=self._config.prices,
+                parent=parent,
+                earlier=continued(self._store, run, recorded),
             )
-
-    def _confirm_by(self, run: RunSummary, commands: ServiceCommands, setup: Setup) -> Handled:
-        recorded = read_alone(self._store, run)
-        setup = replace(setup, earlier=continued(self._store, run, recorded))
-        points = check(recorded, setup)
-        prepared = stored_experiment(self._store, run, recorded, points, setup)
-        if prepared is None:
-            verdict = load_judged(self._store, run.trace_id, project=run.project)
-            limits = limits_of(setup, commands.budget().max_calls)
-            prepared = new_experiment(
-                self._store, run, recorded, points, verdict, setup, limits=limits
-            )
-        work = confirming(
-            self._store,
-            prepared,
-            setup,
-            commands.budget(),
-            day=self._day,
-        )
-        work.resume()
-        done = work.run()
+            failed = FailedRun(self._store, run, recorded, setup, check(recorded, setup))
+            prepared = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
+            work = confirming(failed, prepared, budget, day=self._day)
+            work.resume()
+            done = work.run()
         status = done.confirmation.status
         if done.of_day or not done.reason:
             return Handled(run.trace_id, run.service, status, done.reason, done.of_day)

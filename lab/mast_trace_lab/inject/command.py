@@ -15,19 +15,16 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
-from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.faults import chosen
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrased import PhrasedByModel, Phrasings
-from mast_trace_lab.program.budget import Budget, known_prices
-from mast_trace_lab.program.process import split_command
-from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     LiveTools,
     MaxCalls,
@@ -40,11 +37,11 @@ from mast_trace_lab.replay.options import (
     Seed,
     Timeout,
     Yes,
+    price_table,
 )
 from mast_trace_lab.replay.replaying import (
     ask,
     going_on,
-    live_tools_of,
     prepared_parent,
     progress_bar,
     warning,
@@ -183,20 +180,13 @@ def plant(
     chosen(operator or ())
     judge = JudgeConfig.load(config)
     sentences = PhrasedByModel(judge, seed) if phrasings == "model" else None
-    setup = Setup(
-        tuple(command),
-        oracle=split_command(oracle, "--oracle") if oracle is not None else (),
-        reset=split_command(reset, "--reset") if reset is not None else (),
-        live_tools=live_tools_of(live_tools),
-        timeout=timeout,
-    )
+    setup = setup_of(command, oracle=oracle, reset=reset, live_tools=live_tools, timeout=timeout)
     ask(
         f"Up to {count} faults are planted in each run; a fault takes 5 to 40 replays of the rest of the run, "
         f"with live model calls. {warning(command, setup.reset)}",
         yes=yes,
     )
-    given = {**judge.judge_prices, **prices_by_model(prices)}
-    own = PriceConfig.load(config).own_prices
+    priced = price_table(config, prices)
     left = Budget(max_calls, max_cost)
     done: list[Injected] = []
     with (
@@ -223,7 +213,7 @@ def plant(
                         store,
                         run,
                         recorded,
-                        dataclasses.replace(setup, prices=known_prices(recorded, given, own)),
+                        dataclasses.replace(setup, prices=priced(recorded)),
                         left,
                         seed=seed,
                         count=count,

@@ -17,7 +17,7 @@ from mast_trace_judge.llm.budget import Price, Tokens
 from mast_trace_judge.pricing import bands_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
@@ -351,9 +351,9 @@ class DailyBudget:
 
 def known_prices(
     recorded: Trajectory,
+    *others: str,
     given: Mapping[str, Price],
     own: Mapping[str, OwnPrice],
-    others: Iterable[str] = (),
 ) -> dict[str, Price]:
     """Return the prices by model that are known, in US dollars per million tokens.
 
@@ -362,9 +362,9 @@ def known_prices(
 
     Args:
         recorded: the run; the models that answered in it are looked up.
+        others: names of further models that replays ask.
         given: prices that a person has given; they come before all others.
         own: your own prices, by model.
-        others: names of further models that replays ask.
     """
     found = dict(given)
     today = datetime.now(timezone.utc).date()

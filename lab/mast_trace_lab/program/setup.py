@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_lab.program.process import split_command
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -110,6 +112,42 @@ class Setup:
                 "--reset names a command that does"
             )
         return ""
+
+
+def setup_of(
+    command: Sequence[str],
+    *,
+    oracle: str | Sequence[str] | None = None,
+    reset: str | Sequence[str] | None = None,
+    live_tools: Sequence[str] | None = None,
+    hosts: Sequence[str] | None = None,
+    **others: Any,
+) -> Setup:
+    """Return the setup of what a person has written, in the options of a command or in a file.
+
+    Args:
+        command: the program and its arguments.
+        oracle: a command; a text is divided into words, as a shell would.
+        reset: likewise.
+        live_tools: names of tools; ``all`` is every tool.
+        hosts: addresses.
+        others: further fields of `Setup`.
+
+    Raises:
+        ConfigurationError: a text is no command.
+    """
+    return Setup(
+        tuple(command),
+        oracle=_words(oracle, "--oracle"),
+        reset=_words(reset, "--reset"),
+        live_tools=tuple("*" if name == "all" else name for name in live_tools or ()),
+        hosts=tuple(hosts or ()),
+        **others,
+    )
+
+
+def _words(given: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
+    return split_command(given, option) if isinstance(given, str) else tuple(given or ())
 
 
 def task_environment(task: str) -> dict[str, str]:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import print_json
-from mast_trace_dashboards.found_run import find_run
-from mast_trace_dashboards.run_names import NotFound, resolve_run
-from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.budget import known_prices
-from mast_trace_lab.program.process import split_command
-from mast_trace_lab.program.setup import Setup
+from mast_trace_dashboards.run_names import resolve_run
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay import replay as replay_program
 from mast_trace_lab.replay.arms import arm_of, change, warning
 from mast_trace_lab.replay.options import (
@@ -40,13 +33,10 @@ from mast_trace_lab.replay.options import (
     Start,
     Timeout,
     Yes,
+    price_table,
 )
 from mast_trace_lab.replay.render import as_dict, show, write_replay
-from mast_trace_lab.replay.replaying import ask, continued, live_tools_of, not_started
-
-if TYPE_CHECKING:
-    from mast_trace.trajectory import Trajectory
-    from mast_trace_collector.storage import Store
+from mast_trace_lab.replay.replaying import ask, not_started, run_of
 
 
 def register(app: typer.Typer) -> None:
@@ -120,21 +110,19 @@ def replay(
     if arm is not None and out is not None and repeat > 1:
         raise ConfigurationError(f"--out holds one replay, and --repeat asks for {repeat}")
     with open_store(url, data_dir, config) as store:
-        recorded, earlier = _recorded(store, resolve_run(store, run, project), project)
-    setup = Setup(
-        tuple(command),
-        oracle=split_command(oracle, "--oracle") if oracle and arm is not None else (),
-        live_tools=live_tools_of(live_tools),
-        hosts=tuple(allow_hosts or ()),
+        _, recorded, earlier = run_of(store, resolve_run(store, run, project), project)
+    setup = setup_of(
+        command,
+        oracle=(oracle or None) if arm is not None else None,
+        live_tools=live_tools,
+        hosts=allow_hosts,
         timeout=timeout,
         earlier=earlier,
         keeps_earlier=False,
         output="standard error" if as_json else "shown",
     )
     if arm is not None:
-        given = JudgeConfig.load(config).judge_prices
-        prices = known_prices(recorded, given, PriceConfig.load(config).own_prices)
-        setup = replace(setup, prices=prices)
+        setup = replace(setup, prices=price_table(config)(recorded))
         change(recorded, setup, arm, repeat, max_calls=max_calls, out=out, yes=yes, as_json=as_json)
         return
     ask(warning(command), yes=yes)
@@ -150,15 +138,3 @@ def replay(
         write_replay(out, done.run)
     if done.status != "identical":
         raise typer.Exit(1)
-
-
-def _recorded(
-    store: Store, trace_id: str, project: str | None
-) -> tuple[Trajectory, tuple[Trajectory, ...]]:
-    """Return a run, and the interrupted runs that it continues."""
-    found = find_run(store, trace_id, project)
-    summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
-    if summary is None:
-        raise NotFound(f"there is no run {trace_id}")
-    recorded = read_alone(store, summary)
-    return recorded, continued(store, summary, recorded)

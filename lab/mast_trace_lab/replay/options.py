@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from mast_trace_dashboards.cli.step_texts import prices_by_model
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.llm.budget import Price
+from mast_trace_judge.pricing import PriceConfig
+from mast_trace_lab.program.budget import known_prices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PriceTable = Callable[..., dict[str, Price]]
+"""The prices of a run's models, and of those that are named besides."""
 
 Fixes = Annotated[
     list[str] | None,
@@ -169,6 +183,22 @@ Preload = Annotated[
         show_default=False,
     ),
 ]
+
+
+def price_table(config: Path | None, given: list[str] | None = None) -> PriceTable:
+    """Return the function that looks up the prices of a run's models, see `known_prices`.
+
+    Args:
+        config: the configuration file, whose prices come after those of the options.
+        given: values of ``--price``.
+
+    Raises:
+        ConfigurationError: a value is no price, or the file cannot be read.
+    """
+    prices = {**JudgeConfig.load(config).judge_prices, **prices_by_model(given)}
+    return partial(known_prices, given=prices, own=PriceConfig.load(config).own_prices)
+
+
 Seed = Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")]
 Operators = Annotated[
     list[str] | None,

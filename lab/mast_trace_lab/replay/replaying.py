@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.output import console, warn
+from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.program.forking import NotForkable, PreparedParents
 from mast_trace_lab.replay.unfit import NotConfirmable
@@ -28,6 +30,24 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C or SIGTERM."""
 _GOES_ON: Final = "The results so far are stored; the same command goes on after them."
+
+
+def run_of(
+    store: Store, trace_id: str, project: str | None
+) -> tuple[RunSummary, Trajectory, tuple[Trajectory, ...]]:
+    """Return a run's row, the run, and the interrupted runs that it continues.
+
+    Raises:
+        NotFound: there is no such run.
+        NotConfirmable: an interrupted run is not stored.
+        StorageError: the database does not answer.
+    """
+    found = find_run(store, trace_id, project)
+    summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
+    if summary is None:
+        raise NotFound(f"there is no run {trace_id}")
+    recorded = read_alone(store, summary)
+    return summary, recorded, continued(store, summary, recorded)
 
 
 def continued(store: Store, run: RunSummary, recorded: Trajectory) -> tuple[Trajectory, ...]:
@@ -82,11 +102,6 @@ def warning(command: Sequence[str], reset: Sequence[str] = ()) -> str:
 def not_started(command: Sequence[str], error: OSError) -> ConfigurationError:
     """Return the error of a command that cannot be started."""
     return ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}")
-
-
-def live_tools_of(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of live tools as a setup has them: ``all`` is every tool."""
-    return tuple("*" if name == "all" else name for name in names or ())
 
 
 @contextmanager

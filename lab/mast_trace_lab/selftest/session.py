@@ -19,7 +19,6 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
-from mast_trace_lab.program.budget import known_prices
 from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.selftest.examination import (
     LABELLED,
@@ -39,12 +38,11 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.pricing import OwnPrice
     from mast_trace_judge.store.injections import Injection
     from mast_trace_lab.program.budget import Budget
     from mast_trace_lab.program.conducting import Progress as State
     from mast_trace_lab.program.setup import Setup
+    from mast_trace_lab.replay.options import PriceTable
 
 VERSION: Final = 1
 """Version of the procedure; another one makes another self-test."""
@@ -65,8 +63,7 @@ class SelfTestPlan:
         count: most faults in all.
         only: operators, or codes of failure modes; all if empty.
         seed: decides steps, numbers and phrasings.
-        prices: of models, by name.
-        own_prices: the user's own table of prices.
+        prices: looks up the prices of a run's models.
     """
 
     setup: Setup
@@ -75,8 +72,7 @@ class SelfTestPlan:
     count: int
     only: tuple[str, ...]
     seed: int
-    prices: Mapping[str, Price]
-    own_prices: Mapping[str, OwnPrice]
+    prices: PriceTable
 
     @property
     def id(self) -> str:
@@ -259,13 +255,12 @@ def _planted(
         def changed(state: State, done: int = len(planted)) -> None:
             reports.advanced(f"Faults ({state.replays} replays in this run)", done, plan.count)
 
-        prices = known_prices(each.run, plan.prices, plan.own_prices)
         try:
             made = inject(
                 store,
                 each.summary,
                 each.run,
-                dataclasses.replace(each.setup, prices=prices),
+                dataclasses.replace(each.setup, prices=plan.prices(each.run)),
                 budget,
                 seed=plan.seed,
                 count=share,

@@ -23,8 +23,8 @@ from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import plan_of, record_result, reserve, results_of, spent
 from mast_trace_judge.verdict import Candidate
-from mast_trace_lab.confirm.candidates import with_judged_steps
-from mast_trace_lab.confirm.preparation import stored_experiment
+from mast_trace_lab.confirm.judged import with_judged_steps
+from mast_trace_lab.confirm.preparation import FailedRun
 from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.program.budget import Budget, DailyBudget
 from mast_trace_lab.program.conducting import INTERRUPTED, CannotContinue
@@ -371,7 +371,7 @@ def test_experiments_that_try_fixes_in_another_order_are_not_continued(store: St
     for name, version in (("confirm", setup.to_plain()["version"]), ("confirm 2", 1)):
         shape = {**empty, "setup": {**setup.to_plain(), "version": version}, "planned": 3}
         plan_of(store, run(), json.dumps(shape), name=name)
-        found = stored_experiment(store, run(), RECORDED, POINTS, setup)
+        found = FailedRun(store, run(), RECORDED, setup, POINTS).stored()
         assert (found is not None) == (version != 1)
 
 
