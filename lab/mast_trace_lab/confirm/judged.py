@@ -15,8 +15,7 @@ from mast_trace.replay.executions import is_call_of, plain_name
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.verdict import CorrectedCall, as_fix
 from mast_trace_lab.confirm.fixes import RefusedFix
-from mast_trace_lab.replay.changes import given_calls
-from mast_trace_lab.replay.unfit import NotAnArm
+from mast_trace_lab.replay.changes import NotAnArm, given_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,7 +18,7 @@ from mast_trace_lab.confirm.judged import judge_fix, prior_of
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 from mast_trace_lab.program.process import oracle_of, reset
 from mast_trace_lab.replay.arm_runner import run_arm
-from mast_trace_lab.replay.unfit import NotConfirmable
+from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

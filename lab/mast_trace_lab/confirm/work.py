@@ -18,8 +18,8 @@ from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
+from mast_trace_lab.replay.changes import NotConfirmable
 from mast_trace_lab.replay.replaying import continued
-from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     import threading

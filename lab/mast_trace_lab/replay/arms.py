@@ -16,8 +16,7 @@ from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.replay.arm_runner import run_arm
 from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.render import write_replay
-from mast_trace_lab.replay.replaying import ask, not_started
+from mast_trace_lab.replay.replaying import ask, not_started, write_replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -35,8 +35,7 @@ from mast_trace_lab.replay.options import (
     Yes,
     price_table,
 )
-from mast_trace_lab.replay.render import as_dict, show, write_replay
-from mast_trace_lab.replay.replaying import ask, not_started, run_of
+from mast_trace_lab.replay.replaying import as_dict, ask, not_started, run_of, show, write_replay
 
 
 def register(app: typer.Typer) -> None:

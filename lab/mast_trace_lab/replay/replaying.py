@@ -1,7 +1,9 @@
-"""Replays at a terminal: the question before they run, the progress bar, and an interruption."""
+"""Replays at a terminal: the question before they run, the progress bar, an interruption, and the output."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import signal
 import sys
 from contextlib import contextmanager
@@ -11,21 +13,25 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.output import console, warn
+from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.program.forking import NotForkable, PreparedParents
-from mast_trace_lab.replay.unfit import NotConfirmable
+from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.program.conducting import Progress as State
+    from mast_trace_lab.replay import Replayed
+
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C or SIGTERM."""
@@ -189,3 +195,57 @@ def progress_bar(expected: int | None) -> Iterator[Callable[[State], None]]:
             )
 
         yield changed
+
+
+_STYLES = {"identical": "bold green"}
+
+
+def write_replay(path: Path, run: Trajectory | None) -> None:
+    """Write a replayed run as JSON, in the form of a downloaded run.
+
+    Raises:
+        ConfigurationError: there is no run, or the file cannot be written.
+    """
+    if run is None:
+        raise ConfigurationError(f"nothing was written to {path}: the program recorded no run")
+    text = json.dumps({"trajectory": to_dict(run), "verdict": None}, ensure_ascii=False)
+    try:
+        with draft_of(path) as draft:
+            draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def show(recorded: Trajectory, done: Replayed) -> None:
+    """Print the result of a replay for people."""
+    shown = console()
+    shown.print(plain(done.status, _STYLES.get(done.status, "bold red")), end="")
+    report = done.report
+    if report is None:
+        shown.print(plain(f": {done.text}"))
+        return
+    models = report.served_exchanges + report.waiting_exchanges
+    tools = report.served_executions + report.waiting_executions
+    shown.print(
+        plain(
+            f": {report.served_exchanges} of {models} model calls and {report.served_executions} of "
+            f"{tools} tool calls answered from run {recorded.trace_id[:12]}, "
+            f"{report.live_executions} tools executed"
+        )
+    )
+    if done.text:
+        shown.print(plain(done.text))
+    elif done.status == "identical":
+        shown.print(plain(f"All {len(recorded.steps)} steps are the same."))
+    if done.exit_status:
+        shown.print(plain(f"The program ended with {done.exit_status}."))
+
+
+def as_dict(done: Replayed) -> dict[str, object]:
+    """Return the result of a replay for other programs."""
+    return {
+        "status": done.status,
+        "text": done.text,
+        "report": None if done.report is None else dataclasses.asdict(done.report),
+        "exit_status": done.exit_status,
+    }

@@ -15,8 +15,7 @@ from mast_trace.trajectory import Trajectory
 from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
-from mast_trace_lab.inject.recovery import Recovery
-from mast_trace_lab.inject.trial import Trial
+from mast_trace_lab.inject.trial import Recovery, Trial
 from mast_trace_lab.program.budget import ReplayAllowance, ResultMismatch, most_calls
 from mast_trace_lab.program.setup import Setup
 

@@ -17,7 +17,7 @@ from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.llm.budget import Price
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import run_arm
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm
+from mast_trace_lab.replay.changes import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

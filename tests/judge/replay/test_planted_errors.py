@@ -22,7 +22,7 @@ from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm
+from mast_trace_lab.replay.changes import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
