@@ -16,11 +16,11 @@ from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.program.forking import NotForkable, PreparedParents
+from mast_trace_lab.program.forking import prepared
 from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
@@ -64,7 +64,7 @@ def confirm(
         raise MastTraceError(f"run {trace_id} is not stored")
     recorded = read_alone(store, run)
     command = (sys.executable, str(demo.examples() / program), argument)
-    with _model() as address, _parent(command) as parent:
+    with _model() as address, prepared(command, _IMPORTED, _AT_A_TIME) as parent:
         setup = Setup(
             command=command,
             timeout=_SECONDS,
@@ -104,15 +104,3 @@ def _model() -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
-
-
-@contextmanager
-def _parent(command: Sequence[str]) -> Iterator[PreparedParents | None]:
-    """Import the libraries of the replays once; yield None where processes cannot be forked."""
-    try:
-        parents = PreparedParents(command, _IMPORTED, _AT_A_TIME)
-    except NotForkable:
-        yield None
-        return
-    with parents:
-        yield parents

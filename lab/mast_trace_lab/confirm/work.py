@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +13,7 @@ from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
-from mast_trace_lab.program.budget import DailyBudget
+from mast_trace_lab.program.budget import DailyBudget, transaction
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
 from mast_trace_lab.replay.changes import NotConfirmable
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.confirm.work_config import WorkConfig
 
-_WAIT_SECONDS = 30.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS handled
 (project TEXT, trace_id TEXT, fingerprint TEXT, ending TEXT NOT NULL,
@@ -86,14 +83,8 @@ class HandledRuns:
         self._do("INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?)", *_key(run), ending)
 
     def _do(self, sql: str, *values: str) -> list[tuple[object, ...]]:
-        try:
-            with (
-                closing(sqlite3.connect(self._path, timeout=_WAIT_SECONDS)) as connection,
-                connection,
-            ):
-                return connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path}: {error}") from error
+        with transaction(self._path) as connection:
+            return connection.execute(sql, values).fetchall()
 
 
 def _key(run: RunSummary) -> tuple[str, str, str]:
@@ -223,18 +214,18 @@ class ConfirmWorker:
     def _confirm(self, run: RunSummary) -> Handled:
         commands = self._config.services[run.service]
         budget = commands.budget()
+        recorded = read_alone(self._store, run)
+        setup = replace(
+            commands.setup(),
+            prices=self._config.prices,
+            earlier=continued(self._store, run, recorded),
+        )
+        points = check(recorded, setup)
         # A process for each run: the next one finds the modules as they are then.
         with ForkedLater(commands.command, commands.preload) as parent:
-            recorded = read_alone(self._store, run)
-            setup = replace(
-                commands.setup(),
-                prices=self._config.prices,
-                parent=parent,
-                earlier=continued(self._store, run, recorded),
-            )
-            failed = FailedRun(self._store, run, recorded, setup, check(recorded, setup))
-            prepared = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
-            work = confirming(failed, prepared, budget, day=self._day)
+            failed = FailedRun(self._store, run, recorded, replace(setup, parent=parent), points)
+            experiment = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
+            work = confirming(failed, experiment, budget, day=self._day)
             work.resume()
             done = work.run()
         status = done.confirmation.status

@@ -230,6 +230,28 @@ CREATE TABLE IF NOT EXISTS reservations
 """
 
 
+@contextmanager
+def transaction(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file of SQLite for one transaction, which waits for those of other processes.
+
+    Raises:
+        StorageError: the file cannot be read or written.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=_WAIT_SECONDS)) as connection:
+            connection.isolation_level = None
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise StorageError(f"{path}: {error}") from error
+
+
 def _today() -> date:
     return datetime.now(timezone.utc).date()
 
@@ -266,7 +288,7 @@ class DailyBudget:
         self._max_cost = max_cost_usd
         self._today = today
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._transaction() as connection:
+        with transaction(self._path) as connection:
             connection.execute(_TABLE)
 
     @property
@@ -280,7 +302,7 @@ class DailyBudget:
         Raises:
             StorageError: the file cannot be read.
         """
-        with self._transaction() as connection:
+        with transaction(self._path) as connection:
             return self._spent(connection)
 
     def reserve(self, calls: int, cost_usd: float = 0.0) -> int:
@@ -290,7 +312,7 @@ class DailyBudget:
             BudgetExhausted: the day has not so much left; nothing was reserved.
             StorageError: the file cannot be written.
         """
-        with self._transaction() as connection:
+        with transaction(self._path) as connection:
             spent = self._spent(connection)
             if spent.calls + calls > self._max_calls:
                 raise BudgetExhausted(
@@ -319,7 +341,7 @@ class DailyBudget:
         Raises:
             StorageError: the file cannot be written.
         """
-        with self._transaction() as connection:
+        with transaction(self._path) as connection:
             connection.execute(
                 "UPDATE reservations SET calls = ?, cost = coalesce(?, cost) WHERE id = ?",
                 (calls, cost_usd, number),
@@ -331,22 +353,6 @@ class DailyBudget:
             (self._today().isoformat(),),
         ).fetchone()
         return Spent(int(row[0]), float(row[1]))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self._path, timeout=_WAIT_SECONDS)) as connection:
-                connection.isolation_level = None
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path}: {error}") from error
 
 
 def known_prices(

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
@@ -21,7 +21,7 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_lab.program.process import kill_group, run_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -168,8 +168,9 @@ class PreparedParent:
 class ForkedLater(ExitStack):
     """The replays of one program, one at a time, forked from a process that the first of them makes.
 
-    Where they cannot be forked, this is logged once, and each runs in a process of its own. The end of
-    the ``with`` block ends the process.
+    Where nothing is replayed, such as when the budget of the day is used up, nothing is imported. Where
+    replays cannot be forked, this is logged once, and each runs in a process of its own. The end of the
+    ``with`` block ends the process.
 
     Args:
         command: the program and its arguments.
@@ -235,3 +236,35 @@ class PreparedParents(ExitStack):
             return parent.run(environment, output, timeout)
         finally:
             self._free.put(parent)
+
+
+@contextmanager
+def prepared(
+    command: Sequence[str],
+    modules: Sequence[str],
+    count: int = 1,
+    *,
+    warn: Callable[[str], None] = lambda _text: None,
+) -> Iterator[PreparedParents | None]:
+    """Import modules once for the replays of a program; yield None if each starts a process of its own.
+
+    Args:
+        command: the program and its arguments.
+        modules: to import; none for processes of their own.
+        count: replays at the same time.
+        warn: told why replays cannot be forked.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    if not modules:
+        yield None
+        return
+    try:
+        parents = PreparedParents(command, modules, count)
+    except NotForkable as error:
+        warn(str(error))
+        yield None
+        return
+    with parents:
+        yield parents

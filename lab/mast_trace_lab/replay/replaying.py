@@ -6,7 +6,7 @@ import dataclasses
 import json
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -19,7 +19,7 @@ from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.forking import NotForkable, PreparedParents
+from mast_trace_lab.program.forking import PreparedParents, prepared
 from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
@@ -114,28 +114,17 @@ def not_started(command: Sequence[str], error: OSError) -> ConfigurationError:
 def prepared_parent(
     command: Sequence[str], modules: Sequence[str] | None, jobs: int = 1
 ) -> Iterator[PreparedParents | None]:
-    """Import modules once for all replays of a program; yield None where replays cannot be forked.
-
-    Args:
-        command: the program and its arguments.
-        modules: to import; none for replays that start processes of their own.
-        jobs: replays at the same time; each has a process of its own to be forked from.
+    """Import modules once for all replays of a program, see `prepared`.
 
     Raises:
         ConfigurationError: the command cannot be started.
     """
-    if not modules:
-        yield None
-        return
-    try:
-        parent = PreparedParents(command, modules, jobs)
-    except NotForkable as error:
-        warn(f"{error}.")
-        yield None
-        return
-    except OSError as error:
-        raise not_started(command, error) from error
-    with parent:
+    with ExitStack() as stack:
+        try:
+            made = prepared(command, modules or (), jobs, warn=lambda text: warn(f"{text}."))
+            parent = stack.enter_context(made)
+        except OSError as error:
+            raise not_started(command, error) from error
         yield parent
 
 
