@@ -16,8 +16,9 @@ from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged import judge_fix, prior_of
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
-from mast_trace_lab.program.process import oracle_of, reset
-from mast_trace_lab.replay.arm_runner import run_arm
+from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
+from mast_trace_lab.program.process import oracle_of
+from mast_trace_lab.replay.arm_runner import executing
 from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
@@ -85,9 +86,8 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
         ResetFailed: the state outside the program could not be restored.
         OSError: the command cannot be started.
     """
-    if setup.reset:
-        reset(setup.reset, setup.check_timeout)
-    done = run_arm(recorded, setup.with_task(recorded.task), ReplayArm("verify"), max_calls=0)
+    trial = ReplayTrial(ReplayArm("verify"), "verify")
+    done = executing(recorded, setup)(trial, ReplayAllowance(0, 0.0))
     if done.status != "ok":
         raise NotConfirmable(
             f"a replay of run {recorded.trace_id} that changes nothing is not identical "

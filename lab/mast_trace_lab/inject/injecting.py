@@ -32,8 +32,7 @@ from mast_trace_lab.inject.faults import most_faults_of
 from mast_trace_lab.inject.trial import Trial, later_steps, with_readable_run
 from mast_trace_lab.program.budget import call_cost, capped_call_cost
 from mast_trace_lab.program.conducting import Conducting
-from mast_trace_lab.program.process import reset
-from mast_trace_lab.replay.arm_runner import run_arm
+from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -288,14 +287,12 @@ def _executing(
     failed: Callable[[int], Trajectory | None],
 ) -> Callable[[ReplayTrial, ReplayAllowance], ArmResult]:
     """Return a function that runs one replay, and keeps a faulty run of each fault, failures first."""
-    told = setup.with_task(recorded.task)
+    told = setup.with_task(recorded.task)  # that of a faulty run may have been lost
 
     def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
-        if setup.reset:
-            reset(setup.reset, setup.check_timeout)
         made: list[Trajectory] = []
         of = (failed(trial.pair) if trial.phase == RECOVERY else None) or recorded
-        result = run_arm(of, told, trial.arm, max_calls=allowance.calls, replayed=made.append)
+        result = executing(of, told, made.append)(trial, allowance)
         if trial.phase != "injection" or trial.arm == experiment.trials[-1].restore:
             return result
         result = with_readable_run(result, made[0] if made else None, trial.arm.step)

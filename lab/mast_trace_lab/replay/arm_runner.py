@@ -168,18 +168,27 @@ def _failed_calls(calls: Sequence[LiveCall]) -> str:
     return f"{len(failed)} live model calls failed: {statuses}."
 
 
-def executing(recorded: Trajectory, setup: Setup) -> Execute:
+def executing(
+    recorded: Trajectory,
+    setup: Setup,
+    replayed: Callable[[Trajectory], None] = lambda _run: None,
+) -> Execute:
     """Return a function that runs one replay of a run: reset, program, oracle.
 
     The function raises ResetFailed if the state outside the program cannot be restored, and OSError if
     the program cannot be started.
+
+    Args:
+        recorded: the run.
+        setup: of the replays.
+        replayed: takes the run that the program made, before it is thrown away.
     """
     told = setup.with_task(recorded.task)
 
     def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
         if setup.reset and trial.phase != "score":
             reset(setup.reset, setup.check_timeout)
-        return run_arm(recorded, told, trial.arm, max_calls=allowance.calls)
+        return run_arm(recorded, told, trial.arm, max_calls=allowance.calls, replayed=replayed)
 
     return execute
 

@@ -275,7 +275,7 @@ def test_a_replay_whose_run_was_not_recorded_leaves_none_behind(
 ) -> None:
     """An oracle judges it all the same."""
     failed = result(FAULT.change.arm, False)
-    monkeypatch.setattr(injecting, "run_arm", lambda *_, **__: failed)
+    monkeypatch.setattr(injecting, "executing", lambda *_: lambda *_: failed)
     kept: list[int] = []
     experiment: Any = SimpleNamespace(trials=[Trial(FAULT, clean=STARTS_ALIKE)])
     trial: Any = SimpleNamespace(phase="injection", arm=FAULT.change.arm, pair=0)
