@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.comparison import first_difference
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.local.recording import NotRecorded, record, recorded
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
 from mast_trace_lab.program.process import oracle_of
+from mast_trace_lab.program.recording import NotRecorded, record, recorded
 from mast_trace_lab.selftest.examination import (
     LABELLED,
     JudgeOpinion,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stores import new_store
 
-from mast_trace_dashboards.local.recording import RECORDED_FOR, RecordedRun, recorded
+from mast_trace_lab.program.recording import RECORDED_FOR, RecordedRun, recorded
 
 if TYPE_CHECKING:
     from pathlib import Path
