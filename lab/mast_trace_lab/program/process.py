@@ -120,34 +120,45 @@ def run_alone(
         return _end_of(process, timeout)
 
 
-def run_command(command: Sequence[str], *, stdin: str = "", timeout: float) -> Ended:
+def run_command(
+    command: Sequence[str],
+    *,
+    stdin: str = "",
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+    errors_alone: bool = False,
+) -> Ended:
     """Run a command without a shell, and keep what it prints.
 
     Args:
         command: the program and its arguments.
         stdin: text for its standard input, as UTF-8; a command that does not read it is no error.
         timeout: seconds until it is killed, with its child processes.
+        environment: all its variables; those of this process if absent, without the plan of a replay.
+        errors_alone: whether its standard output is discarded, so that only its standard error is kept.
 
     Raises:
         OSError: it cannot be started.
     """
-    environment = {name: value for name, value in os.environ.items() if name != PLAN_VARIABLE}
+    if environment is None:
+        environment = {name: value for name, value in os.environ.items() if name != PLAN_VARIABLE}
     process = subprocess.Popen(
         [*command],
         env=environment,
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stdout=subprocess.DEVNULL if errors_alone else subprocess.PIPE,
+        stderr=subprocess.PIPE if errors_alone else subprocess.STDOUT,
         start_new_session=True,
     )
     kept = bytearray()
     text = stdin.encode(errors="replace")
     with _whole_group(process):
+        shown = process.stderr if errors_alone else process.stdout
         assert process.stdin is not None
-        assert process.stdout is not None
+        assert shown is not None
         threads = (
             threading.Thread(target=_write, args=(process.stdin, text), daemon=True),
-            threading.Thread(target=_read, args=(process.stdout, kept), daemon=True),
+            threading.Thread(target=_read, args=(shown, kept), daemon=True),
         )
         for thread in threads:
             thread.start()

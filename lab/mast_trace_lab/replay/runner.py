@@ -45,10 +45,6 @@ class Played:
     spans: Mapping[str, Sequence[SpanRecord]]
     live: Sequence[LiveCall]
 
-    def run_like(self, recorded: Trajectory) -> Trajectory | None:
-        """Return the run with the task and name of the recorded one, else the first; None without runs."""
-        return self.runs_like([recorded])[0]
-
     def runs_like(self, recorded: Sequence[Trajectory]) -> list[Trajectory | None]:
         """Return a run for each recorded one: with its task and name, else the first that is left."""
         runs = sorted(map(read_trajectory, self.spans.values()), key=lambda run: run.start)
