@@ -40,6 +40,7 @@ from mast_trace_lab.replay.options import (
     ResetCommand,
     Timeout,
     Yes,
+    option,
     price_table,
 )
 from mast_trace_lab.replay.replaying import (
@@ -63,10 +64,8 @@ _SUBCOMMANDS = {"run", "work", "--help", "-h"}
 def work(
     config: Annotated[
         Path,
-        typer.Option(
-            "--config",
-            help="TOML file with the commands of each service and the budget of a day.",
-            show_default=False,
+        option(
+            "--config", "", "TOML file with the commands of each service and the budget of a day."
         ),
     ],
     once: Annotated[
@@ -141,60 +140,45 @@ def confirm(
     command: Command,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
-    max_runs: Annotated[
-        int | None, typer.Option("--max-runs", min=1, help="Replays in all.", show_default=False)
-    ] = None,
+    max_runs: Annotated[int | None, option("--max-runs", "", "Replays in all.", min=1)] = None,
     prices: Prices = None,
     oracle: OracleCommand = None,
     reset: ResetCommand = None,
     check_timeout: CheckTimeout = 60.0,
     fix: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--fix",
-            metavar="STEP=TEXT|@FILE",
-            help="A corrected answer of a step, or a tool's corrected result.",
-            show_default=False,
+            "STEP=TEXT|@FILE",
+            "A corrected answer of a step, or a tool's corrected result.",
         ),
     ] = None,
     result: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--result",
-            metavar="STEP=TEXT|@FILE",
-            help="The right result of a tool call, also where the step is the answer that asks for it.",
-            show_default=False,
+            "STEP=TEXT|@FILE",
+            "The right result of a tool call, also where the step is the answer that asks for it.",
         ),
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--reference",
-            metavar="STEP=TEXT|@FILE",
-            help="A reference answer or tool result of a step; tried last.",
-            show_default=False,
+            "STEP=TEXT|@FILE",
+            "A reference answer or tool result of a step; tried last.",
         ),
     ] = None,
     expected: Annotated[
         str | None,
-        typer.Option(
-            "--expected",
-            metavar="TEXT|@FILE",
-            help="The right final answer, which no fix may hold.",
-            show_default=False,
-        ),
+        option("--expected", "TEXT|@FILE", "The right final answer, which no fix may hold."),
     ] = None,
     resample: Annotated[
         bool, typer.Option("--resample/--no-resample", help="Ask the model again as a fix.")
     ] = True,
     stronger_model: Annotated[
         str,
-        typer.Option(
-            "--stronger-model",
-            metavar="NAME",
-            help="Ask this model as a fix, at the program's endpoint.",
-            show_default=False,
-        ),
+        option("--stronger-model", "NAME", "Ask this model as a fix, at the program's endpoint."),
     ] = "",
     live_tools: LiveTools = None,
     allow_hosts: AllowHosts = None,

@@ -33,6 +33,7 @@ from mast_trace_lab.replay.options import (
     Start,
     Timeout,
     Yes,
+    option,
     price_table,
 )
 from mast_trace_lab.replay.replaying import as_dict, ask, not_started, run_of, show, write_replay
@@ -49,11 +50,10 @@ def replay(
     timeout: Timeout = 120.0,
     live_tools: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--live-tools",
-            metavar="NAME",
-            help="A tool that may be executed if the run has no result of the call; `all` for every tool.",
-            show_default=False,
+            "NAME",
+            "A tool that may be executed if the run has no result of the call; `all` for every tool.",
         ),
     ] = None,
     allow_hosts: AllowHosts = None,

@@ -14,7 +14,7 @@ outcome that comes late changes no bet. Waudby-Smith and Ramdas (2024) call it b
 
 The bet of `mast_trace_lab.confirm.statistics.comparison` is another one, because neither serves both. In simulations
 with a threshold of 20, that one shows the effect of a fix (success 0.1 to 0.5, at most 20 pairs) in 61 %, this one in
-43 %; at 0.6 to 0.7 over 400 pairs it is 22 % and 63 %. That one is made for large effects and outcomes without a mean.
+43 %; at 0.6 to 0.7 over 400 pairs it is 22 % and 63 %. That one is made for large effects, and for outcomes that are success or failure.
 
 A missing outcome counts against the claim that is tested. Evidence can only grow when it arrives, so
 looking before all outcomes are there costs power and no validity.
