@@ -1,6 +1,6 @@
 """Trials of an experiment, and the calls and dollars that they may take.
 
-What a replay may take is reserved before it starts and settled when it has ended. The reservation of a killed process
+The calls of a replay are reserved before it starts and settled when it has ended. The reservation of a killed process
 stays: its calls may have been made.
 """
 
