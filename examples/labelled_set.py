@@ -30,13 +30,14 @@ from team_policies import VOICES, policy
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.local.recording import record, recorded
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import inject
-from mast_trace_lab.program.forking import NotForkable, PreparedParent
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.forking import prepared
+from mast_trace_lab.program.recording import record, recorded
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -166,10 +167,7 @@ def planted(
         (run, *_) = recorded(store, label) or record(
             store, command, label=label, timeout=300.0, environment=environment
         )
-        try:
-            parent = held.enter_context(PreparedParent(command, program.preload))
-        except NotForkable:
-            parent = None
+        parent = held.enter_context(prepared(command, program.preload))
         summary = run_summary(store, run.trace_id, project=run.project)
         if summary is None:
             raise MastTraceError(f"the run of {program.name} is not stored")

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import stock
 
-from mast_trace_lab.confirm.bounds import ReplayAllowance
-from mast_trace_lab.confirm.execution import executing
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.preparation import check, verify
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
-from mast_trace_lab.program.isolation import not_isolated
+from mast_trace_lab.program.budget import ReplayAllowance
+from mast_trace_lab.program.conducting import not_isolated
 from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

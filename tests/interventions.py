@@ -22,8 +22,7 @@ from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm
+from mast_trace_lab.replay.changes import NoChange, NotAnArm, intervention_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

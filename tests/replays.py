@@ -15,6 +15,7 @@ from scripted_llm import ScriptedLLM, messages_of
 
 from mast_trace.testing import replayed
 from mast_trace.trajectory import SpanRecord, read_trajectory, to_dict
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def check_replay(program: Path, *arguments: str, folder: Path, keep: str = "none
         The result of the child's replay, whose run may be replayed in turn.
     """
     recorded = record(program, *arguments, folder=folder, keep=keep)
-    done = replay(recorded, [sys.executable, str(program), *arguments], timeout=120)
+    done = replay(recorded, Setup((sys.executable, str(program), *arguments)))
     assert (done.status, done.text) == ("identical", "")
     report = done.report
     assert report is not None
@@ -117,7 +118,7 @@ def check_person(program: Path, typed: str, folder: Path) -> None:
         (recorded,) = record_all(program, folder=folder, keep="OPENAI_", typed=typed)
         assert recorded.human_inputs == tuple(typed.splitlines())
         asked = len(server.requests)
-        done = replay(recorded, [sys.executable, str(program)])
+        done = replay(recorded, Setup((sys.executable, str(program))))
         assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
         assert len(server.requests) == asked > 1
 

@@ -30,7 +30,7 @@ from mast_trace_judge.arms import RECOVERY, ArmResult
 from mast_trace_lab.inject.experiment import InjectionExperiment
 from mast_trace_lab.inject.faults import faults_of
 from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.inject.recovery import later_steps
+from mast_trace_lab.inject.trial import later_steps
 from mast_trace_lab.replay.changes import intervention_of
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from mast_trace_judge.llm.budget import Price, Tokens  # noqa: E402
 
 if TYPE_CHECKING:
     from mast_trace_judge.arms import ArmResult
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayTrial
 
 RUNS = 300
 MODEL, PRICE = "gpt-5-mini", Price(input=0.25, output=2.0)

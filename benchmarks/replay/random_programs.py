@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayTrial
 
 LENGTH = 20
 """Steps of a run, where a class does not say otherwise."""

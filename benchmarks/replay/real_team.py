@@ -40,10 +40,11 @@ from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
-from mast_trace_lab.confirm.execution import executing  # noqa: E402
-from mast_trace_lab.confirm.preparation import check, new_experiment  # noqa: E402
+from mast_trace_lab.confirm.preparation import FailedRun, check  # noqa: E402
+from mast_trace_lab.program.budget import Budget  # noqa: E402
 from mast_trace_lab.program.forking import Forking, PreparedParent  # noqa: E402
-from mast_trace_lab.program.setup import Budget, Setup  # noqa: E402
+from mast_trace_lab.program.setup import Setup  # noqa: E402
+from mast_trace_lab.replay.arm_runner import executing  # noqa: E402
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,9 +52,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.bounds import ReplayAllowance
-    from mast_trace_lab.confirm.conducting import Execute
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
+    from mast_trace_lab.program.conducting import Execute
 
 RUNS = 20
 """Runs of a class."""
@@ -150,7 +150,7 @@ class Bench:
             setup = Setup(command, parent=parent)
             points = check(recorded, setup)
             run = summary(kind, number, recorded)
-            prepared = new_experiment(self._store, run, recorded, points, None, setup)
+            prepared = FailedRun(self._store, run, recorded, setup, points).plan()
             execute = executing(recorded, setup)
             if kind.by_coin:
                 execute = by_coin(execute, kind, draw)

@@ -33,8 +33,8 @@ from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_judge.arms import ReplayArm  # noqa: E402
 from mast_trace_judge.decision_points import decision_points  # noqa: E402
 from mast_trace_lab.program.forking import PreparedParent  # noqa: E402
-from mast_trace_lab.program.process import Limits  # noqa: E402
-from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm  # noqa: E402
+from mast_trace_lab.program.setup import Setup  # noqa: E402
+from mast_trace_lab.replay.arm_runner import run_arm  # noqa: E402
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
@@ -91,9 +91,9 @@ def timed(name: str, recorded: Trajectory, repeats: int) -> dict[str, list[tuple
         taken: dict[str, list[tuple[float, float]]] = {way: [] for way in parents}
         for number in range(repeats + 1):
             for way, parent in parents.items():
-                settings = ArmSettings(Limits(parent=parent, output="discarded"))
+                setup = Setup(command, parent=parent)
                 began, before = time.perf_counter(), busy_seconds()
-                done = run_arm(recorded, command, ReplayArm("verify"), settings=settings)
+                done = run_arm(recorded, setup, ReplayArm("verify"))
                 ended, after = time.perf_counter(), busy_seconds()
                 assert done.status == "ok", done.reason
                 assert done.served_calls == STEPS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from random_programs import RESAMPLE
 
 from mast_trace_judge.arms import ReplayArm
-from mast_trace_lab.confirm.statistics import ReplayTrial
+from mast_trace_lab.program.budget import ReplayTrial
 
 if TYPE_CHECKING:
     import random

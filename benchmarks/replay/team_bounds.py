@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayTrial
 
 RUNS = 1000
 _TAIL = 0.005

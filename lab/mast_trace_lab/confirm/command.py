@@ -16,18 +16,17 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
+from mast_trace_dashboards.cli.render_confirmation import confirmation_view
+from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
 from mast_trace_dashboards.run_names import resolve_run
-from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.proof import proved_step
-from mast_trace_lab.confirm.session import ConfirmSession, as_dict, conduct, show
+from mast_trace_lab.confirm.confirm import check_limits, confirming
+from mast_trace_lab.confirm.preparation import FailedRun, check, expected_calls, limits_of
 from mast_trace_lab.confirm.work import ConfirmWorker
 from mast_trace_lab.confirm.work_config import load_work_config
-from mast_trace_lab.program.commands import split_command
-from mast_trace_lab.program.known_prices import known_prices
-from mast_trace_lab.program.run_lock import locked_run
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget, call_cost
+from mast_trace_lab.program.conducting import locked_run
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     AllowHosts,
     CheckTimeout,
@@ -41,11 +40,23 @@ from mast_trace_lab.replay.options import (
     ResetCommand,
     Timeout,
     Yes,
+    option,
+    price_table,
 )
-from mast_trace_lab.replay.replaying import live_tools_of, prepared_parent
+from mast_trace_lab.replay.replaying import (
+    ask,
+    going_on,
+    prepared_parent,
+    progress_bar,
+    run_of,
+    warning,
+)
 
 if TYPE_CHECKING:
+    from mast_trace_lab.confirm.confirm import Stopped
+    from mast_trace_lab.confirm.preparation import Prepared
     from mast_trace_lab.confirm.work import Handled
+    from mast_trace_lab.program.budget import CallCost
 
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
 
@@ -53,10 +64,8 @@ _SUBCOMMANDS = {"run", "work", "--help", "-h"}
 def work(
     config: Annotated[
         Path,
-        typer.Option(
-            "--config",
-            help="TOML file with the commands of each service and the budget of a day.",
-            show_default=False,
+        option(
+            "--config", "", "TOML file with the commands of each service and the budget of a day."
         ),
     ],
     once: Annotated[
@@ -131,60 +140,45 @@ def confirm(
     command: Command,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
-    max_runs: Annotated[
-        int | None, typer.Option("--max-runs", min=1, help="Replays in all.", show_default=False)
-    ] = None,
+    max_runs: Annotated[int | None, option("--max-runs", "", "Replays in all.", min=1)] = None,
     prices: Prices = None,
     oracle: OracleCommand = None,
     reset: ResetCommand = None,
     check_timeout: CheckTimeout = 60.0,
     fix: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--fix",
-            metavar="STEP=TEXT|@FILE",
-            help="A corrected answer of a step, or a tool's corrected result.",
-            show_default=False,
+            "STEP=TEXT|@FILE",
+            "A corrected answer of a step, or a tool's corrected result.",
         ),
     ] = None,
     result: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--result",
-            metavar="STEP=TEXT|@FILE",
-            help="The right result of a tool call, also where the step is the answer that asks for it.",
-            show_default=False,
+            "STEP=TEXT|@FILE",
+            "The right result of a tool call, also where the step is the answer that asks for it.",
         ),
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--reference",
-            metavar="STEP=TEXT|@FILE",
-            help="A reference answer or tool result of a step; tried last.",
-            show_default=False,
+            "STEP=TEXT|@FILE",
+            "A reference answer or tool result of a step; tried last.",
         ),
     ] = None,
     expected: Annotated[
         str | None,
-        typer.Option(
-            "--expected",
-            metavar="TEXT|@FILE",
-            help="The right final answer, which no fix may hold.",
-            show_default=False,
-        ),
+        option("--expected", "TEXT|@FILE", "The right final answer, which no fix may hold."),
     ] = None,
     resample: Annotated[
         bool, typer.Option("--resample/--no-resample", help="Ask the model again as a fix.")
     ] = True,
     stronger_model: Annotated[
         str,
-        typer.Option(
-            "--stronger-model",
-            metavar="NAME",
-            help="Ask this model as a fix, at the program's endpoint.",
-            show_default=False,
-        ),
+        option("--stronger-model", "NAME", "Ask this model as a fix, at the program's endpoint."),
     ] = "",
     live_tools: LiveTools = None,
     allow_hosts: AllowHosts = None,
@@ -206,12 +200,12 @@ def confirm(
 
     Example: `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
     """
-    setup = Setup(
-        command=tuple(command),
-        oracle=split_command(oracle, "--oracle") if oracle is not None else (),
-        reset=split_command(reset, "--reset") if reset is not None else (),
-        live_tools=live_tools_of(live_tools),
-        hosts=tuple(allow_hosts or ()),
+    setup = setup_of(
+        command,
+        oracle=oracle,
+        reset=reset,
+        live_tools=live_tools,
+        hosts=allow_hosts,
         timeout=timeout,
         check_timeout=check_timeout,
         fixes=texts_by_step(fix, "--fix"),
@@ -221,26 +215,94 @@ def confirm(
         stronger_model=stronger_model,
         expected=text_of(expected or "", "--expected"),
     )
-    given = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
-    own = PriceConfig.load(config).own_prices
+    priced = price_table(config, prices)
     budget = Budget(max_calls, max_cost, max_runs)
     folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
     with open_store(url, data_dir, config) as store:
-        session = ConfirmSession.of_run(
-            store, resolve_run(store, run, project), project, setup, budget
-        )
-        known = known_prices(session.recorded, given, own, [stronger_model])
-        session = dataclasses.replace(session, prices=known, jobs=jobs)
-        with locked_run(folder, session.run.project, session.run.trace_id) as mine:
+        summary, recorded, earlier = run_of(store, resolve_run(store, run, project), project)
+        known = priced(recorded, stronger_model)
+        with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
-                raise MastTraceError(f"another process replays run {session.run.trace_id} now")
+                raise MastTraceError(f"another process replays run {summary.trace_id} now")
             with prepared_parent(command, preload, jobs) as parent:
-                forked = dataclasses.replace(session.setup, parent=parent)
-                session = dataclasses.replace(session, setup=forked)
-                stopped, prepared = conduct(session, yes=yes)
+                setup = dataclasses.replace(setup, earlier=earlier, prices=known, parent=parent)
+                points = check(recorded, setup)
+                failed = FailedRun(store, summary, recorded, setup, points)
+                stopped, prepared = _conduct(failed, budget, jobs=jobs, yes=yes)
     if as_json:
-        print_json(as_dict(stopped, prepared))
+        print_json(_as_dict(stopped, prepared))
     else:
-        show(stopped)
+        _show(stopped)
     if proved_step(stopped.confirmation) is None:
         raise typer.Exit(1)
+
+
+def _conduct(
+    failed: FailedRun, budget: Budget, *, jobs: int, yes: bool
+) -> tuple[Stopped, Prepared]:
+    """Confirm a run: tell the estimate, ask, run the replays with a progress bar.
+
+    Raises:
+        NotConfirmable: the run cannot be confirmed.
+        ConfigurationError: the choices cannot be used, or nobody can be asked.
+        StorageError: the database does not answer.
+        typer.Exit: the person has interrupted it; the results so far are stored.
+    """
+    setup = failed.setup
+    check_limits(failed.recorded, setup, budget, jobs=jobs)
+    known = failed.stored()
+    expected = (
+        expected_calls(failed.points, setup) if known is None else known.experiment.expected_calls()
+    )
+    estimate = _estimate(budget, call_cost(failed.recorded, setup.prices), expected)
+    ask(f"{estimate} {warning(setup.command, setup.reset)}", yes=yes)
+    with going_on(setup.command):
+        prepared = known or failed.plan(limits_of(setup, budget.max_calls))
+        _explain(prepared)
+        with progress_bar(expected) as changed:
+            work = confirming(failed, prepared, budget, jobs=jobs, changed=changed)
+            work.resume()
+            return work.run(), prepared
+
+
+def _estimate(budget: Budget, cost: CallCost | None, expected: int) -> str:
+    calls = expected if budget.max_calls is None else min(expected, budget.max_calls)
+    money = f"about {calls * cost.mean:.2f} USD" if cost else "at a cost that is unknown here"
+    limits = [
+        f"{budget.max_calls} calls" if budget.max_calls is not None else "",
+        f"{budget.max_cost_usd:g} USD" if budget.max_cost_usd is not None else "",
+        f"{budget.max_runs} replays" if budget.max_runs is not None else "",
+    ]
+    named = " and ".join(filter(None, limits))
+    most = f"It ends at {named}." if named else "No budget is set (--max-calls, --max-cost)."
+    return f"About {calls} live model calls, {money}. {most}"
+
+
+def _explain(prepared: Prepared) -> None:
+    for each in prepared.refused:
+        warn(f"Not tried: the fix of step {each.step} from {each.source}. {each.reason}")
+    if prepared.number > 1:
+        warn(
+            f"This is experiment {prepared.number} of this run. More evidence is needed than in the "
+            "first, because trying again makes a chance result likelier."
+        )
+
+
+def _show(stopped: Stopped) -> None:
+    """Print the conclusion for people."""
+    out = console()
+    for part in confirmation_view(stopped.confirmation):
+        out.print(part)
+    if stopped.reason:
+        out.print(plain(f"Stopped: {stopped.reason}. A larger budget goes on from here.", "yellow"))
+
+
+def _as_dict(stopped: Stopped, prepared: Prepared) -> dict[str, object]:
+    """Return the conclusion for other programs."""
+    return {
+        "trace_id": prepared.plan.trace_id,
+        "experiment": prepared.number,
+        "confirmation": stopped.confirmation.model_dump(mode="json"),
+        "stopped": stopped.reason,
+        "refused_fixes": [dataclasses.asdict(each) for each in prepared.refused],
+    }

@@ -9,24 +9,21 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged
-from mast_trace_lab.confirm.bounds import call_cost, capped_call_cost
-from mast_trace_lab.confirm.candidates import with_judged_steps
-from mast_trace_lab.confirm.conducting import Conducting
-from mast_trace_lab.confirm.execution import executing
+from mast_trace_lab.confirm.judged import with_judged_steps
 from mast_trace_lab.confirm.statistics import Experiment
+from mast_trace_lab.program.budget import call_cost, capped_call_cost
+from mast_trace_lab.program.conducting import Conducting
+from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.bounds import CallCost
-    from mast_trace_lab.confirm.conducting import Progress
-    from mast_trace_lab.confirm.daily import DailyBudget
-    from mast_trace_lab.confirm.preparation import Prepared
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.confirm.preparation import FailedRun, Prepared
+    from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget
+    from mast_trace_lab.program.conducting import Progress
+    from mast_trace_lab.program.setup import Setup
 
 _KEPT: Final = "the interrupted runs that it continues were kept, and the error may lie in them"
 
@@ -100,12 +97,10 @@ def _not_comparable(conclusion: Confirmation, reason: str) -> Confirmation:
 
 
 def confirming(
-    store: Store,
+    failed: FailedRun,
     prepared: Prepared,
-    setup: Setup,
     budget: Budget,
     *,
-    prices: Mapping[str, Price] | None = None,
     day: DailyBudget | None = None,
     jobs: int = 1,
     changed: Callable[[Progress], None] = lambda _progress: None,
@@ -113,11 +108,9 @@ def confirming(
     """Return the confirmation of a prepared experiment, not yet resumed.
 
     Args:
-        store: the database.
-        prepared: the experiment.
-        setup: of its replays.
+        failed: the run.
+        prepared: its experiment.
         budget: of the experiment.
-        prices: of models, by name.
         day: the budget of the day over all runs; its dollars need prices.
         jobs: replays that run at the same time, each in processes of its own.
         changed: called after each change of the state.
@@ -126,17 +119,18 @@ def confirming(
         ConfigurationError: dollars are limited and a price is unknown, or replays that run at the same
             time would share the state that ``reset`` restores.
     """
-    known = prices or {}
-    capped = day is not None and day.limits_cost
+    recorded, setup = failed.recorded, failed.setup
     return Confirming(
-        store,
+        failed.store,
         prepared.plan,
         prepared.experiment,
-        prepared.recorded,
+        recorded,
         setup,
-        executing(prepared.recorded, setup, known),
+        executing(recorded, setup),
         budget,
-        cost=check_limits(prepared.recorded, setup, budget, known, jobs=jobs, capped=capped),
+        cost=check_limits(
+            recorded, setup, budget, jobs=jobs, capped=day is not None and day.limits_cost
+        ),
         day=day,
         jobs=jobs,
         changed=changed,
@@ -147,7 +141,6 @@ def check_limits(
     recorded: Trajectory,
     setup: Setup,
     budget: Budget,
-    prices: Mapping[str, Price],
     *,
     jobs: int = 1,
     capped: bool = False,
@@ -158,7 +151,6 @@ def check_limits(
         recorded: the run.
         setup: of the replays.
         budget: of the experiment.
-        prices: of models, by name.
         jobs: replays that run at the same time.
         capped: whether dollars are limited besides by the budget.
 
@@ -172,5 +164,5 @@ def check_limits(
             "the state that the others begin with"
         )
     if budget.max_cost_usd is not None or capped:
-        return capped_call_cost(recorded, prices)
-    return call_cost(recorded, prices)
+        return capped_call_cost(recorded, setup.prices)
+    return call_cost(recorded, setup.prices)

@@ -12,15 +12,15 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local import demo
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.preparation import check, new_experiment
+from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.confirm.statistics import ExperimentLimits
-from mast_trace_lab.program.forking import NotForkable, PreparedParents
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.forking import prepared
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
@@ -64,7 +64,7 @@ def confirm(
         raise MastTraceError(f"run {trace_id} is not stored")
     recorded = read_alone(store, run)
     command = (sys.executable, str(demo.examples() / program), argument)
-    with _model() as address, _parent(command) as parent:
+    with _model() as address, prepared(command, _IMPORTED, _AT_A_TIME) as parent:
         setup = Setup(
             command=command,
             timeout=_SECONDS,
@@ -76,13 +76,10 @@ def confirm(
                 "LANGSMITH_TRACING": "false",
             },
         )
-        points = check(recorded, setup)
-        verdict = load_judged(store, trace_id, project=project)
-        prepared = new_experiment(store, run, recorded, points, verdict, setup, limits=_LIMITS)
+        failed = FailedRun(store, run, recorded, setup, check(recorded, setup))
         work = confirming(
-            store,
-            prepared,
-            setup,
+            failed,
+            failed.plan(_LIMITS),
             Budget(),
             jobs=_AT_A_TIME,
             changed=lambda state: done(state.replays),
@@ -107,15 +104,3 @@ def _model() -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
-
-
-@contextmanager
-def _parent(command: Sequence[str]) -> Iterator[PreparedParents | None]:
-    """Import the libraries of the replays once; yield None where processes cannot be forked."""
-    try:
-        parents = PreparedParents(command, _IMPORTED, _AT_A_TIME)
-    except NotForkable:
-        yield None
-        return
-    with parents:
-        yield parents

@@ -11,8 +11,7 @@ from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_lab.confirm.leaks import known_before, leaked, said_in
-from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm
+from mast_trace_lab.replay.changes import NoChange, NotAnArm, intervention_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
     from mast_trace_judge.decision_points import DecisionPoint
-    from mast_trace_lab.program.commands import Oracle
+    from mast_trace_lab.program.process import Oracle
 
 _MOST_ASKED: Final = 200
 """Texts of one correction about which an oracle is asked."""

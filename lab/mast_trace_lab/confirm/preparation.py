@@ -12,14 +12,14 @@ from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
-from mast_trace_lab.confirm.candidates import prior_of
-from mast_trace_lab.confirm.execution import arm_settings
+from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
-from mast_trace_lab.confirm.judged_fix import judge_fix
+from mast_trace_lab.confirm.judged import judge_fix, prior_of
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
-from mast_trace_lab.program.commands import oracle_of, reset
-from mast_trace_lab.replay.arm_runner import run_arm
-from mast_trace_lab.replay.unfit import NotConfirmable
+from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
+from mast_trace_lab.program.process import oracle_of
+from mast_trace_lab.replay.arm_runner import executing
+from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,14 +86,8 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
         ResetFailed: the state outside the program could not be restored.
         OSError: the command cannot be started.
     """
-    if setup.reset:
-        reset(setup.reset, setup.check_timeout)
-    done = run_arm(
-        recorded,
-        setup.command,
-        ReplayArm("verify"),
-        settings=arm_settings(setup, recorded.task, max_calls=0),
-    )
+    trial = ReplayTrial(ReplayArm("verify"), "verify")
+    done = executing(recorded, setup)(trial, ReplayAllowance(0, 0.0))
     if done.status != "ok":
         raise NotConfirmable(
             f"a replay of run {recorded.trace_id} that changes nothing is not identical "
@@ -113,14 +107,12 @@ class Prepared:
     Attributes:
         plan: the stored plan.
         experiment: the experiment, without results.
-        recorded: the run.
         refused: corrections that are not tried.
         number: 1 for the first experiment of the run; later ones have other fixes or programs.
     """
 
     plan: ReplayPlan
     experiment: Experiment
-    recorded: Trajectory
     refused: tuple[RefusedFix, ...] = ()
     number: int = 1
 
@@ -145,102 +137,119 @@ def expected_calls(points: Sequence[DecisionPoint], setup: Setup) -> int:
     return Experiment(points, prior={}, sources={}, limits=limits_of(setup)).expected_calls()
 
 
-def stored_experiment(
-    store: Store,
-    run: RunSummary,
-    recorded: Trajectory,
-    points: Sequence[DecisionPoint],
-    setup: Setup,
-) -> Prepared | None:
-    """Return the run's last experiment if it has this setup, to be continued; None otherwise.
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that can be confirmed.
 
-    An earlier one than the last is not continued: the thresholds of the last count its contrasts.
-
-    Raises:
-        NotConfirmable: a stored plan cannot be read.
-        StorageError: the database does not answer.
+    Attributes:
+        store: the database.
+        run: the run's row.
+        recorded: the run.
+        setup: of its replays.
+        points: its decision points, see `check`.
     """
-    known = _stored_plans(store, run)
-    if not known:
-        return None
-    plan, shape = known[-1]
-    if shape["setup"] != setup.to_plain() or plan.fingerprint != run.fingerprint:
-        return None
-    made = _experiment(shape, points, setup, plan.plan_id, recorded)
-    refused = tuple(RefusedFix(*each) for each in shape["refused"])
-    return Prepared(plan, made, recorded, refused, len(known))
 
+    store: Store
+    run: RunSummary
+    recorded: Trajectory
+    setup: Setup
+    points: tuple[DecisionPoint, ...]
 
-def new_experiment(
-    store: Store,
-    run: RunSummary,
-    recorded: Trajectory,
-    points: Sequence[DecisionPoint],
-    verdict: Verdict | None,
-    setup: Setup,
-    *,
-    limits: ExperimentLimits | None = None,
-) -> Prepared:
-    """Check the oracle, replay the run without a change, and store the plan of a new experiment.
+    def stored(self) -> Prepared | None:
+        """Return the run's last experiment if it has this setup, to be continued; None otherwise.
 
-    Its thresholds count the contrasts of all earlier experiments of the run, so that trying again with
-    other fixes or another program is not rewarded.
+        An earlier one than the last is not continued: the thresholds of the last count its contrasts.
 
-    Raises:
-        NotConfirmable: the run cannot be confirmed; no plan was stored.
-        ConfigurationError: a fix names a step that cannot be corrected.
-        ResetFailed: the state outside the program could not be restored.
-        OSError: the command cannot be started.
-        StorageError: the database does not answer.
-    """
-    check_oracle(recorded, setup)
-    if not setup.outside_state:
-        verify(recorded, setup)
-    known = _stored_plans(store, run)
-    fixes, refused = _fixes(recorded, points, verdict, setup, run.outcome_reason)
-    limits = limits or limits_of(setup)
-    shape: dict[str, Any] = {
-        "setup": setup.to_plain(),
-        "prior": {str(step): value for step, value in prior_of(verdict, points).items()},
-        "sources": {str(step): [_plain(fix) for fix in given] for step, given in fixes.items()},
-        "limits": asdict(limits),
-        "refused": [[each.step, each.source, each.reason] for each in refused],
-        "earlier": _earlier(store, run, recorded, points, setup, known),
-    }
-    if setup.outside_state:  # asks for no replay, so that it tests nothing
-        shape["planned"] = known[-1][1]["planned"] if known else 0
-    else:
-        asked = _experiment(shape, points, setup, "", recorded)
-        shape["planned"] = asked.conclusion().planned_contrasts
-    plan = plan_of(store, run, json.dumps(shape, ensure_ascii=False), name=_name(len(known) + 1))
-    made = _experiment(_read(plan), points, setup, plan.plan_id, recorded)
-    return Prepared(plan, made, recorded, refused, len(known) + 1)
+        Raises:
+            NotConfirmable: a stored plan cannot be read.
+            StorageError: the database does not answer.
+        """
+        known = _stored_plans(self.store, self.run)
+        if not known:
+            return None
+        plan, shape = known[-1]
+        if shape["setup"] != self.setup.to_plain() or plan.fingerprint != self.run.fingerprint:
+            return None
+        refused = tuple(RefusedFix(*each) for each in shape["refused"])
+        return Prepared(plan, self._experiment(shape, plan.plan_id), refused, len(known))
 
+    def plan(self, limits: ExperimentLimits | None = None) -> Prepared:
+        """Check the oracle, replay the run without a change, and store the plan of a new experiment.
 
-def _earlier(
-    store: Store,
-    run: RunSummary,
-    recorded: Trajectory,
-    points: Sequence[DecisionPoint],
-    setup: Setup,
-    known: Sequence[tuple[ReplayPlan, dict[str, Any]]],
-) -> dict[str, Any] | None:
-    """Return the conclusion of the last experiment as JSON: later thresholds count its contrasts.
+        The judge's newest verdict is its prior, and a source of fixes. Its thresholds count the contrasts of all earlier experiments of the run, so that trying again with
+        other fixes or another program is not rewarded.
 
-    Its evidence is kept only where the program, its state and the run are the same.
-    """
-    if not known:
-        return None
-    plan, shape = known[-1]
-    same = plan.fingerprint == run.fingerprint and all(
-        shape["setup"].get(key) == value for key, value in setup.program.items()
-    )
-    if same:
-        experiment = _experiment(shape, points, setup, plan.plan_id, recorded)
-        for result in results_of(store, plan):
-            experiment.tell(result)
-        return experiment.conclusion().model_dump(mode="json")
-    return Confirmation(planned_contrasts=shape["planned"]).model_dump(mode="json")
+        Args:
+            limits: sizes of the experiment; those of `limits_of` if absent.
+
+        Raises:
+            NotConfirmable: the run cannot be confirmed; no plan was stored.
+            ConfigurationError: a fix names a step that cannot be corrected.
+            ResetFailed: the state outside the program could not be restored.
+            OSError: the command cannot be started.
+            StorageError: the database does not answer.
+        """
+        setup, run = self.setup, self.run
+        check_oracle(self.recorded, setup)
+        if not setup.outside_state:
+            verify(self.recorded, setup)
+        known = _stored_plans(self.store, run)
+        verdict = load_judged(self.store, run.trace_id, project=run.project)
+        fixes, refused = fixes_of(self.recorded, self.points, verdict, setup, run.outcome_reason)
+        prior = prior_of(verdict, self.points)
+        shape: dict[str, Any] = {
+            "setup": setup.to_plain(),
+            "prior": {str(step): value for step, value in prior.items()},
+            "sources": {str(step): [_plain(fix) for fix in given] for step, given in fixes.items()},
+            "limits": asdict(limits or limits_of(setup)),
+            "refused": [[each.step, each.source, each.reason] for each in refused],
+            "earlier": self._earlier(known),
+        }
+        if setup.outside_state:  # asks for no replay, so that it tests nothing
+            shape["planned"] = known[-1][1]["planned"] if known else 0
+        else:
+            shape["planned"] = self._experiment(shape, "").conclusion().planned_contrasts
+        number = len(known) + 1
+        text = json.dumps(shape, ensure_ascii=False)
+        plan = plan_of(self.store, run, text, name=_name(number))
+        return Prepared(plan, self._experiment(_read(plan), plan.plan_id), refused, number)
+
+    def _earlier(self, known: Sequence[tuple[ReplayPlan, dict[str, Any]]]) -> dict[str, Any] | None:
+        """Return the conclusion of the last experiment as JSON: later thresholds count its contrasts.
+
+        Its evidence is kept only where the program, its state and the run are the same.
+        """
+        if not known:
+            return None
+        plan, shape = known[-1]
+        same = plan.fingerprint == self.run.fingerprint and all(
+            shape["setup"].get(key) == value for key, value in self.setup.program.items()
+        )
+        if same:
+            experiment = self._experiment(shape, plan.plan_id)
+            for result in results_of(self.store, plan):
+                experiment.tell(result)
+            return experiment.conclusion().model_dump(mode="json")
+        return Confirmation(planned_contrasts=shape["planned"]).model_dump(mode="json")
+
+    def _experiment(self, shape: Mapping[str, Any], plan_id: str) -> Experiment:
+        earlier = shape["earlier"]
+        return Experiment(
+            self.points,
+            prior={int(step): float(value) for step, value in shape["prior"].items()},
+            sources={
+                int(step): tuple(Fix(*each) for each in given)
+                for step, given in shape["sources"].items()
+            },
+            limits=ExperimentLimits(**shape["limits"]),
+            seed=int(plan_id[:8] or "0", 16),
+            not_isolated=self.setup.outside_state,
+            earlier=Confirmation.model_validate(earlier) if earlier else None,
+            plan_id=plan_id,
+            agents={
+                each.index: each.agent for each in self.recorded.steps if each.kind is StepKind.TOOL
+            },
+        )
 
 
 def _stored_plans(store: Store, run: RunSummary) -> list[tuple[ReplayPlan, dict[str, Any]]]:
@@ -256,13 +265,14 @@ def _name(number: int) -> str:
     return CONFIRM if number == 1 else f"{CONFIRM} {number}"
 
 
-def _fixes(
+def fixes_of(
     recorded: Trajectory,
     points: Sequence[DecisionPoint],
     verdict: Verdict | None,
     setup: Setup,
     outcome_reason: str,
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
+    """Return the corrections that are tried, by step, and those that are not."""
     judged, refused = judge_fix(recorded, verdict, points, setup.live_tools)
     sources = Sources(
         person=setup.fixes,
@@ -282,35 +292,6 @@ def _fixes(
 def _plain(fix: Fix) -> list[Any]:
     """Return a fix as a list, without the mark of results as earlier versions wrote it."""
     return [fix.source, fix.text, fix.model, *[True] * fix.result]
-
-
-def _agents(recorded: Trajectory) -> dict[int, str]:
-    """Return the agents of tools' calls by step."""
-    return {each.index: each.agent for each in recorded.steps if each.kind is StepKind.TOOL}
-
-
-def _experiment(
-    shape: Mapping[str, Any],
-    points: Sequence[DecisionPoint],
-    setup: Setup,
-    plan_id: str,
-    recorded: Trajectory,
-) -> Experiment:
-    earlier = shape["earlier"]
-    return Experiment(
-        points,
-        prior={int(step): float(value) for step, value in shape["prior"].items()},
-        sources={
-            int(step): tuple(Fix(*each) for each in given)
-            for step, given in shape["sources"].items()
-        },
-        limits=ExperimentLimits(**shape["limits"]),
-        seed=int(plan_id[:8] or "0", 16),
-        not_isolated=setup.outside_state,
-        earlier=Confirmation.model_validate(earlier) if earlier else None,
-        plan_id=plan_id,
-        agents=_agents(recorded),
-    )
 
 
 def _read(plan: ReplayPlan) -> dict[str, Any]:

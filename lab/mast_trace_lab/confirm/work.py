@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +11,13 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageErr
 from mast_trace.replay.recording import NotReplayable
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.daily import DailyBudget
-from mast_trace_lab.confirm.preparation import check, limits_of, new_experiment, stored_experiment
+from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
+from mast_trace_lab.program.budget import DailyBudget, transaction
+from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
-from mast_trace_lab.program.run_lock import locked_run
+from mast_trace_lab.replay.changes import NotConfirmable
 from mast_trace_lab.replay.replaying import continued
-from mast_trace_lab.replay.unfit import NotConfirmable
 
 if TYPE_CHECKING:
     import threading
@@ -29,10 +26,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_lab.confirm.work_config import ServiceCommands, WorkConfig
-    from mast_trace_lab.program.setup import Setup
+    from mast_trace_lab.confirm.work_config import WorkConfig
 
-_WAIT_SECONDS = 30.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS handled
 (project TEXT, trace_id TEXT, fingerprint TEXT, ending TEXT NOT NULL,
@@ -88,14 +83,8 @@ class HandledRuns:
         self._do("INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?)", *_key(run), ending)
 
     def _do(self, sql: str, *values: str) -> list[tuple[object, ...]]:
-        try:
-            with (
-                closing(sqlite3.connect(self._path, timeout=_WAIT_SECONDS)) as connection,
-                connection,
-            ):
-                return connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path}: {error}") from error
+        with transaction(self._path) as connection:
+            return connection.execute(sql, values).fetchall()
 
 
 def _key(run: RunSummary) -> tuple[str, str, str]:
@@ -224,31 +213,21 @@ class ConfirmWorker:
 
     def _confirm(self, run: RunSummary) -> Handled:
         commands = self._config.services[run.service]
+        budget = commands.budget()
+        recorded = read_alone(self._store, run)
+        setup = replace(
+            commands.setup(),
+            prices=self._config.prices,
+            earlier=continued(self._store, run, recorded),
+        )
+        points = check(recorded, setup)
         # A process for each run: the next one finds the modules as they are then.
         with ForkedLater(commands.command, commands.preload) as parent:
-            return self._confirm_by(run, commands, replace(commands.setup(), parent=parent))
-
-    def _confirm_by(self, run: RunSummary, commands: ServiceCommands, setup: Setup) -> Handled:
-        recorded = read_alone(self._store, run)
-        setup = replace(setup, earlier=continued(self._store, run, recorded))
-        points = check(recorded, setup)
-        prepared = stored_experiment(self._store, run, recorded, points, setup)
-        if prepared is None:
-            verdict = load_judged(self._store, run.trace_id, project=run.project)
-            limits = limits_of(setup, commands.budget().max_calls)
-            prepared = new_experiment(
-                self._store, run, recorded, points, verdict, setup, limits=limits
-            )
-        work = confirming(
-            self._store,
-            prepared,
-            setup,
-            commands.budget(),
-            prices=self._config.prices,
-            day=self._day,
-        )
-        work.resume()
-        done = work.run()
+            failed = FailedRun(self._store, run, recorded, replace(setup, parent=parent), points)
+            experiment = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
+            work = confirming(failed, experiment, budget, day=self._day)
+            work.resume()
+            done = work.run()
         status = done.confirmation.status
         if done.of_day or not done.reason:
             return Handled(run.trace_id, run.service, status, done.reason, done.of_day)

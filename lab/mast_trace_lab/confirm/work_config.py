@@ -23,7 +23,8 @@ from pydantic import (
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.llm.budget import Price  # pydantic reads it at run time
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.setup import Setup, setup_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,11 +78,11 @@ class ServiceCommands(_Table):
 
     def setup(self) -> Setup:
         """Return the setup of a confirmation."""
-        return Setup(
-            command=self.command,
-            oracle=self.oracle or (),
-            reset=self.reset or (),
-            live_tools=tuple("*" if name == "all" else name for name in self.live_tools),
+        return setup_of(
+            self.command,
+            oracle=self.oracle,
+            reset=self.reset,
+            live_tools=self.live_tools,
             hosts=self.allow_hosts,
             timeout=self.timeout,
             check_timeout=self.oracle_timeout,

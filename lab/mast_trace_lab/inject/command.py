@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -15,19 +15,17 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
-from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.inject.faults import chosen
+from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.inject.phrased import PhrasedByModel, Phrasings
-from mast_trace_lab.program.commands import split_command
-from mast_trace_lab.program.known_prices import known_prices
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.inject.phrasing_calls import PhrasingModel, check_model
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     LiveTools,
     MaxCalls,
@@ -40,20 +38,85 @@ from mast_trace_lab.replay.options import (
     Seed,
     Timeout,
     Yes,
+    price_table,
 )
-from mast_trace_lab.replay.replaying import (
-    ask,
-    going_on,
-    live_tools_of,
-    prepared_parent,
-    progress_bar,
-    warning,
-)
+from mast_trace_lab.replay.replaying import ask, going_on, prepared_parent, progress_bar, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.store.injections import Injection
+    from mast_trace_lab.inject.phrasings import Checked
+    from mast_trace_lab.inject.phrasings import Phrasings as Written
+
+
+Phrasings = Annotated[
+    Literal["rules", "model"],
+    typer.Option(
+        "--phrasings",
+        help="Writer of the sentences that a fault makes an agent say: rules, or the judge's model, whose sentences "
+        "are checked.",
+    ),
+]
+
+
+class PhrasedByModel:
+    """Sentences of the judge's model for the faults of some runs.
+
+    Args:
+        config: of the judge.
+        seed: of the injection.
+
+    Raises:
+        ConfigurationError: no model is set up.
+    """
+
+    def __init__(self, config: JudgeConfig, seed: int) -> None:
+        check_model(config)
+        self._config = config
+        self._seed = seed
+        self._checked: dict[str, Checked] = {}
+
+    def for_run(
+        self,
+        store: Store,
+        run: RunSummary,
+        recorded: Trajectory,
+        only: Sequence[str],
+        live_tools: Sequence[str] = (),
+    ) -> Written:
+        """Return the sentences for those operators that apply to a run; the model is asked for what is missing.
+
+        Raises:
+            NotReplayable: the record lacks data that a replay needs.
+            JudgeError: the model cannot be asked.
+            StorageError: the database does not answer.
+        """
+        model = PhrasingModel(self._config, StoreLedger(store), run.project, self._seed)
+        faults = faults_of(recorded, self._seed, only, live_tools=live_tools)
+        written = model.ask({each.operator for each in faults})
+        self._checked.update(written.checked)
+        return written
+
+    def report(self, injections: Iterable[Injection]) -> None:
+        """Print, on standard error, how many sentences passed their checks and how many faults use a rule's."""
+        planted = list(injections)
+        for name, each in self._checked.items():
+            number = len(each.accepted) + sum(each.refused.values())
+            said = (
+                f"{name}: {len(each.accepted)} of {number} sentences of the model passed the checks"
+            )
+            if each.refused:
+                reasons = (f"{count} {reason}" for reason, count in sorted(each.refused.items()))
+                said += f" (refused: {', '.join(reasons)})"
+            own = [one for one in planted if one.operator == name]
+            by_rules = sum(not one.change.get("phrased_by") for one in own)
+            told = f"{said}; {by_rules} of {len(own)} faults use a rule's sentence."
+            console(stderr=True).print(plain(told))
+
 
 COMMAND = "mast_trace.command"
 """Key under which a context holds the command of a program."""
@@ -183,20 +246,13 @@ def plant(
     chosen(operator or ())
     judge = JudgeConfig.load(config)
     sentences = PhrasedByModel(judge, seed) if phrasings == "model" else None
-    setup = Setup(
-        tuple(command),
-        oracle=split_command(oracle, "--oracle") if oracle is not None else (),
-        reset=split_command(reset, "--reset") if reset is not None else (),
-        live_tools=live_tools_of(live_tools),
-        timeout=timeout,
-    )
+    setup = setup_of(command, oracle=oracle, reset=reset, live_tools=live_tools, timeout=timeout)
     ask(
         f"Up to {count} faults are planted in each run; a fault takes 5 to 40 replays of the rest of the run, "
         f"with live model calls. {warning(command, setup.reset)}",
         yes=yes,
     )
-    given = {**judge.judge_prices, **prices_by_model(prices)}
-    own = PriceConfig.load(config).own_prices
+    priced = price_table(config, prices)
     left = Budget(max_calls, max_cost)
     done: list[Injected] = []
     with (
@@ -223,13 +279,12 @@ def plant(
                         store,
                         run,
                         recorded,
-                        setup,
+                        dataclasses.replace(setup, prices=priced(recorded)),
                         left,
                         seed=seed,
                         count=count,
                         only=operator or (),
                         passed=passed,
-                        prices=known_prices(recorded, given, own),
                         phrasings=told,
                         changed=changed,
                     )

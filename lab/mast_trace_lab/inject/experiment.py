@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import RECOVERY, ReplayArm
-from mast_trace_lab.confirm.statistics import ReplayTrial, ResultMismatch
 from mast_trace_lab.inject.trial import TIMES_AS_MUCH
 from mast_trace_lab.inject.trial import Trial as FaultTrial
+from mast_trace_lab.program.budget import ReplayTrial, ResultMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

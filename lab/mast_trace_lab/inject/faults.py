@@ -13,8 +13,7 @@ from mast_trace.replay.recording import tape_of
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.sites import RecordedAnswer, answers_of, results_of
-from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.unfit import NotAnArm
+from mast_trace_lab.replay.changes import NotAnArm, intervention_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

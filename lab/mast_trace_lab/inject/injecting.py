@@ -1,10 +1,16 @@
-"""Injects faults into one successful run: replays, decisions, and the labels that are stored."""
+"""Injects faults into one successful run: replays, decisions, and the labels that are stored.
+
+Faults that earlier injections into a run have decided are not tried again. Another seed, count or choice of operators makes
+another plan, in which they may stand. To try such a fault anew until it is kept would let chance decide, and the evidence of a
+second trial starts from nothing.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
@@ -19,17 +25,14 @@ from mast_trace_judge.store.injections import (
     save_injection,
     stored_run,
 )
-from mast_trace_judge.store.replays import plan_of
-from mast_trace_lab.confirm.bounds import call_cost, capped_call_cost
-from mast_trace_lab.confirm.conducting import Conducting
-from mast_trace_lab.confirm.execution import arm_settings
-from mast_trace_lab.inject.earlier import decided_before
+from mast_trace_judge.store.replay_plans import plans_of_run
+from mast_trace_judge.store.replays import plan_of, reservations_of, results_of
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import most_faults_of
-from mast_trace_lab.inject.recovery import later_steps
-from mast_trace_lab.inject.trial import with_readable_run
-from mast_trace_lab.program.commands import reset
-from mast_trace_lab.replay.arm_runner import run_arm
+from mast_trace_lab.inject.trial import Trial, later_steps, with_readable_run
+from mast_trace_lab.program.budget import call_cost, capped_call_cost
+from mast_trace_lab.program.conducting import Conducting
+from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,14 +41,92 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
-    from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.confirm.bounds import ReplayAllowance
-    from mast_trace_lab.confirm.conducting import Progress
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_judge.store.replays import ReplayPlan
     from mast_trace_lab.inject.faults import Fault
     from mast_trace_lab.inject.phrasings import Phrasings
-    from mast_trace_lab.inject.trial import Trial as FaultTrial
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.program.budget import Budget, ReplayAllowance, ReplayTrial
+    from mast_trace_lab.program.conducting import Progress
+    from mast_trace_lab.program.setup import Setup
+
+
+DECIDED: Final = frozenset({"kept", "repaired", "survived", "unproved"})
+"""Verdicts that stay; what was censored may be tried again, under another limit or on a quieter machine."""
+_PHASES: Final = frozenset({"injection", RECOVERY})
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A fault that an earlier injection has decided.
+
+    Attributes:
+        trial: its trial, with the stored results.
+        seed: by which it was chosen then.
+        plan_id: of that injection.
+    """
+
+    trial: Trial
+    seed: int
+    plan_id: str
+
+
+def decided_before(
+    store: Store,
+    plan: ReplayPlan,
+    faults: Sequence[Fault],
+    later: Callable[[int, str], Sequence[int] | None],
+    *,
+    prefix: str,
+) -> Mapping[int, Earlier]:
+    """Return the faults of a plan that other injections with the same setup have decided, by number.
+
+    A fault that this plan has begun to replay is not among them, so that a resumed injection goes on as it began; nor
+    is one whose label is no longer stored, or is another setup's, or that was decided by the rules of an earlier version.
+
+    Args:
+        store: the database.
+        plan: the plan.
+        faults: its faults.
+        later: see `mast_trace_lab.inject.trial.Trial`, by number of the fault and id of the plan.
+        prefix: of the names of plans of injections.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    others = [
+        (each, json.loads(each.text))
+        for each in plans_of_run(store, plan.project, plan.trace_id, prefix=prefix)
+        if each.plan_id != plan.plan_id and each.fingerprint == plan.fingerprint
+    ]
+    own = json.loads(plan.text)
+    same = ("setup", "rules")
+    others = [
+        (each, shape)
+        for each, shape in others
+        if all(shape.get(key) == own.get(key) for key in same)
+    ]
+    if not others:
+        return {}
+    begun = {each.pair for each in results_of(store, plan) if each.phase in _PHASES}
+    begun |= {each.pair for each in reservations_of(store, plan) if each.phase in _PHASES}
+    stored = plans_of_faults(store, plan.project, plan.trace_id)
+    found: dict[int, Earlier] = {}
+    for other, shape in others:
+        numbers = {identity: number for number, identity in enumerate(shape["faults"])}
+        results = results_of(store, other)
+        clean = [each for each in results if each.phase not in _PHASES]
+        for number, fault in enumerate(faults):
+            if number in begun or number in found or fault.id not in numbers:
+                continue
+            if stored.get(fault.id) != other.plan_id:
+                continue
+            trial = Trial(fault, later=partial(later, number, other.plan_id), clean=clean)
+            for each in results:
+                if each.phase in _PHASES and each.pair == numbers[fault.id]:
+                    trial.tell(each)
+            if trial.verdict in DECIDED and trial.ask() is None:
+                found[number] = Earlier(trial, int(shape["seed"]), other.plan_id)
+    return found
+
 
 NAME: Final = "inject"
 
@@ -88,7 +169,6 @@ def inject(
     count: int,
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
-    prices: Mapping[str, Price] | None = None,
     phrasings: Phrasings | None = None,
     changed: Callable[[Progress], None] = lambda _progress: None,
 ) -> Injected:
@@ -107,7 +187,6 @@ def inject(
         count: most faults of this run.
         only: names of operators, or codes of failure modes; all if empty.
         passed: number of faults by operator that other runs have given already.
-        prices: of models, by name.
         phrasings: sentences of a model; the rules' alone if None.
         changed: called after each change of the state.
 
@@ -157,17 +236,16 @@ def inject(
         trial = experiment.trials[number]
         save_injection(store, _labelled(trial, run, recorded, seed, own, seen[number]), run)
 
-    known = prices or {}
-    cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(recorded, known)
+    cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(
+        recorded, setup.prices
+    )
     work = Conducting(
         store,
         plan,
         experiment,
         recorded,
         setup,
-        _executing(
-            recorded, setup, known, experiment, seen, keep, lambda number: failed(number, own)
-        ),
+        _executing(recorded, setup, experiment, seen, keep, lambda number: failed(number, own)),
         budget,
         cost=cost,
         changed=changed,
@@ -203,22 +281,18 @@ def inject(
 def _executing(
     recorded: Trajectory,
     setup: Setup,
-    prices: Mapping[str, Price],
     experiment: InjectionExperiment,
     seen: dict[int, Trajectory],
     keep: Callable[[int], None],
     failed: Callable[[int], Trajectory | None],
 ) -> Callable[[ReplayTrial, ReplayAllowance], ArmResult]:
     """Return a function that runs one replay, and keeps a faulty run of each fault, failures first."""
+    told = setup.with_task(recorded.task)  # that of a faulty run may have been lost
 
     def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
-        if setup.reset:
-            reset(setup.reset, setup.check_timeout)
         made: list[Trajectory] = []
-        settings = arm_settings(setup, recorded.task, max_calls=allowance.calls, prices=prices)
-        settings = dataclasses.replace(settings, replayed=made.append)
-        of = failed(trial.pair) if trial.phase == RECOVERY else None
-        result = run_arm(of or recorded, setup.command, trial.arm, settings=settings)
+        of = (failed(trial.pair) if trial.phase == RECOVERY else None) or recorded
+        result = executing(of, told, made.append)(trial, allowance)
         if trial.phase != "injection" or trial.arm == experiment.trials[-1].restore:
             return result
         result = with_readable_run(result, made[0] if made else None, trial.arm.step)
@@ -249,7 +323,7 @@ def _is_replayable(made: Trajectory, live_tools: Sequence[str]) -> bool:
 
 
 def _labelled(
-    trial: FaultTrial,
+    trial: Trial,
     run: RunSummary,
     recorded: Trajectory,
     seed: int,

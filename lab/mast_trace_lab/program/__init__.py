@@ -1,1 +1,1 @@
-"""Runs a user's program under a limit: its process, what judges it, and what restores the state outside of it."""
+"""Runs a user's program again and again, each time under a limit and all within a budget; a killed loop goes on."""

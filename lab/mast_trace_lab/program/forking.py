@@ -10,24 +10,23 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import socket
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_lab.program.own_process import run_alone
+from mast_trace_lab.program.process import kill_group, run_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
 
-    from mast_trace_lab.program.own_process import Output
+    from mast_trace_lab.program.process import Output
 
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -108,7 +107,7 @@ class PreparedParent:
 
         Args:
             environment: all its variables.
-            output: see `mast_trace_lab.program.own_process.Output`.
+            output: see `mast_trace_lab.program.process.Output`.
             timeout: seconds until it is killed, with its child processes.
 
         Raises:
@@ -130,7 +129,7 @@ class PreparedParent:
         except TimeoutError:
             if child is None:
                 raise NotForkable("the process that is forked does not answer") from None
-            self._kill(child)
+            kill_group(child)
             # A stream that has timed out once refuses to be read again.
             self._stream = self._connection.makefile("rw", encoding="utf-8")
             self._connection.settimeout(None)
@@ -140,7 +139,7 @@ class PreparedParent:
             raise NotForkable(f"the process that is forked has ended: {error}") from error
         finally:
             if child is not None:
-                self._kill(child)
+                kill_group(child)
 
     def close(self) -> None:
         """End the process; may be called twice."""
@@ -165,18 +164,13 @@ class PreparedParent:
         told: dict[str, Any] = json.loads(self._stream.readline())
         return told
 
-    @staticmethod
-    def _kill(child: int) -> None:
-        """Kill what is left of a child's process group."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
-
 
 class ForkedLater(ExitStack):
     """The replays of one program, one at a time, forked from a process that the first of them makes.
 
-    Where they cannot be forked, this is logged once, and each runs in a process of its own. The end of
-    the ``with`` block ends the process.
+    Where nothing is replayed, such as when the budget of the day is used up, nothing is imported. Where
+    replays cannot be forked, this is logged once, and each runs in a process of its own. The end of the
+    ``with`` block ends the process.
 
     Args:
         command: the program and its arguments.
@@ -242,3 +236,35 @@ class PreparedParents(ExitStack):
             return parent.run(environment, output, timeout)
         finally:
             self._free.put(parent)
+
+
+@contextmanager
+def prepared(
+    command: Sequence[str],
+    modules: Sequence[str],
+    count: int = 1,
+    *,
+    warn: Callable[[str], None] = lambda _text: None,
+) -> Iterator[PreparedParents | None]:
+    """Import modules once for the replays of a program; yield None if each starts a process of its own.
+
+    Args:
+        command: the program and its arguments.
+        modules: to import; none for processes of their own.
+        count: replays at the same time.
+        warn: told why replays cannot be forked.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    if not modules:
+        yield None
+        return
+    try:
+        parents = PreparedParents(command, modules, count)
+    except NotForkable as error:
+        warn(str(error))
+        yield None
+        return
+    with parents:
+        yield parents

@@ -1,123 +1,258 @@
-"""Runs a program whose calls are answered from a tape."""
+"""Runs programs under a time limit, each in a process group of its own; among them oracles and resets."""
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+import shlex
+import signal
+import subprocess
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Final, Literal
 
-from mast_trace.replay.live import LiveCalls
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
-from mast_trace.replay.program import ReplayFolder
-from mast_trace.trajectory import SpanRecord, read_trajectory
-from mast_trace_lab.program.own_process import Output, run_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace.replay.intervention import Intervention
-    from mast_trace.replay.live import LiveCall
-    from mast_trace.replay.player import ReplayReport
-    from mast_trace.replay.tape import Tape
-    from mast_trace.trajectory import Trajectory
-    from mast_trace_lab.program.forking import Forking
+_KEPT = 2000
+_CHUNK = 65_536
+_DRAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of one replay.
+class Ended:
+    """The end of a command.
 
     Attributes:
-        timeout: seconds after which the program and its child processes are killed.
-        live_tools: names of tools that are executed if the record has no result of the call; ``*``
-            for all.
-        hosts: addresses to which the program may connect.
-        max_calls: number of live model calls that may be sent; None for any number.
-        output: the destination of the program's standard output.
-        environment: variables that the program gets besides those of this process.
-        parent: the process from which the program is forked; None for a process of its own.
-    """
-
-    timeout: float = 120.0
-    live_tools: Sequence[str] = ()
-    hosts: Sequence[str] = ()
-    max_calls: int | None = None
-    output: Output = "shown"
-    environment: Mapping[str, str] = field(default_factory=dict)
-    parent: Forking | None = None
-
-
-@dataclass(frozen=True)
-class Played:
-    """The traces of a program that has ended.
-
-    Attributes:
-        exit_status: exit status; negative if a signal ended it, None if it was killed at the timeout.
-        report: counts of the answered calls; None if it never called `mast_trace.instrument`.
-        spans: its spans, by trace id.
-        live: its live model calls, in the order in which they were sent.
+        exit_status: negative if a signal ended it; None if it was killed at the time limit.
+        printed: the last 2,000 characters of standard output and standard error together.
     """
 
     exit_status: int | None
-    report: ReplayReport | None
-    spans: Mapping[str, Sequence[SpanRecord]]
-    live: Sequence[LiveCall]
+    printed: str
 
-    def run_like(self, recorded: Trajectory) -> Trajectory | None:
-        """Return the run with the task and name of the recorded one, else the first; None without runs."""
-        return self.runs_like([recorded])[0]
-
-    def runs_like(self, recorded: Sequence[Trajectory]) -> list[Trajectory | None]:
-        """Return a run for each recorded one: with its task and name, else the first that is left."""
-        runs = sorted(map(read_trajectory, self.spans.values()), key=lambda run: run.start)
-        found: list[Trajectory | None] = []
-        for each in recorded:
-            same = [run for run in runs if (run.task, run.name) == (each.task, each.name)]
-            own = next(iter(same or runs), None)
-            found.append(own)
-            runs = [run for run in runs if run is not own]
-        return found
+    @property
+    def last_line(self) -> str:
+        """The last line of the output that is not empty, cut to 300 characters."""
+        lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
+        return lines[-1][-300:] if lines else ""
 
 
-def play(
-    tape: Tape, command: Sequence[str], limits: Limits, intervention: Intervention | None = None
-) -> Played:
-    """Run a program to its end or its timeout.
+def split_command(text: str, option: str) -> tuple[str, ...]:
+    """Return the words of a command line; no shell reads them.
 
     Args:
-        tape: the record that its calls are answered from.
+        text: words, with quotes where a word holds spaces.
+        option: name for the error.
+
+    Raises:
+        ConfigurationError: there is no word, or a quote is not closed.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{option}: cannot read {text!r}: {error}") from None
+    if not words:
+        raise ConfigurationError(f"{option} needs a command")
+    return tuple(words)
+
+
+Output = Literal["shown", "standard error", "discarded"]
+"""The destination of the program's standard output; its standard error is discarded with ``discarded``."""
+_OUTPUTS: Final[Mapping[Output, int | None]] = {
+    "shown": None,
+    "standard error": 2,
+    "discarded": subprocess.DEVNULL,
+}
+
+
+def kill_group(leader: int) -> None:
+    """Kill what is left of a process group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+@contextmanager
+def _whole_group(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Kill a process and all that it has started at the end of the block."""
+    try:
+        yield process
+    finally:
+        # One that has ended by itself may have left child processes, which would hold its pipes open.
+        kill_group(process.pid)
+        process.wait()
+
+
+def _end_of(process: subprocess.Popen[bytes], timeout: float) -> int | None:
+    """Return the exit status; None if the process did not end in time."""
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def run_alone(
+    command: Sequence[str], environment: Mapping[str, str], output: Output, timeout: float
+) -> int | None:
+    """Run a command and return its exit status; None if it was killed at the timeout.
+
+    Args:
         command: the program and its arguments.
-        limits: limits of the replay.
-        intervention: the change of the run; without one, no request is live.
+        environment: all its variables.
+        output: the destination of its standard output.
+        timeout: seconds until it is killed, with its child processes.
 
     Raises:
         OSError: the command cannot be started.
-        NotForkable: the process from which it is forked has ended.
     """
-    with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
-        files = ReplayFolder(Path(folder))
-        files.write_plan(tape, limits.live_tools, limits.hosts, intervention, limits.max_calls)
-        environment = {**os.environ, **limits.environment, PLAN_VARIABLE: folder}
-        exit_status = (
-            limits.parent.run(environment, limits.output, limits.timeout)
-            if limits.parent is not None
-            else run_alone(command, environment, limits.output, limits.timeout)
-        )
-        return Played(
-            exit_status, files.read_report(), _spans(files), LiveCalls(files.live).calls()
-        )
+    process = subprocess.Popen(
+        [*command],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=_OUTPUTS[output],
+        stderr=subprocess.DEVNULL if output == "discarded" else None,
+        start_new_session=True,
+    )
+    with _whole_group(process):
+        return _end_of(process, timeout)
 
 
-def _spans(files: ReplayFolder) -> dict[str, list[SpanRecord]]:
-    """Return the spans of each trace, without a last line that a kill has cut."""
-    traces: dict[str, list[SpanRecord]] = {}
-    if not files.spans.exists():
-        return traces
-    lines = files.spans.read_text("utf-8").split("\n")
-    for line in lines[:-1]:
-        span = SpanRecord(**json.loads(line))
-        traces.setdefault(span.trace_id, []).append(span)
-    return traces
+def run_command(
+    command: Sequence[str],
+    *,
+    stdin: str = "",
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+    errors_alone: bool = False,
+) -> Ended:
+    """Run a command without a shell, and keep what it prints.
+
+    Args:
+        command: the program and its arguments.
+        stdin: text for its standard input, as UTF-8; a command that does not read it is no error.
+        timeout: seconds until it is killed, with its child processes.
+        environment: all its variables; those of this process if absent, without the plan of a replay.
+        errors_alone: whether its standard output is discarded, so that only its standard error is kept.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    if environment is None:
+        environment = {name: value for name, value in os.environ.items() if name != PLAN_VARIABLE}
+    process = subprocess.Popen(
+        [*command],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL if errors_alone else subprocess.PIPE,
+        stderr=subprocess.PIPE if errors_alone else subprocess.STDOUT,
+        start_new_session=True,
+    )
+    kept = bytearray()
+    text = stdin.encode(errors="replace")
+    with _whole_group(process):
+        shown = process.stderr if errors_alone else process.stdout
+        assert process.stdin is not None
+        assert shown is not None
+        threads = (
+            threading.Thread(target=_write, args=(process.stdin, text), daemon=True),
+            threading.Thread(target=_read, args=(shown, kept), daemon=True),
+        )
+        for thread in threads:
+            thread.start()
+        exit_status = _end_of(process, timeout)
+    for thread in threads:
+        thread.join(_DRAIN_SECONDS)
+    return Ended(exit_status, bytes(kept).decode(errors="replace")[-_KEPT:])
+
+
+def _write(pipe: IO[bytes], text: bytes) -> None:
+    # A command that ends before it has read all of its input breaks the pipe.
+    with suppress(OSError, ValueError), pipe:
+        pipe.write(text)
+
+
+def _read(pipe: IO[bytes], kept: bytearray) -> None:
+    """Read until the end, and keep the last bytes: a command may print for ever."""
+    with suppress(OSError, ValueError), pipe:
+        while chunk := os.read(pipe.fileno(), _CHUNK):
+            kept += chunk
+            del kept[: -4 * _KEPT]
+
+
+SUCCESS, FAILURE = 0, 1
+"""Exit statuses of an oracle; all others are errors."""
+
+
+@dataclass(frozen=True)
+class OracleOpinion:
+    """The answer of an oracle.
+
+    Attributes:
+        success: whether the answer is right; None if the oracle could not tell.
+        reason: the last line that it printed, or the reason why it could not tell.
+    """
+
+    success: bool | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A command that reads a final answer on standard input and ends with 0 (right) or 1 (wrong).
+
+    Attributes:
+        command: the program and its arguments; no shell reads them.
+        timeout: seconds after which it is killed, which is an error.
+    """
+
+    command: tuple[str, ...]
+    timeout: float = 60.0
+
+    def ask(self, answer: str) -> OracleOpinion:
+        """Return whether an answer is right.
+
+        An oracle that cannot be started, that is killed, or that ends with another status has no
+        opinion: its error is not taken for a failure of the answer.
+        """
+        try:
+            ended = run_command(self.command, stdin=answer, timeout=self.timeout)
+        except (OSError, ValueError) as error:
+            return OracleOpinion(None, f"the oracle {self.command[0]} cannot be started: {error}")
+        if ended.exit_status is None:
+            return OracleOpinion(None, f"the oracle did not end within {self.timeout:g} s")
+        if ended.exit_status in {SUCCESS, FAILURE}:
+            return OracleOpinion(ended.exit_status == SUCCESS, ended.last_line)
+        said = f": {ended.last_line}" if ended.last_line else ""
+        return OracleOpinion(None, f"the oracle ended with {ended.exit_status}{said}")
+
+
+def oracle_of(command: Sequence[str] | None, timeout: float = 60.0) -> Oracle | None:
+    """Return the oracle of a command; None without one: the program records its outcome itself."""
+    return Oracle(tuple(command), timeout) if command else None
+
+
+class ResetFailed(MastTraceError):
+    """The command that restores the state outside the program did not end with 0."""
+
+
+def reset(command: Sequence[str], timeout: float = 60.0) -> None:
+    """Run the command of ``--reset``.
+
+    A replay after a failed reset would begin in another state than the others, so that its result
+    could not be compared with theirs.
+
+    Raises:
+        ResetFailed: it cannot be started, does not end in time, or ends with another status than 0.
+    """
+    try:
+        ended = run_command(command, timeout=timeout)
+    except (OSError, ValueError) as error:
+        raise ResetFailed(f"the reset {command[0]} cannot be started: {error}") from None
+    if ended.exit_status is None:
+        raise ResetFailed(f"the reset did not end within {timeout:g} s")
+    if ended.exit_status:
+        said = f": {ended.last_line}" if ended.last_line else ""
+        raise ResetFailed(f"the reset ended with {ended.exit_status}{said}")

@@ -1,15 +1,19 @@
-"""The choices of the person who confirms a run: program, oracle, reset, fixes and budget."""
+"""The choices of the person whose program is replayed: command, oracle, reset, limits, and fixes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_lab.program.process import split_command
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.forking import Forking
+    from mast_trace_lab.program.process import Output
 
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
@@ -22,7 +26,7 @@ VERSION: Final = 2
 
 @dataclass(frozen=True)
 class Setup:
-    """All that decides about the replays of a confirmation, apart from its budget.
+    """All that decides about the replays of a program, apart from their budget.
 
     Attributes:
         command: the program and its arguments.
@@ -38,8 +42,12 @@ class Setup:
         resample: whether the model is asked again as a correction.
         stronger_model: name of a model that is asked as a correction; empty for none.
         environment: variables that the program gets besides those of this process.
+        output: the destination of the program's standard output.
+        prices: of models, by name, in US dollars per million tokens; without one, costs are unknown.
         expected: the right final answer, which no correction may give away; empty if unknown.
-        earlier: interrupted runs that the run continues, the first one first; replays keep them.
+        earlier: interrupted runs that the run continues, the first one first. They are answered from the
+            record by every operator, except ``start`` without `keeps_earlier`.
+        keeps_earlier: whether ``start`` begins with the run and not with the first of `earlier`.
         parent: the process from which replays are forked; None if each starts a process of its own.
     """
 
@@ -59,6 +67,9 @@ class Setup:
     parent: Forking | None = None
     results: Mapping[int, str] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
+    keeps_earlier: bool = True
+    output: Output = "discarded"
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the part that replays of one experiment must share, in a form that JSON can hold."""
@@ -76,6 +87,14 @@ class Setup:
         if self.results:  # experiments without them have the form of earlier versions
             plain["results"] = _by_step(self.results)
         return plain
+
+    def with_task(self, task: str) -> Setup:
+        """Return it with the variable of the task of a run, or of the run that it continues.
+
+        A variable of `environment` comes before it.
+        """
+        begun = self.earlier[0].task if self.earlier else task
+        return replace(self, environment={**task_environment(begun), **self.environment})
 
     @property
     def program(self) -> dict[str, Any]:
@@ -95,6 +114,42 @@ class Setup:
         return ""
 
 
+def setup_of(
+    command: Sequence[str],
+    *,
+    oracle: str | Sequence[str] | None = None,
+    reset: str | Sequence[str] | None = None,
+    live_tools: Sequence[str] | None = None,
+    hosts: Sequence[str] | None = None,
+    **others: Any,
+) -> Setup:
+    """Return the setup of what a person has written, in the options of a command or in a file.
+
+    Args:
+        command: the program and its arguments.
+        oracle: a command; a text is divided into words, as a shell would.
+        reset: likewise.
+        live_tools: names of tools; ``all`` is every tool.
+        hosts: addresses.
+        others: further fields of `Setup`.
+
+    Raises:
+        ConfigurationError: a text is no command.
+    """
+    return Setup(
+        tuple(command),
+        oracle=_words(oracle, "--oracle"),
+        reset=_words(reset, "--reset"),
+        live_tools=tuple("*" if name == "all" else name for name in live_tools or ()),
+        hosts=tuple(hosts or ()),
+        **others,
+    )
+
+
+def _words(given: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
+    return split_command(given, option) if isinstance(given, str) else tuple(given or ())
+
+
 def task_environment(task: str) -> dict[str, str]:
     """Return the variable with the task of a run; empty for a task that no variable can hold."""
     if "\0" in task or len(task.encode(errors="replace")) > _LONGEST_TASK:
@@ -104,28 +159,3 @@ def task_environment(task: str) -> dict[str, str]:
 
 def _by_step(texts: Mapping[int, str]) -> dict[str, str]:
     return {str(step): texts[step] for step in sorted(texts)}
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Limits of the replays of one experiment; it goes on where a larger budget is given.
-
-    Attributes:
-        max_calls: live model calls.
-        max_cost_usd: US dollars; needs prices of the models.
-        max_runs: replays.
-    """
-
-    max_calls: int | None = None
-    max_cost_usd: float | None = None
-    max_runs: int | None = None
-
-    def without(self, calls: int, cost_usd: float) -> Budget:
-        """Return what is left after live calls and their cost."""
-        return replace(
-            self,
-            max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
-            max_cost_usd=None
-            if self.max_cost_usd is None
-            else max(0.0, self.max_cost_usd - cost_usd),
-        )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
@@ -16,12 +15,12 @@ from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import read_trajectory, vocabulary
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.llm.budget import Tokens
-from mast_trace_lab.program.process import Limits, play
+from mast_trace_lab.program.process import oracle_of, reset
 from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.runner import compared
+from mast_trace_lab.replay.runner import compared, play
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.replay.live import LiveCall
     from mast_trace.replay.player import ReplayReport
@@ -29,17 +28,15 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_judge.arms import ReplayArm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_lab.program.process import Played
-
-_FIRST_ERROR: Final = 400
-"""The lowest HTTP status that is an error."""
+    from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
+    from mast_trace_lab.program.conducting import Execute
+    from mast_trace_lab.program.setup import Setup
+    from mast_trace_lab.replay.runner import Played
 
 FIRST_ERROR: Final = 400
 """The first HTTP status of a live call that is an error."""
 _NO_FAULT_OF_THE_AGENTS: Final = frozenset({0, 401, 403, 404, 408, 409, 425, 429})
 """Statuses of live calls for which the endpoint is responsible, besides those from 500."""
-Oracle = Callable[[str], bool]
-"""Returns whether a final answer is right."""
 _LONGEST_ANSWER: Final = 4000
 
 
@@ -82,7 +79,7 @@ def spending_of(played: Played, prices: Mapping[str, Price]) -> Spending:
                 by_model[model] = Tokens(known.input + used.input, 0, known.output + used.output)
     asked = tuple(dict.fromkeys(call.model for call in played.live if call.model))
     models = tuple(name for name, used in by_model.items() if name and used.total) or asked
-    answered = sum(0 < call.status < _FIRST_ERROR for call in played.live)
+    answered = sum(0 < call.status < FIRST_ERROR for call in played.live)
     # Calls outside of a run and requests for embeddings have no span that tells their tokens.
     cost = None if counted < answered else _cost(played, total, by_model, prices)
     return Spending(total.input, total.output, cost, models)
@@ -108,7 +105,9 @@ def _tokens(span: SpanRecord) -> Tokens:
     return Tokens(read("input_tokens"), 0, read("output_tokens"))
 
 
-def ended(played: Played, limits: Limits, *, joint: bool) -> tuple[ReplayStatus, str]:
+def ended(
+    played: Played, timeout: float, max_calls: int | None, *, joint: bool
+) -> tuple[ReplayStatus, str]:
     """Return the status of a program that has ended, before its outcome is read, and a reason.
 
     A replay that a limit has ended while live calls were failing or unanswered is an error: a client that waits for an
@@ -116,19 +115,20 @@ def ended(played: Played, limits: Limits, *, joint: bool) -> tuple[ReplayStatus,
 
     Args:
         played: the traces of the program.
-        limits: its limits.
+        timeout: seconds that it had.
+        max_calls: live model calls that it was allowed; None for any number.
         joint: whether it has several corrections to make.
     """
     report = played.report
     if report is None:
         return "error", "The program did not call mast_trace.instrument(), so nothing was answered."
     if report.over_budget:
-        reason = f"It needed more than {limits.max_calls} live model calls."
+        reason = f"It needed more than {max_calls} live model calls."
         return _at_a_limit(played, "over budget", reason)
     if report.divergence is not None:
         return ("blocked" if report.divergence.after else "diverged"), report.divergence.text
     if played.exit_status is None:
-        return _at_a_limit(played, "timeout", f"It did not end within {limits.timeout:g} s.")
+        return _at_a_limit(played, "timeout", f"It did not end within {timeout:g} s.")
     return _reached(played, report, joint=joint)
 
 
@@ -168,46 +168,51 @@ def _failed_calls(calls: Sequence[LiveCall]) -> str:
     return f"{len(failed)} live model calls failed: {statuses}."
 
 
-@dataclass(frozen=True)
-class ArmSettings:
-    """Settings that all replays of an experiment share.
+def executing(
+    recorded: Trajectory,
+    setup: Setup,
+    replayed: Callable[[Trajectory], None] = lambda _run: None,
+) -> Execute:
+    """Return a function that runs one replay of a run: reset, program, oracle.
 
-    Attributes:
-        limits: limits of each replay.
-        oracle: judges the final answer, also of a program that records an outcome; it may raise an
-            exception if it cannot tell.
-        prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
-        earlier: interrupted runs that the recorded one continues, the first one first. They are
-            answered from the record by every operator, except ``start`` without `keeps_earlier`.
-        keeps_earlier: whether ``start`` begins with the recorded run and not with the first of them.
+    The function raises ResetFailed if the state outside the program cannot be restored, and OSError if
+    the program cannot be started.
+
+    Args:
+        recorded: the run.
+        setup: of the replays.
         replayed: takes the run that the program made, before it is thrown away.
     """
+    told = setup.with_task(recorded.task)
 
-    limits: Limits = field(default_factory=Limits)
-    oracle: Oracle | None = None
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    earlier: Sequence[Trajectory] = ()
-    keeps_earlier: bool = False
-    replayed: Callable[[Trajectory], None] = lambda _run: None
+    def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
+        if setup.reset and trial.phase != "score":
+            reset(setup.reset, setup.check_timeout)
+        return run_arm(recorded, told, trial.arm, max_calls=allowance.calls, replayed=replayed)
+
+    return execute
 
 
 def run_arm(
     recorded: Trajectory,
-    command: Sequence[str],
+    setup: Setup,
     arm: ReplayArm,
     *,
-    settings: ArmSettings | None = None,
+    max_calls: int | None = None,
+    replayed: Callable[[Trajectory], None] = lambda _run: None,
 ) -> ArmResult:
-    """Replay one arm.
+    """Replay one arm; nothing is reset before it.
 
     ``score`` starts no program: the oracle judges the recorded answer again; without an oracle the
     recorded outcome is returned.
 
     Args:
         recorded: the recorded run.
-        command: the program, which calls `mast_trace.instrument()`, and its arguments.
+        setup: the program, which calls `mast_trace.instrument()`, its limits, and the oracle, which comes
+            before an outcome that the program records.
         arm: the change.
-        settings: limits, oracle and prices.
+        max_calls: live model calls that may be sent; None for any number.
+        replayed: takes the run that the program made, before it is thrown away.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
@@ -215,11 +220,10 @@ def run_arm(
         NoChange: the step would be as it was recorded; nothing was started.
         OSError: the command cannot be started.
     """
-    settings = settings or ArmSettings()
     started, clock = datetime.now(timezone.utc), time.monotonic()
     if arm.operator == "score":
         answer = recorded.final_answer
-        status, success, reason = _judged(settings.oracle, recorded.outcome, answer, 0)
+        status, success, reason = _judged(setup, recorded.outcome, answer, 0)
         return ArmResult(
             arm,
             status,
@@ -229,28 +233,28 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
-    change = None if arm.operator == "verify" else _change(recorded, tape, arm, settings)
-    played = play(tape, command, settings.limits, change)
-    run = played.runs_like([*settings.earlier, recorded])[-1]
+    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    change = None if arm.operator == "verify" else _change(recorded, tape, arm, setup)
+    played = play(tape, setup, change, max_calls=max_calls)
+    run = played.runs_like([*setup.earlier, recorded])[-1]
     if run is not None:
-        settings.replayed(run)
+        replayed(run)
     if arm.operator == "verify":
-        status, reason = _verified(recorded, played, settings)
+        status, reason = _verified(recorded, played, setup)
     else:
-        status, reason = ended(played, settings.limits, joint=bool(arm.also))
+        status, reason = ended(played, setup.timeout, max_calls, joint=bool(arm.also))
     success = None
     answer = run.final_answer if run is not None else ""
     if status == "ok":
         outcome = run.outcome if run is not None else ""
         status, success, reason = _judged(
-            settings.oracle,
+            setup,
             outcome,
             answer,
             played.exit_status or 0,
             run.outcome_reason if run else "",
         )
-    spent = spending_of(played, settings.prices)
+    spent = spending_of(played, setup.prices)
     report = played.report
     return ArmResult(
         arm,
@@ -272,11 +276,9 @@ def run_arm(
     )
 
 
-def _change(
-    recorded: Trajectory, tape: Tape, arm: ReplayArm, settings: ArmSettings
-) -> Intervention:
-    kept = sum(call.kind == "model" for run in settings.earlier for call in run.invocations)
-    if arm.operator == "start" and settings.keeps_earlier and kept:
+def _change(recorded: Trajectory, tape: Tape, arm: ReplayArm, setup: Setup) -> Intervention:
+    kept = sum(call.kind == "model" for run in setup.earlier for call in run.invocations)
+    if arm.operator == "start" and setup.keeps_earlier and kept:
         return Intervention("keep", kept - 1, kept, hold=arm.hold)
     return intervention_of(recorded, tape, arm)
 
@@ -292,10 +294,8 @@ def calls_hash(calls: Sequence[LiveCall]) -> str:
     )
 
 
-def _verified(
-    recorded: Trajectory, played: Played, settings: ArmSettings
-) -> tuple[ReplayStatus, str]:
-    done = compared(recorded, played, settings.limits.timeout, settings.earlier)
+def _verified(recorded: Trajectory, played: Played, setup: Setup) -> tuple[ReplayStatus, str]:
+    done = compared(recorded, played, setup)
     if done.status == "identical":
         return "ok", ""
     if done.status == "timeout":
@@ -304,16 +304,17 @@ def _verified(
 
 
 def _judged(
-    oracle: Oracle | None, outcome: str, answer: str, exit_status: int, reason: str = ""
+    setup: Setup, outcome: str, answer: str, exit_status: int, reason: str = ""
 ) -> tuple[ReplayStatus, bool | None, str]:
     """Return status, success and reason from the oracle, without one from the recorded outcome."""
+    oracle = oracle_of(setup.oracle, setup.check_timeout)
     if outcome and oracle is None:
         return "ok", outcome == "success", reason
     if exit_status and not outcome:
         return "crashed", None, f"The program ended with {exit_status} and without an outcome."
     if oracle is None:
         return "error", None, "The program recorded no outcome, and there is no oracle."
-    try:
-        return "ok", bool(oracle(answer)), ""
-    except Exception as error:  # noqa: BLE001  # user's code; the text is in the result
-        return "error", None, f"The oracle failed: {type(error).__name__}: {error}"
+    opinion = oracle.ask(answer)
+    if opinion.success is None:
+        return "error", None, f"The oracle failed: OracleUndecided: {opinion.reason}"
+    return "ok", opinion.success, ""

@@ -14,17 +14,17 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_lab.replay.arm_runner import run_arm
 from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.render import write_replay
-from mast_trace_lab.replay.replaying import ask
+from mast_trace_lab.replay.replaying import ask, not_started, write_replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult, Operator
+    from mast_trace_lab.program.setup import Setup
 
 OPERATORS: Mapping[str, Operator] = {
     "--fix": "fix",
@@ -119,11 +119,11 @@ def calls_after(recorded: Trajectory, arm: ReplayArm) -> int:
 
 def change(
     recorded: Trajectory,
-    command: list[str],
+    setup: Setup,
     arm: ReplayArm,
-    settings: ArmSettings,
     repeat: int,
     *,
+    max_calls: int | None = None,
     out: Path | None = None,
     yes: bool,
     as_json: bool,
@@ -136,23 +136,21 @@ def change(
         ConfigurationError: the command cannot be started, nobody can be asked, or the run cannot be written.
         typer.Exit: a replay has ended without an outcome.
     """
-    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
+    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
     intervention_of(recorded, tape, arm)  # refused before anybody is asked
     each = calls_after(recorded, arm)
-    limit = settings.limits.max_calls
-    most = "" if limit is None else f", at most {limit}"
+    most = "" if max_calls is None else f", at most {max_calls}"
     live = f"About {each * repeat} model calls go to the program's model{most}."
-    ask(f"{warning(command)} {live}", yes=yes)
-    results = []
+    ask(f"{warning(setup.command)} {live}", yes=yes)
+    results: list[ArmResult] = []
     made: list[Trajectory] = []
-    settings = dataclasses.replace(settings, replayed=made.append)
     try:
-        for number, done in enumerate(replays(recorded, command, arm, settings, repeat), 1):
+        for done in _replays(recorded, setup, arm, repeat, max_calls, made.append):
             results.append(done)
             if not as_json:
-                show_one(number, done)
+                show_one(len(results), done)
     except OSError as error:
-        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+        raise not_started(setup.command, error) from error
     repeated = Repeated(arm, results)
     if as_json:
         print_json(repeated.as_dict())
@@ -164,7 +162,7 @@ def change(
         raise typer.Exit(1)
 
 
-def warning(command: list[str]) -> str:
+def warning(command: Sequence[str]) -> str:
     """Return the warning that a program runs for real."""
     return (
         f"This runs `{' '.join(command)}`. Models and tools are answered from the record; files, "
@@ -202,21 +200,18 @@ class Repeated:
         }
 
 
-def replays(
-    recorded: Trajectory, command: Sequence[str], arm: ReplayArm, settings: ArmSettings, repeat: int
+def _replays(
+    recorded: Trajectory,
+    setup: Setup,
+    arm: ReplayArm,
+    repeat: int,
+    max_calls: int | None,
+    replayed: Callable[[Trajectory], None],
 ) -> Iterator[ArmResult]:
-    """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together.
-
-    Raises:
-        NotAnArm: the run has no such step, or the step does not allow the change.
-        OSError: the command cannot be started.
-    """
-    left = settings.limits.max_calls
+    """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together."""
+    left = max_calls
     for _ in range(repeat):
-        limits = dataclasses.replace(settings.limits, max_calls=left)
-        done = run_arm(
-            recorded, command, arm, settings=dataclasses.replace(settings, limits=limits)
-        )
+        done = run_arm(recorded, setup, arm, max_calls=left, replayed=replayed)
         yield done
         if done.status == "over budget":
             return

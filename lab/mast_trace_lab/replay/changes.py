@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace.replay.executions import is_call_of
@@ -14,7 +15,6 @@ from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,26 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.arms import Fix, Operator
     from mast_trace_judge.decision_points import DecisionPoint
+
+
+class NotAnArm(MastTraceError):
+    """The run has no such step, or its step does not allow the change."""
+
+
+class NoChange(NotAnArm):
+    """A change after which the step would be as it was recorded; such a replay proves nothing."""
+
+
+class NotConfirmable(MastTraceError):
+    """The run cannot be confirmed; the text says why, and what to do."""
+
+
+def told(recorded: Trajectory, index: int) -> str:
+    """Return a step in words, such as ``analyst calls look_up``."""
+    step = recorded.steps[index]
+    did = f"calls {step.tool}" if step.tool else f"says {step.text[:40]!r}"
+    return f"{step.agent or 'an unknown agent'} {did}"
+
 
 _OF_FIXES = {"text", "tool_calls"}
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from mast_trace.exceptions import ConfigurationError, MastTraceError
-from mast_trace_collector.storage.runs import run_summary
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import print_json
-from mast_trace_dashboards.found_run import find_run
-from mast_trace_dashboards.run_names import NotFound, resolve_run
-from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.commands import oracle_of, split_command
-from mast_trace_lab.program.known_prices import known_prices
-from mast_trace_lab.program.process import Limits
+from mast_trace_dashboards.run_names import resolve_run
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay import replay as replay_program
-from mast_trace_lab.replay.arm_runner import ArmSettings
 from mast_trace_lab.replay.arms import arm_of, change, warning
 from mast_trace_lab.replay.options import (
     AllowHosts,
@@ -40,16 +33,10 @@ from mast_trace_lab.replay.options import (
     Start,
     Timeout,
     Yes,
+    option,
+    price_table,
 )
-from mast_trace_lab.replay.render import as_dict, show, write_replay
-from mast_trace_lab.replay.replaying import ask, continued
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mast_trace.trajectory import Trajectory
-    from mast_trace_collector.storage import Store
-    from mast_trace_lab.program.commands import Oracle
+from mast_trace_lab.replay.replaying import as_dict, ask, not_started, run_of, show, write_replay
 
 
 def register(app: typer.Typer) -> None:
@@ -63,11 +50,10 @@ def replay(
     timeout: Timeout = 120.0,
     live_tools: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--live-tools",
-            metavar="NAME",
-            help="A tool that may be executed if the run has no result of the call; `all` for every tool.",
-            show_default=False,
+            "NAME",
+            "A tool that may be executed if the run has no result of the call; `all` for every tool.",
         ),
     ] = None,
     allow_hosts: AllowHosts = None,
@@ -123,35 +109,26 @@ def replay(
     if arm is not None and out is not None and repeat > 1:
         raise ConfigurationError(f"--out holds one replay, and --repeat asks for {repeat}")
     with open_store(url, data_dir, config) as store:
-        recorded, earlier = _recorded(store, resolve_run(store, run, project), project)
-    tools = ["*" if name == "all" else name for name in live_tools or ()]
+        _, recorded, earlier = run_of(store, resolve_run(store, run, project), project)
+    setup = setup_of(
+        command,
+        oracle=(oracle or None) if arm is not None else None,
+        live_tools=live_tools,
+        hosts=allow_hosts,
+        timeout=timeout,
+        earlier=earlier,
+        keeps_earlier=False,
+        output="standard error" if as_json else "shown",
+    )
     if arm is not None:
-        limits = Limits(
-            timeout,
-            tools,
-            allow_hosts or (),
-            max_calls,
-            output="standard error" if as_json else "shown",
-        )
-        judged_by = oracle_of(split_command(oracle, "--oracle")) if oracle else None
-        given = JudgeConfig.load(config).judge_prices
-        prices = known_prices(recorded, given, PriceConfig.load(config).own_prices)
-        settings = ArmSettings(limits, _asking(judged_by), prices, earlier)
-        change(recorded, command, arm, settings, repeat, out=out, yes=yes, as_json=as_json)
+        setup = replace(setup, prices=price_table(config)(recorded))
+        change(recorded, setup, arm, repeat, max_calls=max_calls, out=out, yes=yes, as_json=as_json)
         return
     ask(warning(command), yes=yes)
     try:
-        done = replay_program(
-            recorded,
-            command,
-            earlier=earlier,
-            timeout=timeout,
-            live_tools=tools,
-            hosts=allow_hosts or (),
-            quiet=as_json,
-        )
+        done = replay_program(recorded, setup)
     except OSError as error:
-        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+        raise not_started(command, error) from error
     if as_json:
         print_json(as_dict(done))
     else:
@@ -160,29 +137,3 @@ def replay(
         write_replay(out, done.run)
     if done.status != "identical":
         raise typer.Exit(1)
-
-
-def _recorded(
-    store: Store, trace_id: str, project: str | None
-) -> tuple[Trajectory, tuple[Trajectory, ...]]:
-    """Return a run, and the interrupted runs that it continues."""
-    found = find_run(store, trace_id, project)
-    summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
-    if summary is None:
-        raise NotFound(f"there is no run {trace_id}")
-    recorded = read_alone(store, summary)
-    return recorded, continued(store, summary, recorded)
-
-
-def _asking(oracle: Oracle | None) -> Callable[[str], bool] | None:
-    """Return a function that asks an oracle; it raises an error where the oracle has no opinion."""
-    if oracle is None:
-        return None
-
-    def judge(answer: str) -> bool:
-        opinion = oracle.ask(answer)
-        if opinion.success is None:
-            raise MastTraceError(opinion.reason)
-        return opinion.success
-
-    return judge

@@ -1,33 +1,59 @@
-"""Replays at a terminal: the question before they run, the progress bar, and an interruption."""
+"""Replays at a terminal: the question before they run, the progress bar, an interruption, and the output."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.output import console, warn
+from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
+from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.forking import NotForkable, PreparedParents
-from mast_trace_lab.replay.unfit import NotConfirmable
+from mast_trace_lab.program.forking import PreparedParents, prepared
+from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_lab.confirm.conducting import Progress as State
+    from mast_trace_lab.program.conducting import Progress as State
+    from mast_trace_lab.replay import Replayed
+
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C or SIGTERM."""
 _GOES_ON: Final = "The results so far are stored; the same command goes on after them."
+
+
+def run_of(
+    store: Store, trace_id: str, project: str | None
+) -> tuple[RunSummary, Trajectory, tuple[Trajectory, ...]]:
+    """Return a run's row, the run, and the interrupted runs that it continues.
+
+    Raises:
+        NotFound: there is no such run.
+        NotConfirmable: an interrupted run is not stored.
+        StorageError: the database does not answer.
+    """
+    found = find_run(store, trace_id, project)
+    summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
+    if summary is None:
+        raise NotFound(f"there is no run {trace_id}")
+    recorded = read_alone(store, summary)
+    return summary, recorded, continued(store, summary, recorded)
 
 
 def continued(store: Store, run: RunSummary, recorded: Trajectory) -> tuple[Trajectory, ...]:
@@ -79,37 +105,26 @@ def warning(command: Sequence[str], reset: Sequence[str] = ()) -> str:
     )
 
 
-def live_tools_of(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of live tools as a setup has them: ``all`` is every tool."""
-    return tuple("*" if name == "all" else name for name in names or ())
+def not_started(command: Sequence[str], error: OSError) -> ConfigurationError:
+    """Return the error of a command that cannot be started."""
+    return ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}")
 
 
 @contextmanager
 def prepared_parent(
     command: Sequence[str], modules: Sequence[str] | None, jobs: int = 1
 ) -> Iterator[PreparedParents | None]:
-    """Import modules once for all replays of a program; yield None where replays cannot be forked.
-
-    Args:
-        command: the program and its arguments.
-        modules: to import; none for replays that start processes of their own.
-        jobs: replays at the same time; each has a process of its own to be forked from.
+    """Import modules once for all replays of a program, see `prepared`.
 
     Raises:
         ConfigurationError: the command cannot be started.
     """
-    if not modules:
-        yield None
-        return
-    try:
-        parent = PreparedParents(command, modules, jobs)
-    except NotForkable as error:
-        warn(f"{error}.")
-        yield None
-        return
-    except OSError as error:
-        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
-    with parent:
+    with ExitStack() as stack:
+        try:
+            made = prepared(command, modules or (), jobs, warn=lambda text: warn(f"{text}."))
+            parent = stack.enter_context(made)
+        except OSError as error:
+            raise not_started(command, error) from error
         yield parent
 
 
@@ -129,7 +144,7 @@ def going_on(command: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+        raise not_started(command, error) from error
     except KeyboardInterrupt:
         warn(f"Interrupted. {_GOES_ON}")
         raise typer.Exit(INTERRUPTED) from None
@@ -169,3 +184,57 @@ def progress_bar(expected: int | None) -> Iterator[Callable[[State], None]]:
             )
 
         yield changed
+
+
+_STYLES = {"identical": "bold green"}
+
+
+def write_replay(path: Path, run: Trajectory | None) -> None:
+    """Write a replayed run as JSON, in the form of a downloaded run.
+
+    Raises:
+        ConfigurationError: there is no run, or the file cannot be written.
+    """
+    if run is None:
+        raise ConfigurationError(f"nothing was written to {path}: the program recorded no run")
+    text = json.dumps({"trajectory": to_dict(run), "verdict": None}, ensure_ascii=False)
+    try:
+        with draft_of(path) as draft:
+            draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def show(recorded: Trajectory, done: Replayed) -> None:
+    """Print the result of a replay for people."""
+    shown = console()
+    shown.print(plain(done.status, _STYLES.get(done.status, "bold red")), end="")
+    report = done.report
+    if report is None:
+        shown.print(plain(f": {done.text}"))
+        return
+    models = report.served_exchanges + report.waiting_exchanges
+    tools = report.served_executions + report.waiting_executions
+    shown.print(
+        plain(
+            f": {report.served_exchanges} of {models} model calls and {report.served_executions} of "
+            f"{tools} tool calls answered from run {recorded.trace_id[:12]}, "
+            f"{report.live_executions} tools executed"
+        )
+    )
+    if done.text:
+        shown.print(plain(done.text))
+    elif done.status == "identical":
+        shown.print(plain(f"All {len(recorded.steps)} steps are the same."))
+    if done.exit_status:
+        shown.print(plain(f"The program ended with {done.exit_status}."))
+
+
+def as_dict(done: Replayed) -> dict[str, object]:
+    """Return the result of a replay for other programs."""
+    return {
+        "status": done.status,
+        "text": done.text,
+        "report": None if done.report is None else dataclasses.asdict(done.report),
+        "exit_status": done.exit_status,
+    }

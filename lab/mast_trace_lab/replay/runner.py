@@ -1,21 +1,106 @@
-"""Starts a program whose calls are answered from a recorded run, and compares the two runs."""
+"""Runs a program whose calls are answered from a recorded run, and compares the two runs."""
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mast_trace.replay.comparison import first_difference
+from mast_trace.replay.live import LiveCalls
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
+from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.recording import tape_of
 from mast_trace.semconv import Termination
-from mast_trace_lab.program.process import Limits, play
+from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace_lab.program.process import run_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from mast_trace.replay.intervention import Intervention
+    from mast_trace.replay.live import LiveCall
     from mast_trace.replay.player import ReplayReport
+    from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
-    from mast_trace_lab.program.process import Played
+    from mast_trace_lab.program.setup import Setup
+
+
+@dataclass(frozen=True)
+class Played:
+    """The traces of a program that has ended.
+
+    Attributes:
+        exit_status: exit status; negative if a signal ended it, None if it was killed at the timeout.
+        report: counts of the answered calls; None if it never called `mast_trace.instrument`.
+        spans: its spans, by trace id.
+        live: its live model calls, in the order in which they were sent.
+    """
+
+    exit_status: int | None
+    report: ReplayReport | None
+    spans: Mapping[str, Sequence[SpanRecord]]
+    live: Sequence[LiveCall]
+
+    def runs_like(self, recorded: Sequence[Trajectory]) -> list[Trajectory | None]:
+        """Return a run for each recorded one: with its task and name, else the first that is left."""
+        runs = sorted(map(read_trajectory, self.spans.values()), key=lambda run: run.start)
+        found: list[Trajectory | None] = []
+        for each in recorded:
+            same = [run for run in runs if (run.task, run.name) == (each.task, each.name)]
+            own = next(iter(same or runs), None)
+            found.append(own)
+            runs = [run for run in runs if run is not own]
+        return found
+
+
+def play(
+    tape: Tape,
+    setup: Setup,
+    intervention: Intervention | None = None,
+    *,
+    max_calls: int | None = None,
+) -> Played:
+    """Run a program to its end or its timeout.
+
+    Args:
+        tape: the record that its calls are answered from.
+        setup: the program and its limits.
+        intervention: the change of the run; without one, no request is live.
+        max_calls: number of live model calls that may be sent; None for any number.
+
+    Raises:
+        OSError: the command cannot be started.
+        NotForkable: the process from which it is forked has ended.
+    """
+    with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
+        files = ReplayFolder(Path(folder))
+        files.write_plan(tape, setup.live_tools, setup.hosts, intervention, max_calls)
+        environment = {**os.environ, **setup.environment, PLAN_VARIABLE: folder}
+        exit_status = (
+            setup.parent.run(environment, setup.output, setup.timeout)
+            if setup.parent is not None
+            else run_alone(setup.command, environment, setup.output, setup.timeout)
+        )
+        return Played(
+            exit_status, files.read_report(), _spans(files), LiveCalls(files.live).calls()
+        )
+
+
+def _spans(files: ReplayFolder) -> dict[str, list[SpanRecord]]:
+    """Return the spans of each trace, without a last line that a kill has cut."""
+    traces: dict[str, list[SpanRecord]] = {}
+    if not files.spans.exists():
+        return traces
+    lines = files.spans.read_text("utf-8").split("\n")
+    for line in lines[:-1]:
+        span = SpanRecord(**json.loads(line))
+        traces.setdefault(span.trace_id, []).append(span)
+    return traces
+
 
 Status = Literal["identical", "different", "diverged", "unfinished", "timeout", "not recorded"]
 
@@ -43,59 +128,42 @@ class Replayed:
     run: Trajectory | None = None
 
 
-def replay(
-    recorded: Trajectory,
-    command: Sequence[str],
-    *,
-    earlier: Sequence[Trajectory] = (),
-    timeout: float = 120.0,
-    live_tools: Sequence[str] = (),
-    hosts: Sequence[str] = (),
-    quiet: bool = False,
-) -> Replayed:
+def replay(recorded: Trajectory, setup: Setup) -> Replayed:
     """Run a program again with its model calls and tool calls answered from the record of a run.
 
     The program's other code runs for real, without network.
 
     Args:
         recorded: the recorded run.
-        command: the program, which calls `mast_trace.instrument()`, and its arguments.
-        earlier: interrupted runs of the same program that the run continues, the first one first.
-        timeout: seconds after which the program and its child processes are killed.
-        live_tools: names of tools that are executed if the record has no result of the
-            call; ``*`` for all.
-        hosts: addresses to which the program may connect.
-        quiet: redirects the program's standard output to standard error.
+        setup: the program, which calls `mast_trace.instrument()`, and its limits.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    limits = Limits(timeout, live_tools, hosts, output="standard error" if quiet else "shown")
-    played = play(tape_of(recorded, *earlier, live_tools=live_tools), command, limits)
-    return compared(recorded, played, timeout, earlier)
+    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    return compared(recorded, play(tape, setup), setup)
 
 
-def compared(
-    recorded: Trajectory, played: Played, timeout: float, earlier: Sequence[Trajectory] = ()
-) -> Replayed:
+def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
     """Compare a program that has ended with the recorded run.
 
     Args:
         recorded: the recorded run.
         played: the program's traces.
-        timeout: seconds that it had.
-        earlier: interrupted runs that the recorded one continues, the first one first.
+        setup: its time limit, and the interrupted runs that the recorded one continues.
     """
     report, exit_status = played.report, played.exit_status
-    runs = played.runs_like([*earlier, recorded])
+    whole = [*setup.earlier, recorded]
+    runs = played.runs_like(whole)
     run = runs[-1]
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
-    status, text = _outcome([*earlier, recorded], runs, report)
+    status, text = _outcome(whole, runs, report)
     if exit_status is None:
-        return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
+        late = f"It did not end within {setup.timeout:g} s. {text}"
+        return Replayed("timeout", late, report, -9, run)
     return Replayed(status, text, report, exit_status, run)
 
 

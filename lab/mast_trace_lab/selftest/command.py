@@ -14,12 +14,10 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.pricing import PriceConfig
 from mast_trace_lab.inject.command import COMMAND, RunsThenCommand, planted_operators
-from mast_trace_lab.program.commands import split_command
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     LiveTools,
     MaxCalls,
@@ -32,11 +30,11 @@ from mast_trace_lab.replay.options import (
     Seed,
     Timeout,
     Yes,
+    price_table,
 )
 from mast_trace_lab.replay.replaying import (
     ask,
     going_on,
-    live_tools_of,
     prepared_parent,
     warning,
 )
@@ -100,20 +98,13 @@ def selftest(
         raise ConfigurationError("name your program after --, such as: -- python my_team.py")
     planted, left = planted_operators(operator or (), uncertain=uncertain)
     plan = SelfTestPlan(
-        setup=Setup(
-            command,
-            oracle=split_command(oracle, "--oracle") if oracle is not None else (),
-            reset=split_command(reset, "--reset") if reset is not None else (),
-            live_tools=live_tools_of(live_tools),
-            timeout=timeout,
-        ),
+        setup=setup_of(command, oracle=oracle, reset=reset, live_tools=live_tools, timeout=timeout),
         tasks=_tasks(tasks, command),
         runs=runs,
         count=count,
         only=planted,
         seed=seed,
-        prices={**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)},
-        own_prices=PriceConfig.load(config).own_prices,
+        prices=price_table(config, prices),
     )
     ask(
         f"{runs} runs are recorded, and up to {count} faults are planted in them; a fault takes 5 to 40 replays of "

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.comparison import first_difference
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.local.recording import NotRecorded, record, recorded
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
-from mast_trace_lab.program.commands import oracle_of
-from mast_trace_lab.program.known_prices import known_prices
+from mast_trace_lab.program.process import oracle_of
+from mast_trace_lab.program.recording import NotRecorded, record, recorded
 from mast_trace_lab.selftest.examination import (
     LABELLED,
     JudgeOpinion,
@@ -39,11 +38,11 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.pricing import OwnPrice
     from mast_trace_judge.store.injections import Injection
-    from mast_trace_lab.confirm.conducting import Progress as State
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.program.budget import Budget
+    from mast_trace_lab.program.conducting import Progress as State
+    from mast_trace_lab.program.setup import Setup
+    from mast_trace_lab.replay.options import PriceTable
 
 VERSION: Final = 1
 """Version of the procedure; another one makes another self-test."""
@@ -64,8 +63,7 @@ class SelfTestPlan:
         count: most faults in all.
         only: operators, or codes of failure modes; all if empty.
         seed: decides steps, numbers and phrasings.
-        prices: of models, by name.
-        own_prices: the user's own table of prices.
+        prices: looks up the prices of a run's models.
     """
 
     setup: Setup
@@ -74,8 +72,7 @@ class SelfTestPlan:
     count: int
     only: tuple[str, ...]
     seed: int
-    prices: Mapping[str, Price]
-    own_prices: Mapping[str, OwnPrice]
+    prices: PriceTable
 
     @property
     def id(self) -> str:
@@ -263,13 +260,12 @@ def _planted(
                 store,
                 each.summary,
                 each.run,
-                each.setup,
+                dataclasses.replace(each.setup, prices=plan.prices(each.run)),
                 budget,
                 seed=plan.seed,
                 count=share,
                 only=plan.only,
                 passed=passed,
-                prices=known_prices(each.run, plan.prices, plan.own_prices),
                 changed=changed,
             )
         except NotInjectable as error:

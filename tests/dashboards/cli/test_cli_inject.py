@@ -22,8 +22,8 @@ from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.store.injections import injections
 from mast_trace_judge.store.replays import spent
 from mast_trace_judge.study.datasets.injected import read_injected
-from mast_trace_lab.confirm.conducting import INTERRUPTED
 from mast_trace_lab.inject.operators.phrases import SENTENCES
+from mast_trace_lab.program.conducting import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

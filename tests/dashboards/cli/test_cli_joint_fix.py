@@ -16,8 +16,8 @@ from scripted_llm import last_text, system_text
 
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.arms import Fix, ReplayArm
-from mast_trace_lab.program.process import Limits
-from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay.arm_runner import run_arm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +51,9 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
         yield made
 
 
-def replayed(failed: Failed, arm: ReplayArm, **limits: object) -> ArmResult:
+def replayed(failed: Failed, arm: ReplayArm) -> ArmResult:
     """Replay an arm of the run."""
-    settings = ArmSettings(Limits(timeout=60.0, output="discarded", **limits))
-    return run_arm(failed.recorded, failed.command, arm, settings=settings)
+    return run_arm(failed.recorded, Setup(failed.command, timeout=60.0), arm)
 
 
 def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:

@@ -13,6 +13,7 @@ import anthropic_ways
 
 import mast_trace
 from mast_trace.testing import capture_spans, replayed
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def test_a_program_on_botocore_is_refused_by_name(options: dict[str, Any], tmp_p
         anthropic_ways.tell(options, "create")
     program = tmp_path / "program.py"
     program.write_text(BEDROCK, "utf-8")
-    done = replay(captured.trajectory(), [sys.executable, str(program)], quiet=True)
+    done = replay(captured.trajectory(), Setup((sys.executable, str(program))))
     assert (done.status, done.exit_status) == ("diverged", 1)
     assert done.text.startswith("The program asks a model by botocore (Bedrock).")
     assert done.report is not None

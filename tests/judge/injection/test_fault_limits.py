@@ -10,9 +10,9 @@ from planted_trials import FAULT, STARTS_ALIKE, result
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import ArmResult, ReplayArm
-from mast_trace_lab.confirm.bounds import most_calls
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
 from mast_trace_lab.inject.trial import Trial, has_failed, with_readable_run
+from mast_trace_lab.program.budget import most_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

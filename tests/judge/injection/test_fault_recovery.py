@@ -10,10 +10,9 @@ from planted_trials import FAULT, STARTS_ALIKE, result
 
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import RECOVERY, ArmResult
-from mast_trace_lab.confirm.statistics import ResultMismatch
 from mast_trace_lab.inject.experiment import InjectionExperiment
-from mast_trace_lab.inject.recovery import Recovery, later_steps
-from mast_trace_lab.inject.trial import Trial
+from mast_trace_lab.inject.trial import Recovery, Trial, later_steps
+from mast_trace_lab.program.budget import ResultMismatch
 
 
 class TestRecovery:

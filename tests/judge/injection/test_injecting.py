@@ -27,8 +27,9 @@ from mast_trace_judge.study.model_calibration import labelled_runs
 from mast_trace_judge.transfer.labelled_sets import take_set
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
+from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.forking import PreparedParent
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import run_arm
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Team:
         assert made.run is not None
         later = [each.step for each in decision_points(made.run) if each.step > made.step][:1]
         for step in later:
-            done = run_arm(made.run, [sys.executable, str(SHOP)], ReplayArm("keep", step))
+            done = run_arm(made.run, Setup((sys.executable, str(SHOP))), ReplayArm("keep", step))
             assert (done.status, done.success) == ("ok", made.run.outcome == "success")
 
 

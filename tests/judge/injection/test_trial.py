@@ -13,12 +13,10 @@ from planted_trials import FAULT, STARTS_ALIKE, decided, result
 
 from mast_trace.trajectory import Trajectory
 from mast_trace_judge.arms import ArmResult, ReplayArm
-from mast_trace_lab.confirm.bounds import ReplayAllowance, most_calls
-from mast_trace_lab.confirm.statistics import ResultMismatch
 from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.experiment import STARTS, InjectionExperiment
-from mast_trace_lab.inject.recovery import Recovery
-from mast_trace_lab.inject.trial import Trial
+from mast_trace_lab.inject.trial import Recovery, Trial
+from mast_trace_lab.program.budget import ReplayAllowance, ResultMismatch, most_calls
 from mast_trace_lab.program.setup import Setup
 
 
@@ -277,11 +275,11 @@ def test_a_replay_whose_run_was_not_recorded_leaves_none_behind(
 ) -> None:
     """An oracle judges it all the same."""
     failed = result(FAULT.change.arm, False)
-    monkeypatch.setattr(injecting, "run_arm", lambda *_, **__: failed)
+    monkeypatch.setattr(injecting, "executing", lambda *_: lambda *_: failed)
     kept: list[int] = []
     experiment: Any = SimpleNamespace(trials=[Trial(FAULT, clean=STARTS_ALIKE)])
     trial: Any = SimpleNamespace(phase="injection", arm=FAULT.change.arm, pair=0)
     execute = injecting._executing(
-        Trajectory("t", ()), Setup(("p",)), {}, experiment, {}, kept.append, lambda _: None
+        Trajectory("t", ()), Setup(("p",)), experiment, {}, kept.append, lambda _: None
     )
     assert (execute(trial, ReplayAllowance(1, None)), kept) == (failed, [])

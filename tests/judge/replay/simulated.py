@@ -12,15 +12,14 @@ from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix
 from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.store.replays import plan_of
-from mast_trace_lab.confirm.bounds import CallCost
 from mast_trace_lab.confirm.confirm import Confirming
 from mast_trace_lab.confirm.statistics import Experiment
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget, CallCost
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_lab.confirm.bounds import ReplayAllowance
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
 
 DECISIONS, PLANTED = 6, 2
 POINTS = tuple(

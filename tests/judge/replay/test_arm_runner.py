@@ -15,9 +15,9 @@ from scripted_llm import Reply, ScriptedLLM, last_text
 from mast_trace_judge.arms import START, Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.program.process import Limits
-from mast_trace_lab.replay.arm_runner import ArmSettings, run_arm
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm
+from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay.arm_runner import run_arm
+from mast_trace_lab.replay.changes import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,15 @@ def prompt_tokens(request: dict) -> int:
     return sum(len(json.dumps(message)) for message in request["messages"]) // 4 + 1
 
 
+def right_if(condition: str) -> tuple[str, ...]:
+    """Return the command of an oracle."""
+    return (
+        sys.executable,
+        "-c",
+        f"import sys; answer = sys.stdin.read(); sys.exit(not ({condition}))",
+    )
+
+
 class Team:
     """A recorded failure of the team, and its model's server, which errs no more."""
 
@@ -56,12 +65,14 @@ class Team:
         self.server = server
         self.executed = executed
 
-    def run(self, arm: ReplayArm, way: str = "", **settings) -> ArmResult:
+    def run(
+        self, arm: ReplayArm, way: str = "", max_calls: int | None = None, **given
+    ) -> ArmResult:
         """Replay an arm and assert that the number of live calls is the one that the server counts."""
         before = len(self.server.requests)
-        limits = Limits(**{"timeout": 60.0, "output": "discarded", **settings.pop("limits", {})})
-        command = [sys.executable, str(SHOP), *filter(None, [way])]
-        done = run_arm(self.recorded, command, arm, settings=ArmSettings(limits, **settings))
+        command = (sys.executable, str(SHOP), *filter(None, [way]))
+        setup = Setup(command, **{"timeout": 60.0, **given})
+        done = run_arm(self.recorded, setup, arm, max_calls=max_calls)
         assert done.live_calls == len(self.server.requests) - before
         return done
 
@@ -181,7 +192,7 @@ def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
 def test_verifying_and_scoring(team: Team) -> None:
     done = team.run(ReplayArm("verify"))
     assert (done.status, done.success, done.served_calls) == ("ok", False, 4)
-    scored = team.run(ReplayArm("score"), oracle=lambda answer: "30" in answer)
+    scored = team.run(ReplayArm("score"), oracle=right_if("'30' in answer"))
     assert (scored.status, scored.success, scored.served_calls) == ("ok", True, 0)
     assert team.run(ReplayArm("score")).success is False
 
@@ -190,23 +201,20 @@ def test_an_oracle_judges_where_nothing_is_recorded(team: Team) -> None:
     """The oracle gets the final answer; an oracle that fails is an error, not a failure of the run."""
     arm = ReplayArm("keep", PLAN)
     # The recorded way of the program records an outcome, so its replay differs in no model call.
-    done = team.run(arm, "no-outcome", oracle=lambda answer: answer == "Order 30 pieces.")
+    done = team.run(arm, "no-outcome", oracle=right_if("answer == 'Order 30 pieces.'"))
     assert (done.status, done.success) == ("ok", True)
     assert team.run(arm, "no-outcome").status == "error"
 
-    def broken(_answer: str) -> bool:
-        raise OSError("no such file")
-
-    done = team.run(arm, "no-outcome", oracle=broken)
+    done = team.run(arm, "no-outcome", oracle=("/no-such-oracle",))
     assert (done.status, done.success) == ("error", None)
-    assert "no such file" in done.reason
+    assert "No such file" in done.reason
 
 
 class TestCensored:
     """Replays without an outcome are censored with the reason."""
 
     def test_over_budget(self, team: Team) -> None:
-        done = team.run(ReplayArm("keep", CHOICE), limits={"max_calls": 1})
+        done = team.run(ReplayArm("keep", CHOICE), max_calls=1)
         assert (done.status, done.success, done.live_calls) == ("over budget", None, 1)
 
     def test_a_joint_fix_that_is_not_made_in_full(self, team: Team) -> None:
@@ -215,11 +223,11 @@ class TestCensored:
         assert "last step of a joint fix" in done.reason
 
     def test_no_live_call_at_all(self, team: Team) -> None:
-        done = team.run(ReplayArm("keep", PLAN), limits={"max_calls": 0})
+        done = team.run(ReplayArm("keep", PLAN), max_calls=0)
         assert (done.status, done.live_calls) == ("over budget", 0)
 
     def test_timeout(self, team: Team) -> None:
-        done = team.run(ReplayArm("keep", REPORT), "hangs", limits={"timeout": 12})
+        done = team.run(ReplayArm("keep", REPORT), "hangs", timeout=12)
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
     @pytest.mark.parametrize(("step", "status"), [(REPORT, "blocked"), (ORDER, "diverged")])
@@ -249,7 +257,7 @@ class TestCensored:
         assert (done.status, done.success) == ("blocked", None)
         assert "it was not executed" in done.reason
         assert not team.executed.exists()
-        done = team.run(fix, limits={"live_tools": ["count"]})
+        done = team.run(fix, live_tools=["count"])
         assert (done.status, done.live_tools) == ("ok", 1)
         team.executed.unlink()
 
@@ -272,7 +280,7 @@ class TestRefused:
     )
     def test_no_change(self, team: Team, arm: ReplayArm, words: str) -> None:
         with pytest.raises(NoChange, match=words):
-            run_arm(team.recorded, ["/bin/false"], arm)
+            run_arm(team.recorded, Setup(("/bin/false",)), arm)
 
     @pytest.mark.parametrize(
         ("arm", "words"),
@@ -302,4 +310,4 @@ class TestRefused:
     )
     def test_no_such_arm(self, team: Team, arm: ReplayArm, words: str) -> None:
         with pytest.raises(NotAnArm, match=words):
-            run_arm(team.recorded, ["/bin/false"], arm)
+            run_arm(team.recorded, Setup(("/bin/false",)), arm)

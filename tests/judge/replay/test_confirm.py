@@ -23,12 +23,12 @@ from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import plan_of, record_result, reserve, results_of, spent
 from mast_trace_judge.verdict import Candidate
-from mast_trace_lab.confirm.candidates import with_judged_steps
-from mast_trace_lab.confirm.conducting import INTERRUPTED, CannotContinue
-from mast_trace_lab.confirm.daily import DailyBudget
-from mast_trace_lab.confirm.preparation import stored_experiment
+from mast_trace_lab.confirm.judged import with_judged_steps
+from mast_trace_lab.confirm.preparation import FailedRun
 from mast_trace_lab.confirm.statistics import ExperimentLimits
-from mast_trace_lab.program.setup import Budget, Setup
+from mast_trace_lab.program.budget import Budget, DailyBudget
+from mast_trace_lab.program.conducting import INTERRUPTED, CannotContinue
+from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -254,7 +254,7 @@ def test_a_replay_elsewhere_is_left_alone(store: Store, monkeypatch: pytest.Monk
     ):
         confirming(store, Program(), setup=Setup(("program",))).resume()
     assert results_of(store, plan) == ()
-    monkeypatch.setattr("mast_trace_lab.confirm.conducting._MARGIN", -600.0)
+    monkeypatch.setattr("mast_trace_lab.program.conducting._MARGIN", -600.0)
     assert confirming(store, Program()).resume() == 1
 
 
@@ -291,7 +291,7 @@ def test_two_machines_at_once_double_nothing(store: Store, monkeypatch: pytest.M
     own = threading.local()
     name = "mast_trace_judge.store.replays.holder_of_this_process"
     monkeypatch.setattr(name, lambda: own.name)
-    monkeypatch.setattr("mast_trace_lab.confirm.conducting._MARGIN", -600.0)
+    monkeypatch.setattr("mast_trace_lab.program.conducting._MARGIN", -600.0)
     programs: list[Program] = []
     for _ in range(6):
         both = [Program(), Program()]
@@ -371,7 +371,7 @@ def test_experiments_that_try_fixes_in_another_order_are_not_continued(store: St
     for name, version in (("confirm", setup.to_plain()["version"]), ("confirm 2", 1)):
         shape = {**empty, "setup": {**setup.to_plain(), "version": version}, "planned": 3}
         plan_of(store, run(), json.dumps(shape), name=name)
-        found = stored_experiment(store, run(), RECORDED, POINTS, setup)
+        found = FailedRun(store, run(), RECORDED, setup, POINTS).stored()
         assert (found is not None) == (version != 1)
 
 

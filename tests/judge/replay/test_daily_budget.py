@@ -13,9 +13,9 @@ import pytest
 from judge.store.invented_replays import run
 
 from mast_trace.exceptions import BudgetExhausted, StorageError
-from mast_trace_lab.confirm.daily import DailyBudget, Spent
 from mast_trace_lab.confirm.work import HandledRuns
-from mast_trace_lab.program.run_lock import locked_run
+from mast_trace_lab.program.budget import DailyBudget, Spent
+from mast_trace_lab.program.conducting import locked_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,8 +63,8 @@ def test_a_killed_process_keeps_its_reservation_and_loses_its_lock(tmp_path: Pat
     code = f"""
 import sys, time
 from pathlib import Path
-from mast_trace_lab.confirm.daily import DailyBudget
-from mast_trace_lab.program.run_lock import locked_run
+from mast_trace_lab.program.budget import DailyBudget
+from mast_trace_lab.program.conducting import locked_run
 DailyBudget(Path({str(tmp_path / "days")!r}), 10).reserve(7)
 with locked_run(Path({str(tmp_path / "locks")!r}), "p", "../../etc") as mine:
     print(mine, flush=True)

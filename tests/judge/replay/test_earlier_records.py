@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from replays import EXAMPLES, NOWHERE, check_earlier, earlier_run
 
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
 pytestmark = pytest.mark.end_to_end
@@ -36,7 +37,7 @@ def test_an_earlier_record_is_replayed(
     pytest.importorskip(module)
     monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    done = replay(earlier_run(name), [sys.executable, *map(str, command)])
+    done = replay(earlier_run(name), Setup((sys.executable, *map(str, command))))
     assert (done.status, done.text) == ("identical", "")
 
 

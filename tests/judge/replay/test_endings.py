@@ -10,16 +10,16 @@ from mast_trace.replay.live import UNANSWERED, LiveCall
 from mast_trace.replay.player import ReplayReport
 from mast_trace.trajectory import SpanRecord
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.program.process import Limits, Played
 from mast_trace_lab.replay.arm_runner import ended, spending_of
+from mast_trace_lab.replay.runner import Played
 
-LIMITS = Limits(timeout=9, max_calls=3)
+SECONDS, MOST_CALLS = 9, 3
 
 
 def status_of(*calls: LiveCall, over_budget: bool = False, exit_status: int | None = None) -> str:
     """Return the status of a program that has changed and was killed after these live calls."""
     report = ReplayReport(0, 0, 0, 0, 0, None, len(calls), changed=True, over_budget=over_budget)
-    return ended(Played(exit_status, report, {}, calls), LIMITS, joint=False)[0]
+    return ended(Played(exit_status, report, {}, calls), SECONDS, MOST_CALLS, joint=False)[0]
 
 
 def call(status: int, key: str = "k") -> LiveCall:
@@ -48,7 +48,7 @@ def test_an_equal_request_that_was_answered_before_is_no_repetition() -> None:
 
 def test_the_reason_names_limit_and_failed_calls() -> None:
     report = ReplayReport(0, 0, 0, 0, 0, None, 2, changed=True)
-    told = ended(Played(None, report, {}, (call(429), call(0))), LIMITS, joint=False)
+    told = ended(Played(None, report, {}, (call(429), call(0))), SECONDS, MOST_CALLS, joint=False)
     assert told == (
         "error",
         "It did not end within 9 s. 2 live model calls failed: 429, no response.",

@@ -15,10 +15,10 @@ from mast_trace.replay.recording import NotReplayable
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_lab.confirm.candidates import point_of
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
-from mast_trace_lab.confirm.preparation import _fixes
-from mast_trace_lab.program.commands import Oracle
+from mast_trace_lab.confirm.judged import point_of
+from mast_trace_lab.confirm.preparation import fixes_of
+from mast_trace_lab.program.process import Oracle
 from mast_trace_lab.program.setup import Setup
 
 
@@ -148,7 +148,7 @@ def test_a_run_with_a_live_tool_has_corrections(live: str) -> None:
     room = replace(RUN.steps[2], result_type="opaque Room")
     run = replace(RUN, steps=(*RUN.steps[:2], room, RUN.steps[3]))
     setup = Setup(("program",), live_tools=(live,), fixes={1: "118 EUR."})
-    fixes, refused = _fixes(run, POINTS, None, setup, "")
+    fixes, refused = fixes_of(run, POINTS, None, setup, "")
     assert (fixes[1][0], refused) == (Fix("person", "118 EUR."), ())
     with pytest.raises(ConfigurationError, match="a value of Room, which no text can stand for"):
         planned_fixes(run, POINTS, Sources({2: "181 EUR"}), live_tools=[live])

@@ -14,6 +14,7 @@ from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.cli.app import run
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def again(monkeypatch: pytest.MonkeyPatch):
     def run(runs: list[Trajectory], way: str) -> Replayed:
         monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
         *earlier, last = runs
-        return replay(last, [sys.executable, str(ASKING), way], earlier=earlier)
+        return replay(last, Setup((sys.executable, str(ASKING), way), earlier=earlier))
 
     return run
 

@@ -26,8 +26,7 @@ from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 from mast_trace_lab.replay.arm_runner import calls_hash
-from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.unfit import NotAnArm
+from mast_trace_lab.replay.changes import NotAnArm, intervention_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

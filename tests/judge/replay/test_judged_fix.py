@@ -15,8 +15,8 @@ from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, DecisiveError, Verdict
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
-from mast_trace_lab.confirm.judged_fix import judge_fix
-from mast_trace_lab.confirm.preparation import _fixes
+from mast_trace_lab.confirm.judged import judge_fix
+from mast_trace_lab.confirm.preparation import fixes_of
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.changes import intervention_of
 
@@ -195,7 +195,7 @@ def test_the_live_tools_of_a_setup_count() -> None:
     run, chosen = _made("book"), _judged("", ("book", '{"hotel": "Oslo"}'))
     for live, reason in (((), ""), (("*",), "which may be executed")):
         setup = Setup(("program",), live_tools=live)
-        fixes, refused = _fixes(run, decision_points(run), chosen, setup, "")
+        fixes, refused = fixes_of(run, decision_points(run), chosen, setup, "")
         assert bool(refused) == bool(live)
         assert reason in "".join(each.reason for each in refused)
         assert any(fix.source == "judge" for fix in fixes[0]) != bool(live)

@@ -18,6 +18,7 @@ from sdk.experiment.hostile_lessons import response, server
 
 from mast_trace.testing import capture_spans, replayed
 from mast_trace.trajectory import to_dict, trajectory_from_dict
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedLLM]:
 def again(recorded: Trajectory, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Replay the program by the command's own way; no model can be reached."""
     monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
-    done = replay(recorded, [sys.executable, str(TAUGHT), "marked"])
+    done = replay(recorded, Setup((sys.executable, str(TAUGHT), "marked")))
     return done.status, done.text
 
 

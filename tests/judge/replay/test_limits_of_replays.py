@@ -14,20 +14,21 @@ from mast_trace.messages import Message
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.confirm.bounds import (
+from mast_trace_lab.confirm.confirm import check_limits
+from mast_trace_lab.confirm.preparation import NotConfirmable, check
+from mast_trace_lab.program.budget import (
     Account,
+    Budget,
     CallCost,
     Exhausted,
     ReplayAllowance,
+    ReplayTrial,
     call_cost,
     most_calls,
 )
-from mast_trace_lab.confirm.confirm import check_limits
-from mast_trace_lab.confirm.execution import arm_settings, executing
-from mast_trace_lab.confirm.preparation import NotConfirmable, check
-from mast_trace_lab.confirm.statistics import ReplayTrial
-from mast_trace_lab.program.isolation import not_isolated
-from mast_trace_lab.program.setup import Budget, Setup, task_environment
+from mast_trace_lab.program.conducting import not_isolated
+from mast_trace_lab.program.setup import Setup, task_environment
+from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,12 +155,12 @@ def test_limits_that_cannot_be_held_are_refused(
     jobs: int, reset: tuple[str, ...], dollars: str, *, priced: bool
 ) -> None:
     """Replays at the same time share what a reset restores; dollars need the price of each recorded model."""
-    setup = Setup(("program",), reset=reset)
-    budget = Budget(max_cost_usd=0.0 if dollars == "budget" else None)
     prices = {"m": SMALL} if priced else {"n": SMALL}
+    setup = Setup(("program",), reset=reset, prices=prices)
+    budget = Budget(max_cost_usd=0.0 if dollars == "budget" else None)
 
     def check() -> CallCost | None:
-        return check_limits(RECORDED, setup, budget, prices, jobs=jobs, capped=dollars == "day")
+        return check_limits(RECORDED, setup, budget, jobs=jobs, capped=dollars == "day")
 
     if (jobs > 1 and reset) or (dollars and not priced):
         with pytest.raises(ConfigurationError):
@@ -248,25 +249,15 @@ def test_a_task_is_handed_over_where_a_variable_can_hold_it(task: str, told: boo
 
 
 @pytest.mark.parametrize("continued", [False, True])
-def test_a_replay_gets_the_setup_and_the_task_of_the_run_it_begins(continued: bool) -> None:
+def test_a_replay_gets_the_task_of_the_run_it_begins(continued: bool) -> None:
     """A variable of one's own comes before that of the task."""
     first = replace(RECORDED, task="the first")
-    setup = Setup(
-        ("program",),
-        live_tools=("book",),
-        hosts=("db",),
-        timeout=7.0,
-        environment={"A": "b"},
-        earlier=(first,) if continued else (),
-    )
-    found = arm_settings(setup, "the task", max_calls=5, prices={"m": SMALL})
-    assert (found.limits.timeout, found.limits.max_calls) == (7.0, 5)
-    assert (found.limits.live_tools, found.limits.hosts) == (("book",), ("db",))
+    setup = Setup(("program",), environment={"A": "b"}, earlier=(first,) if continued else ())
     task = "the first" if continued else "the task"
-    assert found.limits.environment == {"MAST_TRACE_REPLAY_TASK": task, "A": "b"}
-    assert (found.oracle, found.prices, found.earlier) == (None, {"m": SMALL}, setup.earlier)
+    told = {"MAST_TRACE_REPLAY_TASK": task, "A": "b"}
+    assert setup.with_task("the task") == replace(setup, environment=told)
     own = replace(setup, environment={"MAST_TRACE_REPLAY_TASK": "own"})
-    assert arm_settings(own, "t", max_calls=0).limits.environment == own.environment
+    assert own.with_task("t") == own
 
 
 @pytest.mark.parametrize(

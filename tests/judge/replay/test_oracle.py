@@ -10,7 +10,7 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
-from mast_trace_lab.program.commands import (
+from mast_trace_lab.program.process import (
     Oracle,
     ResetFailed,
     oracle_of,

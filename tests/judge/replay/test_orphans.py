@@ -25,8 +25,10 @@ STARTER = """
 import sys
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.tape import Tape
-from mast_trace_lab.program.process import Limits, play
-play(Tape("run"), [sys.executable, "-c", sys.argv[1]], Limits(600), Intervention("start"))
+from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay.runner import play
+program = Setup((sys.executable, "-c", sys.argv[1]), timeout=600)
+play(Tape("run"), program, Intervention("start"))
 """
 PROGRAM = """
 import os, pathlib, subprocess, sys, time

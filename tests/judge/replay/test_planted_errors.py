@@ -20,9 +20,9 @@ from mast_trace.replay.player import Blocked
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.preparation import new_experiment
-from mast_trace_lab.program.setup import Budget
-from mast_trace_lab.replay.unfit import NoChange, NotAnArm
+from mast_trace_lab.confirm.preparation import FailedRun
+from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.replay.changes import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,8 +121,8 @@ def test_a_planted_error_is_confirmed(stage: Stage, error: stock.Error) -> None:
 def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
     def confirm(run: Trajectory, points: tuple[DecisionPoint, ...], setup: Setup) -> Confirmation:
         stored = stored_run()
-        prepared = new_experiment(store, stored, run, points, None, setup, limits=LIMITS)
-        work = confirming(store, prepared, setup, Budget())
+        failed = FailedRun(store, stored, run, setup, points)
+        work = confirming(failed, failed.plan(LIMITS), Budget())
         assert work.resume() == 0
         told = work.run().confirmation
         assert confirmation_of(store, stored.project, stored.trace_id) == told

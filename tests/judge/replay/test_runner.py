@@ -15,6 +15,7 @@ from scripted_llm import ScriptedLLM, last_text
 from mast_trace.content import truncate
 from mast_trace.messages import ToolCall
 from mast_trace.replay.recording import NotReplayable, tape_of
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
 
     def run(*way: str, **options) -> Replayed:
-        return replay(recorded, [sys.executable, str(TEAM), *way], **options)
+        return replay(recorded, Setup((sys.executable, str(TEAM), *way), **options))
 
     return run
 
@@ -123,7 +124,7 @@ def test_a_program_that_is_not_recorded_is_told_of(again) -> None:
 
 def test_a_command_that_does_not_exist(recorded: Trajectory) -> None:
     with pytest.raises(OSError, match="no-such-program"):
-        replay(recorded, ["/no-such-program"])
+        replay(recorded, Setup(("/no-such-program",)))
 
 
 class TestNotReplayable:
@@ -133,7 +134,7 @@ class TestNotReplayable:
         """Return the reason of the refusal, and assert that the program was not started."""
         mark = tmp_path / "ran"
         with pytest.raises(NotReplayable) as refusal:
-            replay(run, [sys.executable, "-c", f"open({str(mark)!r}, 'w')"])
+            replay(run, Setup((sys.executable, "-c", f"open({str(mark)!r}, 'w')")))
         assert not mark.exists()
         return str(refusal.value)
 

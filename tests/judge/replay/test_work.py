@@ -13,8 +13,8 @@ from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import spent
 from mast_trace_lab.confirm.work import ConfirmWorker, Handled
 from mast_trace_lab.confirm.work_config import ServiceCommands, WorkConfig
+from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import PreparedParent
-from mast_trace_lab.program.run_lock import locked_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

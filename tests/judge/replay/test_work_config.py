@@ -8,6 +8,7 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_lab.confirm.work_config import WorkConfig, load_work_config
+from mast_trace_lab.program.setup import setup_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,3 +89,23 @@ def test_a_file_that_everyone_can_change_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_work_config(tmp_path / "none.toml")
+
+
+def test_a_table_becomes_the_setup_of_the_options(tmp_path: Path) -> None:
+    more = """
+    oracle = ["python", "check it.py"]
+    reset = ["./reset.sh"]
+    live_tools = ["all"]
+    allow_hosts = ["127.0.0.1"]
+    """
+    given = setup_of(
+        ["python", "team.py"],
+        oracle="python 'check it.py'",
+        reset="./reset.sh",
+        live_tools=["all"],
+        hosts=["127.0.0.1"],
+    )
+    assert read(tmp_path, GOOD + more).services["invoices"].setup() == given
+    assert given.live_tools == ("*",)
+    with pytest.raises(ConfigurationError, match="--reset needs a command"):
+        setup_of(["python", "team.py"], reset="")

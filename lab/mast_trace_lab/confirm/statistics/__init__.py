@@ -1,6 +1,6 @@
 """Statistics of replays: the search for the step that decided a failure, and the proof of it."""
 
 from mast_trace_lab.confirm.statistics.experiment import Experiment
-from mast_trace_lab.confirm.statistics.limits import ExperimentLimits, ReplayTrial, ResultMismatch
+from mast_trace_lab.confirm.statistics.plan import ExperimentLimits
 
-__all__ = ["Experiment", "ExperimentLimits", "ReplayTrial", "ResultMismatch"]
+__all__ = ["Experiment", "ExperimentLimits"]

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.arms import ArmResult, ReplayArm
     from mast_trace_lab.confirm.statistics.cells import Count
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.limits import ReplayTrial
     from mast_trace_lab.confirm.statistics.plan import Plan
+    from mast_trace_lab.program.budget import ReplayTrial
 
 SEARCH: Final = frozenset({"start", "screening"})
 """Phases of the search."""

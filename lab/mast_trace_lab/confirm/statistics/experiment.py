@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.arms import ReplayArm
 from mast_trace_lab.confirm.statistics.evidence import SEARCH, ExperimentState
 from mast_trace_lab.confirm.statistics.findings import conclude
-from mast_trace_lab.confirm.statistics.limits import ExperimentLimits, ReplayTrial, ResultMismatch
-from mast_trace_lab.confirm.statistics.plan import Plan
+from mast_trace_lab.confirm.statistics.plan import ExperimentLimits, Plan
 from mast_trace_lab.confirm.statistics.proof import prove
 from mast_trace_lab.confirm.statistics.search import measure
+from mast_trace_lab.program.budget import ReplayTrial, ResultMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,9 +6,9 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_lab.confirm.statistics.evidence import SEARCH
-from mast_trace_lab.confirm.statistics.limits import ReplayTrial
 from mast_trace_lab.confirm.statistics.location import likely
 from mast_trace_lab.confirm.statistics.search import LOCATED, live_calls, measure, search
+from mast_trace_lab.program.budget import ReplayTrial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

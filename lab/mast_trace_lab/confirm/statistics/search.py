@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.confirm.statistics.limits import ReplayTrial
+from mast_trace_lab.program.budget import ReplayTrial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,10 @@ their mean over f and c: the chance that it ever reaches 1 / alpha is at most al
 any rule of stopping. Neither f nor c depends on outcomes, so the order of the tasks does not matter, and an
 outcome that comes late changes no bet. Waudby-Smith and Ramdas (2024) call it betting on bounded means.
 
+The bet of `mast_trace_lab.confirm.statistics.comparison` is another one, because neither serves both. In simulations
+with a threshold of 20, that one shows the effect of a fix (success 0.1 to 0.5, at most 20 pairs) in 61 %, this one in
+43 %; at 0.6 to 0.7 over 400 pairs it is 22 % and 63 %. That one is made for large effects, and for outcomes that are success or failure.
+
 A missing outcome counts against the claim that is tested. Evidence can only grow when it arrives, so
 looking before all outcomes are there costs power and no validity.
 """

@@ -13,7 +13,7 @@ from mast_trace_lab.confirm.statistics import Experiment
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayTrial
 
 LENGTH = 12
 RESAMPLE, JUDGE = Fix("resample"), Fix("judge", "the price is 79")

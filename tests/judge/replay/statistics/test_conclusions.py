@@ -26,7 +26,7 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
 
 if TYPE_CHECKING:
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayTrial
 
 
 def test_an_error_is_located_proved_and_named_with_its_agent() -> None:

@@ -14,8 +14,7 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.intervals import newcombe, wilson
 from mast_trace_lab.confirm.statistics.comparison import Bet, Comparison
-from mast_trace_lab.confirm.statistics.limits import ExperimentLimits
-from mast_trace_lab.confirm.statistics.plan import Plan
+from mast_trace_lab.confirm.statistics.plan import ExperimentLimits, Plan
 
 KEEP = {"0.01": "0.5", "0.1": "0.25", "0.25": "0.15", "0.45": "0.1"}
 # As a difference of floats, 0.3 less 0.1 is below 0.2.

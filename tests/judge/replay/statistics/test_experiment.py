@@ -17,10 +17,11 @@ from judge.replay.statistics.simulated_experiments import (
 )
 
 from mast_trace_judge.decision_points import DecisionPoint
-from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits, ResultMismatch
+from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
+from mast_trace_lab.program.budget import ResultMismatch
 
 if TYPE_CHECKING:
-    from mast_trace_lab.confirm.statistics import ReplayTrial
+    from mast_trace_lab.program.budget import ReplayTrial
 
 
 def test_phases_come_in_order_and_pairs_are_interleaved_in_random_order() -> None:

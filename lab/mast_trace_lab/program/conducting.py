@@ -6,9 +6,13 @@ count as made. A later process tells the experiment the stored results first, an
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
@@ -25,20 +29,80 @@ from mast_trace_judge.store.replays import (
     results_of,
     stored_plan,
 )
-from mast_trace_lab.confirm.bounds import Account, Exhausted, ReplayAllowance
-from mast_trace_lab.confirm.statistics import ResultMismatch
-from mast_trace_lab.program.isolation import not_isolated
+from mast_trace_lab.program.budget import (
+    Account,
+    Exhausted,
+    ReplayAllowance,
+    ResultMismatch,
+    recorded_models,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.replays import ReplayPlan, Reservation
-    from mast_trace_lab.confirm.bounds import CallCost
-    from mast_trace_lab.confirm.daily import DailyBudget
-    from mast_trace_lab.confirm.statistics import ReplayTrial
-    from mast_trace_lab.program.setup import Budget, Setup
+    from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget, ReplayTrial
+    from mast_trace_lab.program.setup import Setup
+
+
+def not_isolated(recorded: Trajectory, result: ArmResult, setup: Setup) -> str:
+    """Return the reason why a replay cannot be compared with the others; empty if there is none.
+
+    Tools of a replay are executed only where the person allows it. An executed tool may have changed
+    the world, so that without a reset the next replay begins in another state. A provider may answer with
+    another model than on the day of the recording, which changes the success rates of all arms.
+    """
+    if result.live_tools and not setup.reset:
+        tools = "1 tool was" if result.live_tools == 1 else f"{result.live_tools} tools were"
+        return (
+            f"{tools} executed, and nothing restored the state afterwards; "
+            "--reset names a command that does"
+        )
+    known = recorded_models(recorded)
+    asked = result.arm.fix.model if result.arm.fix else ""
+    other = [model for model in result.models if model not in known and not _is(model, asked)]
+    if known and other:
+        return (
+            f"the run was made with {', '.join(sorted(known))}, and {', '.join(other)} answered now"
+        )
+    return ""
+
+
+def _is(model: str, asked: str) -> bool:
+    """Return whether a model is the one that was asked for: providers append dates to names."""
+    return bool(asked) and model.startswith(asked)
+
+
+@contextmanager
+def locked_run(folder: Path, project: str, trace_id: str) -> Iterator[bool]:
+    """Lock a run for the block; yield False if another process has locked it.
+
+    The kernel removes the lock of a process that is killed. Programs that are started meanwhile do not
+    inherit it.
+
+    Args:
+        folder: of the locks; made if it is missing.
+        project: of the run.
+        trace_id: of the run.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # An id from the store is no file name.
+    name = hashlib.sha256(f"{project}\0{trace_id}".encode()).hexdigest()[:32]
+    path = folder / f"{name}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
 
 _T = TypeVar("_T")
 Execute = Callable[["ReplayTrial", ReplayAllowance], ArmResult]

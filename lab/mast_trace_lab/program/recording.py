@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import tempfile
 import threading
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_lab.program.process import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ def record(
         store: the database.
         command: the program, which calls `mast_trace.instrument()`, and its arguments.
         label: by which `recorded` finds the runs again.
-        timeout: seconds after which the program is killed.
+        timeout: seconds after which the program and its child processes are killed.
         environment: variables that it gets besides those of this process.
 
     Raises:
@@ -118,23 +118,14 @@ def record(
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             "OTEL_RESOURCE_ATTRIBUTES": attributes,
         }
-        try:
-            done = subprocess.run(
-                [*command],
-                env=given,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise NotRecorded(f"the program did not end within {timeout:g} s") from error
+        done = run_command(command, environment=given, timeout=timeout, errors_alone=True)
+    if done.exit_status is None:
+        raise NotRecorded(f"the program did not end within {timeout:g} s")
     new = [each for each in recorded(store, label) if each.trace_id not in before]
     if not new:
-        said = done.stderr.decode(errors="replace").strip()[-500:]
+        said = done.printed.strip()[-500:]
         raise NotRecorded(
-            f"the program ended with {done.returncode} and recorded no run; it must call "
+            f"the program ended with {done.exit_status} and recorded no run; it must call "
             f"mast_trace.instrument(){': ' + said if said else ''}"
         )
     return new
