@@ -270,7 +270,7 @@ def judged_runs(since: str) -> str:
 JUDGED_RUN: Final = _JUDGED.format(
     runs="SELECT * FROM mast_runs WHERE TraceId = {run:String}",
     verdicts=f"""SELECT RunKey, {_TOLD} FROM mast_findings
-    WHERE RunKey IN (SELECT RunKey FROM mast_verdicts WHERE TraceId = {{run:String}})
+    WHERE RunKey GLOBAL IN (SELECT RunKey FROM mast_verdicts WHERE TraceId = {{run:String}})
     ORDER BY {LATEST}
     LIMIT 1 BY RunKey""",
 )

@@ -24,7 +24,7 @@ def test_runs_are_listed_newest_first(cli: CLI) -> None:
     assert "success" in lines[2]
     assert "failure" in lines[3]
     assert "1.3" in lines[3]
-    assert "analyst, step" not in lines[3], "the judge names no step"
+    assert "(the record shows it)" in lines[3], "it names a place, and calls no step decisive"
 
 
 def test_runs_as_json_have_full_ids(cli: CLI) -> None:

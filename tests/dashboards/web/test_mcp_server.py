@@ -56,7 +56,7 @@ READS = {
 WRITES = {"label_run", "record_outcome", "acknowledge_pattern"}
 LISTED = (
     *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
-    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
+    *("Agents", "Modes", "LookAgent", "LookStep", "LookBasis", "LookWhy"),
 )
 """Columns of a run in a list."""
 SAID = [
@@ -168,7 +168,7 @@ class TestReading:
         assert len(seen) == len(set(seen)) == 6
         failed = asked(server, "list_runs", mode="2.6", service="plain-service")["runs"]
         assert {row["TraceId"] for row in failed} == {RUN, SECOND}
-        assert {row["DecisiveAgent"] for row in failed} == {"planner"}
+        assert {(row["LookAgent"], row["LookBasis"]) for row in failed} == {("planner", "record")}
 
     def test_finds_a_text(self, server: MCPServer[Any]) -> None:
         found = asked(server, "search_runs", text=f"shared text {CANARY}")

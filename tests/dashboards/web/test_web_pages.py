@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 
-def test_the_list_shows_runs_with_modes_and_decisive_error(client: httpx.Client) -> None:
+def test_the_list_shows_runs_with_modes_and_the_place_to_look_at(client: httpx.Client) -> None:
     page = client.get("/").text
     for text in ("trip &amp; &lt;i&gt;co&lt;/i&gt;", "researcher</span>, step 1</a>", ">2.6</a>"):
         assert text in page

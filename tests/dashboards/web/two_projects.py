@@ -16,6 +16,7 @@ from mast_trace_judge.verdict import (
     DecisiveError,
     Evidence,
     ModeFinding,
+    Place,
     RunFacts,
     Verdict,
 )
@@ -169,6 +170,7 @@ def _verdict(store: Store, project: str, trace: str, word: str, agent: str) -> V
             ),
         ),
         decisive=DecisiveError(step=0, agent=agent, probability=0.7, reason=f"{word} misread"),
+        look_first=(Place(step=0, agent=agent, basis="record", why=f"{word} misread"),),
         candidates=(Candidate(step=0, agent=agent, probability=0.7),),
         run=RunFacts(
             seen=summary.last_seen,
