@@ -54,7 +54,7 @@ def outcome(row: Mapping[str, Any]) -> Text:
 def place(row: Mapping[str, Any]) -> Text:
     """Return the agent and step to look at first, and the kind of evidence for it.
 
-    What replays have concluded stands beside it. A failed run without evidence says so.
+    The conclusion of replays stands beside it. A failed run without evidence says so.
     """
     status = row["Confirmation"]
     replayed = "" if status in {"", "untested"} else f"{status} by replay"
