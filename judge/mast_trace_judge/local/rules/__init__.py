@@ -32,6 +32,7 @@ from mast_trace_judge.local.rules._registry import (
     Rule,
     code_of,
     explains_failures,
+    name_of,
     needs_end,
     reach_of,
     registered,
@@ -62,7 +63,7 @@ _MOST_STEPS = 1000
 def findings_by_rule(trajectory: Trajectory) -> tuple[tuple[str, ModeFinding], ...]:
     """Apply every rule, and those of plugins, and return each finding with the name of its rule."""
     return tuple(
-        (each.__name__, found)
+        (name_of(each), found)
         for each in _applied(trajectory)
         for found in _found_by(each, trajectory)
     )

@@ -70,6 +70,11 @@ def reach_of(function: Rule) -> Reach:
     return _reaches.get(function, Reach.WHOLE)
 
 
+def name_of(function: Rule) -> str:
+    """Return the name of a rule: the one that a plugin's declares, or that of the function."""
+    return str(getattr(function, "name", None) or getattr(function, "__name__", ""))
+
+
 def code_of(function: Rule) -> str:
     """Return the code of the failure mode that a rule finds."""
     return _codes[function]
