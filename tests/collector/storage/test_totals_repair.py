@@ -101,7 +101,8 @@ def test_nothing_is_judged_again_that_did_not_change(old, later):
     (after,) = old.query("SELECT * FROM mast_runs")
     assert {name: after[name] for name in before[0]} == before[0]
     added = {"Kind": "", "ExaminedBits": 0, "Calibrated": False}
-    assert [{**row, **added} for row in found] == old.query("SELECT * FROM mast_findings")
+    kept = ", ".join(f"`{name}`" for name in {**found[0], **added})
+    assert [{**row, **added} for row in found] == old.query(f"SELECT {kept} FROM mast_findings")
     if later == "repeated":
         # The token of before: what a crash in the upgrade makes of a segment. And under another one.
         for token in ("before", "again"):
