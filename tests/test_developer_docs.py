@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace_dashboards.commands import COMMANDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -55,3 +57,16 @@ def test_every_name_of_the_tour_stands_in_its_file() -> None:
     told = [(name, path) for path, name in PLACE.findall(text)] + NAME.findall(text)
     assert len(told) > 20
     assert [(name, path) for name, path in told if name not in set(names_in(HERE / path))] == []
+
+
+def test_every_command_that_a_text_of_the_product_names_exists() -> None:
+    """Advice that cannot be typed is none."""
+    texts = [*HERE.glob("*/mast_trace_*/**/*.py"), *HERE.glob("*/mast_trace_*/**/*.html")]
+    assert texts
+    named = {
+        (command, path.name)
+        for path in texts
+        for command in re.findall(r"`mast-trace ([a-z][a-z-]*)", path.read_text(encoding="utf-8"))
+    }
+    assert {command for command, _ in named} >= {"show", "up"}
+    assert [each for each in sorted(named) if each[0] not in COMMANDS] == []

@@ -209,7 +209,7 @@ def nothing_found(verdict: Verdict) -> str:
         return shown if verdict.shown else "Nothing shows that the run failed."
     return (
         f"No evidence found of the step that went wrong; there are {verdict.steps} steps to read. "
-        "Compare it with a good run: `mast-trace compare RUN GOOD_RUN`."
+        "To compare it with a good run, tick both in the list of the web view."
     )
 
 

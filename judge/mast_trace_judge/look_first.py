@@ -19,6 +19,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.intervals import wilson
 from mast_trace_judge.local.attribution import UNTRAINED
 from mast_trace_judge.local.attribution.cascade import (
@@ -177,13 +179,20 @@ def rule_signs(
     """Yield the signs of rules that may be right or wrong, which their counts tell."""
     steps = trajectory.steps
     begin = fails_from_here(steps)
-    failure = next((step for step in steps if step.tool and failed(step)), None)
+    failure = next((step for step in steps if step.kind is StepKind.TOOL and failed(step)), None)
     told = (first_line(failure)[:200],) if failure and first_line(failure) else ()
     if begin is not None and begin in actors:
-        yield Sign(FAILS_FROM_HERE, begin, "rule", "From here on most tool runs fail.", told)
+        yield Sign(
+            FAILS_FROM_HERE,
+            begin,
+            "rule",
+            "From here on at least half of the tool runs fail.",
+            told,
+        )
     asked = before_first_failure(steps, actors)
     if asked is not None and failure is not None and asked in actors:
-        why = f"The first tool run that failed, of {failure.tool}, was asked for here."
+        first = f"the first tool run that failed, of {failure.tool or 'an unnamed tool'}"
+        why = f"This is {first}." if asked == failure.index else f"This step came before {first}."
         yield Sign(FIRST_FAILURE, asked, "rule", why, told)
     for rule, mode in found:
         if mode.evidence is Evidence.HEURISTIC and mode.is_shown and mode.steps:
@@ -193,10 +202,15 @@ def rule_signs(
 
 
 def _profile_signs(found: LocalFindings) -> Iterator[Sign]:
-    """Yield the likeliest step of a trained profile that is meant for such runs."""
+    """Yield the likeliest step of a trained profile that is meant for such runs.
+
+    Where a rule's finding or a model has put a step first, it is not the profile's, and the counts are not of it.
+    """
     attribution = found.attribution
-    if attribution.profile != UNTRAINED and attribution.candidates:
-        first = attribution.candidates[0]
+    first = next(iter(attribution.candidates), None)
+    if first is not None and attribution.calibrated and attribution.profile != UNTRAINED:
+        if first.rule.partition(":")[0] in FAILURE_MODES:
+            return
         why = f"A profile of such runs finds it likeliest: {first.rule}."
         yield Sign(f"profile {attribution.profile}", first.step, "rule", why)
 

@@ -16,7 +16,7 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.look_first import STORED, Counts, Sign, measured, places, ranked
 from mast_trace_judge.proof import as_shown
-from mast_trace_judge.verdict import MOST_PLACES, Place
+from mast_trace_judge.verdict import MOST_PLACES, Candidate, Place
 
 FAILS = {"error": "TimeoutError: the shop does not answer"}
 
@@ -61,9 +61,31 @@ def test_who_asked_for_the_first_failing_tool_run_is_a_place_with_its_counts():
     run.says("buyer", "I look it up.").calls("buyer", "find", {"item": "ink"}, "", **FAILS)
     run.says("buyer", "I could not find any.").says("lead", "Then no ink.")
     (place,) = looked(run.build())
+    assert (place.step, place.why) == (2, "This is the first tool run that failed, of find.")
     counts = measured()["first failed tool run"]
     assert (place.basis, place.right, place.cases) == ("rule", counts.right, counts.cases)
     assert place.measured == f"right in {counts.right} of {counts.cases} labelled failures"
+
+
+@pytest.mark.parametrize(
+    ("rule", "calibrated", "named"),
+    [
+        ("first code of the run", True, True),
+        ("2.6: states 181", True, False),
+        ("it fails", False, False),
+    ],
+    ids=["its own", "a rule's finding", "a model's"],
+)
+def test_a_profile_speaks_for_its_own_step_alone(rule, calibrated, named):
+    """Its counts are of the steps that it puts first itself, not of those that others have moved there."""
+    run = trip(outcome="failure", said="118")
+    found = judge_by_rules(run)
+    first = Candidate(step=2, agent="researcher", probability=0.6, rule=rule)
+    told = replace(
+        found.attribution, candidates=(first,), profile="ag2-captain", calibrated=calibrated
+    )
+    keys = [(place.step, place.cases) for place in places(run, replace(found, attribution=told))]
+    assert keys == ([(2, measured()["profile ag2-captain"].cases)] if named else [])
 
 
 def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(monkeypatch):
