@@ -29,6 +29,7 @@ from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.store.confirmations import show_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,6 +110,9 @@ def migrate_database(
     with Store.open(address, database=database) as store:
         options = SchemaOptions(database=store.database, **asked) if any(asked.values()) else None
         new = migrate(store, options)
+        # Where no judge runs, nobody else shows the conclusions that an earlier version has stored.
+        while show_missing(store):
+            pass
         if search_index is not None:
             (add_search_index if search_index else drop_search_index)(store)
         where, indexed = store.url, has_search_index(store)

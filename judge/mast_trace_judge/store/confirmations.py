@@ -104,7 +104,7 @@ def show(store: Store, runs: Sequence[tuple[str, str]]) -> int:
         runs: project and trace id of each.
 
     Returns:
-        The number of verdicts on whose content there is a conclusion.
+        The number of verdicts that were stored: not those on runs that were erased meanwhile.
 
     Raises:
         StorageError: the database does not answer.
@@ -121,8 +121,7 @@ def show(store: Store, runs: Sequence[tuple[str, str]]) -> int:
         confirmation, fingerprint = found.get((row["Project"], row["TraceId"]), (None, ""))
         if confirmation is not None and fingerprint == row["Fingerprint"]:
             shown.append(_shown_row(row, confirmation))
-    insert_living(store, SHOWN, shown)
-    return len(shown)
+    return len(insert_living(store, SHOWN, shown))
 
 
 def show_missing(store: Store) -> int:

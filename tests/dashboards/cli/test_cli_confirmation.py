@@ -12,6 +12,7 @@ from invented_records import contrast
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.confirmation import Confirmation, SuccessRate
+from mast_trace_judge.store import confirmations
 from mast_trace_judge.store.confirmations import confirmation_of, record_confirmation
 from mast_trace_judge.store.replays import plan_of
 
@@ -87,6 +88,22 @@ def test_lists_and_json_have_the_proof(own_cli: CLI) -> None:
     assert verdict["decisive"]["minimal_fix"] == CONTRAST.fix_text
     assert verdict["confirmation"]["contrasts"][0]["e_value"] == 85.5
     assert own_cli.json("show", own_cli.recorded.ids["trip"])["verdict"]["confirmation"] is None
+
+
+def test_a_migration_shows_what_an_earlier_version_concluded(
+    own_cli: CLI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists have it where no judge runs, too."""
+    monkeypatch.setattr(confirmations, "show", lambda _store, _runs: 0)
+    run = record(own_cli, PROOF)
+    monkeypatch.undo()
+
+    def concluded() -> str:
+        return {row["TraceId"]: row["Confirmation"] for row in own_cli.json("runs")}[run]
+
+    assert concluded() == ""
+    assert own_cli("migrate")[0] == 0
+    assert concluded() == "repairable"
 
 
 @pytest.mark.parametrize(
