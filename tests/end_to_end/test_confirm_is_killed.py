@@ -118,16 +118,19 @@ def test_the_program_of_a_stranger(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
-    [("connects", "The program connects to 127.0.0.1:9"), ("hangs", "did not end within 8 s")],
+    ("way", "said", "seconds"),
+    [
+        ("connects", "The program connects to 127.0.0.1:9", 120),
+        ("hangs", "did not end within 8 s", 8),
+    ],
 )
 def test_a_program_that_cannot_be_replayed_is_refused(
-    tmp_path: Path, way: str, said: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, way: str, said: str, seconds: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with failed_shop(tmp_path, program=STRANGER) as failed:
         asked = len(failed.server.requests)
         capsys.readouterr()
-        assert run(failed.arguments("--timeout", "8", way=way)) == 1
+        assert run(failed.arguments("--timeout", str(seconds), way=way)) == 1
         err = capsys.readouterr().err
         assert "is not identical" in err
         assert said in err

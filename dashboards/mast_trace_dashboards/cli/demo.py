@@ -133,7 +133,8 @@ async def _play(
                 functools.partial(_advance, progress, playing),
             )
             _tell(progress, act.done.format(f"{featured.act.program} {featured.act.scenario}"))
-    return running, finished
+    # A replay adds its conclusion to what the list says.
+    return running, await script.verdicts(up, acts)
 
 
 def _advance(progress: Progress, task: TaskID, done: int) -> None:

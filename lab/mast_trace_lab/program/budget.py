@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import BudgetExhausted, ConfigurationError, StorageError
 from mast_trace_judge.llm.budget import Price, Tokens
-from mast_trace_judge.pricing import bands_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -372,6 +371,9 @@ def known_prices(
         given: prices that a person has given; they come before all others.
         own: your own prices, by model.
     """
+    # Whoever gives all prices, or none, needs no table of them, nor the server's settings beside it.
+    from mast_trace_judge.pricing.bands import bands_of
+
     found = dict(given)
     today = datetime.now(timezone.utc).date()
     for model in {*recorded_models(recorded), *others} - {""} - given.keys():
