@@ -183,7 +183,7 @@ def basis_words(place: Place, verdict: Verdict, calibration: ModelCalibration | 
         calibration: of the model behind it.
     """
     if place.basis == "record" and place.reaches_answer:
-        return f"{BASES[place.basis]}, and its figure stands in the answer"
+        return f"{BASES[place.basis]}, and its figure reaches the answer"
     if place.basis in {"confirmed", "record"}:
         return BASES[place.basis]
     measured = place.measured

@@ -29,9 +29,8 @@ from mast_trace_judge.local.attribution.cascade import (
     before_first_failure,
     fails_from_here,
 )
-from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error
-from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.rules._evidence import failed, final_answer, first_line
+from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error, reaches_answer
+from mast_trace_judge.local.rules._evidence import failed, first_line
 from mast_trace_judge.verdict import MOST_PLACES, Evidence, Place
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ STORED: Final = "measured.json"
 FIRST_FAILURE: Final = "first failed tool run"
 _SLIPS: Final = DECIDING | {"1.3"}
 """Modes whose exact finding names the step of a slip; the other exact ones describe how a run ended."""
-_UNIQUE: Final = 100.0
-"""A figure of three digits is passed on and not met by chance; a smaller one must be new in its step."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ def recorded_signs(
             # The first of equal calls: the later ones repeat what it began.
             step = mode.steps[0] if mode.code == "1.3" else in_error(mode, trajectory)
             if step in actors:
-                reaches = _reaches_answer(trajectory, step, mode)
+                reaches = reaches_answer(trajectory, step, mode)
                 key = f"{mode.code} {rule}, exact"
                 yield Sign(key, step, "record", mode.reason, mode.quotes, reaches)
 
@@ -229,14 +226,3 @@ def _model_signs(found: LocalFindings, reading: ModelReading | None) -> Iterator
 
 def _failed(found: LocalFindings) -> bool:
     return found.outcome.outcome == "failure"
-
-
-def _reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool:
-    """Return whether a figure that the step of a slip brought in stands in the run's answer.
-
-    Only figures of the finding's own quotes count. A figure below `_UNIQUE` must not occur in any step before.
-    """
-    answer = known_values([final_answer(trajectory.steps)])
-    own = known_values([trajectory.steps[step].text]) & known_values(mode.quotes)
-    before = known_values([trajectory.task, *(each.text for each in trajectory.steps[:step])])
-    return any(abs(figure) >= _UNIQUE or figure not in before for figure in own & answer)

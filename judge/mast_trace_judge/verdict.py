@@ -28,8 +28,8 @@ Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "gue
 """The kind of evidence for a decisive error, the strongest first.
 
 ``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
-``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: how often such
-steps are right was measured on labelled runs; ``guess``: it was not. No rank is silence: no step is named.
+``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: a profile named it,
+whose steps were right often enough on labelled natural failures; ``guess``: it was not. No rank is silence: no step is named.
 """
 
 
@@ -174,7 +174,7 @@ class Place(_Record):
     Attributes:
         why: one sentence of cause.
         quotes: passages that show it, word for word.
-        reaches_answer: a figure of the step stands in the run's answer.
+        reaches_answer: a figure that the step brought in stands in the run's answer, or went into it.
         right: labelled natural failures in which such a place was the decisive step.
         cases: labelled natural failures with such a place; 0 where it was not measured on any.
         planted_right: as ``right``, of failures into which somebody planted the error.

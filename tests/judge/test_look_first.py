@@ -42,6 +42,39 @@ def test_what_the_record_shows_comes_first_and_reaches_the_answer():
 
 
 @pytest.mark.parametrize(
+    ("after", "reaches"),
+    [
+        (lambda run: run.says("planner", "The room costs 181 EUR."), True),
+        (lambda run: run.says("planner", "Three nights: 3 x 181 = 543 EUR."), True),
+        (
+            lambda run: run.calls("planner", "calculate", {"expression": "3 * 181"}, "543").says(
+                "planner", "Three nights cost 543 EUR."
+            ),
+            True,
+        ),
+        (lambda run: run.says("planner", "Three nights: 3 x 118 = 354 EUR."), False),
+        (lambda run: run.says("planner", "It has 2 beds."), False),
+    ],
+    ids=[
+        "passed on",
+        "in an equation",
+        "through a tool",
+        "put right",
+        "another",
+    ],
+)
+def test_a_slip_is_decisive_where_its_figure_reaches_the_answer(after, reaches):
+    """The record proves the slip alone; that it decided is said where the answer rests on its figure."""
+    run = RunBuilder("What does a double room in Lisbon cost?", outcome="failure").asks()
+    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "Double room: 118 EUR per night")
+    run.says("researcher", "The hotel search says that a double room costs 181 EUR a night.")
+    told = after(run).build()
+    found = judge_by_rules(told)
+    assert [place.step for place in places(told, found)][:1] == [2]
+    assert found.names_a_step is reaches
+
+
+@pytest.mark.parametrize(
     "run",
     [
         trip(outcome="success"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.local.attribution import ABSTAIN_BELOW
+from mast_trace_judge.local.attribution import ASSERTED_FROM, FEWEST_CASES, NEVER
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
 from mast_trace_judge.study.agreement import wilson
+from mast_trace_lab.fit.labels import INJECTION
 from mast_trace_lab.fit.models import concluded
 from mast_trace_lab.fit.schemes import PARTS, parts
 
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from mast_trace_lab.fit.labels import Label
     from mast_trace_lab.fit.models import Mass
 
-_STEPS: Final = tuple(ABSTAIN_BELOW + 0.05 * i for i in range(10))
-NEVER: Final = 1.0
-"""Threshold of a profile that was not right in half of the runs at any probability: it always abstains."""
+_STEPS: Final = tuple(0.5 + 0.05 * i for i in range(10))
+"""Probabilities that may be the threshold: below a half another step is as likely."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Threshold:
 def fit_threshold(labels: Sequence[Label], masses: Mapping[int, Mass]) -> Threshold:
     """Calibrate on held-out probabilities, and choose the threshold.
 
-    It is the lowest probability from which the likeliest step was right in at least half of the runs, with the
-    lower end of Wilson's interval (95 %).
+    It is the lowest probability from which the likeliest step was right in at least `ASSERTED_FROM` of the natural
+    failures, by the lower end of Wilson's interval (95 %), and at least `FEWEST_CASES` of them; `NEVER` if there is none.
 
     Args:
         labels: the labelled runs.
@@ -44,12 +44,13 @@ def fit_threshold(labels: Sequence[Label], masses: Mapping[int, Mass]) -> Thresh
     first = []
     for place, mass in masses.items():
         candidates = concluded(labels[place], mass, calibration).candidates
-        if candidates:
+        if candidates and labels[place].source != INJECTION:
             right = candidates[0].step == labels[place].run.step
             first.append((candidates[0].probability, right))
     for least in _STEPS:
         named = [right for probability, right in first if probability >= least]
-        if named and wilson(sum(named), len(named)).low >= ABSTAIN_BELOW:
+        enough = len(named) >= FEWEST_CASES
+        if enough and wilson(sum(named), len(named)).low >= ASSERTED_FROM:
             return Threshold(calibration, round(least, 2))
     return Threshold(calibration, NEVER)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from mast_trace_dashboards.cli.output import plain
+from mast_trace_judge.local.attribution import NEVER
 from mast_trace_judge.study.agreement import wilson
-from mast_trace_lab.fit.abstention import NEVER
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, MOST_AUC
 from mast_trace_lab.fit.gate import points
 from mast_trace_lab.fit.labels import LEAST_UNITS
@@ -165,7 +165,7 @@ def _abstention(found: FitReport) -> Iterator[str]:
         return
     least = found.profile.abstain_below
     limit = (
-        "It always abstains: at no probability was it right in half of the runs for certain."
+        "It always abstains: at no probability was it right in 60 % of 20 natural failures for certain."
         if least >= NEVER
         else f"It abstains below {100 * least:.0f} %."
     )

@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.attribution import ABSTAIN_BELOW, UNTRAINED, attribute
+from mast_trace_judge.local.attribution import UNTRAINED, attribute
 from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE
 from mast_trace_judge.local.rules import find_modes
 
@@ -52,7 +52,10 @@ def test_an_exact_wrong_statement_is_decisive_in_any_system():
 
 
 def test_tools_that_fail_from_one_run_on():
-    """The first failure of the tools is decisive, unless a person goes on or most runs are fine."""
+    """The first failure of the tools is likeliest, unless a person goes on or most runs are fine.
+
+    No verdict rests on that: it was counted on planted faults alone.
+    """
 
     def judged(*outcomes, then=()):
         run = RunBuilder(outcome="failure").asks()
@@ -61,10 +64,11 @@ def test_tools_that_fail_from_one_run_on():
             run.calls("clerk", "look_up", {"n": number}, **how)
         for text in then:
             run.asks(text)
-        return _judged(run.says("clerk", "I see.")).decisive
+        found = _judged(run.says("clerk", "I see."))
+        assert found.decisive is None
+        return next((each.step for each in found.candidates if each.rule == FAILS_FROM_HERE), None)
 
-    found = judged(True, False, False, False)
-    assert (found.step, found.rule) == (2, FAILS_FROM_HERE)
+    assert judged(True, False, False, False) == 2
     assert judged(True, False) is None
     assert judged(False, True, True, True, False) is None
     assert judged(True, False, False, then=["Try another one."]) is None
@@ -90,7 +94,7 @@ def test_a_run_without_a_clue_is_left_undecided():
     found = _judged(run)
     assert found.abstained
     assert found.decisive is None
-    assert found.candidates[0].probability < ABSTAIN_BELOW
+    assert found.candidates[0].probability < 0.5
     assert (found.profile, found.calibrated) == (UNTRAINED, False)
 
 

@@ -13,7 +13,7 @@ from judge.builders import RunBuilder
 
 from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.verification import Flip, ModelReading
-from mast_trace_judge.local.attribution import ABSTAIN_BELOW, attribute, summarise
+from mast_trace_judge.local.attribution import attribute, summarise
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
 from mast_trace_judge.local.attribution.profile import Likeness, Profile
 from mast_trace_judge.local.layers import judge_by_rules
@@ -91,12 +91,12 @@ def test_of_the_cascade():
     assert found.candidates[0].probability == round(found.probabilities[1], 4)
 
 
-@pytest.mark.parametrize("first", [ABSTAIN_BELOW, ABSTAIN_BELOW - 1e-3])
+@pytest.mark.parametrize("first", [0.5, 0.5 - 1e-3])
 def test_the_judge_abstains_below_a_half_not_at_it(first):
     given_ones = {1: first, 2: 0.24, 3: 0.24, 4: 1 - first - 0.48 - 0.02, 5: 0.02}
     given_ones[4] = min(given_ones[4], first - 1e-6)
-    found = summarise(undecided(), given_ones, {1: "a reason"}, profile="cascade")
-    assert found.abstained is (first < ABSTAIN_BELOW)
+    found = summarise(undecided(), given_ones, {1: "a reason"}, profile="mine", least=0.5)
+    assert found.abstained is (first < 0.5)
     assert (found.decisive is None) is found.abstained
     assert found.rule == "a reason"
     if found.decisive is not None:

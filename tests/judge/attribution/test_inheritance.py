@@ -72,11 +72,10 @@ def test_the_reader_and_not_the_checker_is_decisive():
 
 
 def test_the_first_of_two_wrong_statements_is_the_error():
-    """Two agents misstate results of tools: the first is decisive, since later steps may build on it."""
+    """Two agents misstate results of tools: the first comes first, since later steps may build on it."""
     run = RunBuilder("Add up.", outcome="failure").asks()
     run.calls("a", "count_rows", {}, "4711").says("a", "The tool returned 5120.")
     run.calls("b", "count_pages", {}, "6833").says("b", "The tool returned 7902.")
     run.says("lead", "We have both.")
     found = attribute(run.build(), find_modes(run.build()))
-    assert found.decisive is not None
-    assert (found.decisive.step, found.decisive.agent) == (2, "a")
+    assert (found.candidates[0].step, found.candidates[0].agent) == (2, "a")

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from planted_runs import CHECKED, OPERATORS, planted, planted_set
 
+from mast_trace_judge.local.attribution import NEVER
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
 from mast_trace_lab.fit import abstention
-from mast_trace_lab.fit.abstention import NEVER, cross_fitted, fit_threshold
+from mast_trace_lab.fit.abstention import cross_fitted, fit_threshold
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, detect, fingerprints
-from mast_trace_lab.fit.labels import labels_from, units_of
+from mast_trace_lab.fit.labels import INJECTION, PERSON, labels_from, units_of
 from mast_trace_lab.fit.models import Recipe, concluded
 from mast_trace_lab.fit.scoring import interval, macro
 
@@ -141,9 +142,23 @@ def masses(labels, right):
     return found
 
 
+def natural(source=PERSON):
+    """Return labels of a person, or of another source, for runs in which rules find nothing."""
+    return [
+        replace(each, findings=(), source=source)
+        for _ in range(3)
+        for each in labels_from(planted_set())
+    ]
+
+
+def test_planted_faults_let_no_profile_name_a_step():
+    labels = natural(INJECTION)
+    assert fit_threshold(labels, masses(labels, 1.0)).least == NEVER
+
+
 @pytest.mark.parametrize(("right", "abstains"), [(0.1, True), (1.0, False)])
 def test_a_profile_abstains_where_it_was_mostly_wrong(right, abstains):
-    labels = [replace(each, findings=()) for each in labels_from(planted_set())]
+    labels = natural()
     found = fit_threshold(labels, masses(labels, right))
     assert (found.least == NEVER) == abstains
     label = labels[-1]
@@ -160,7 +175,7 @@ def test_a_profile_abstains_where_it_was_mostly_wrong(right, abstains):
 )
 def test_a_threshold_is_the_lowest_that_leaves_out_wrong_names(wrong, right, least, monkeypatch):
     """In steps of a twentieth from a half on."""
-    labels = [replace(each, findings=()) for each in labels_from(planted_set())]
+    labels = natural()
     found = {}
     for place, label in enumerate(labels):
         other = next(step for step in label.example.steps if step != label.run.step)
@@ -171,7 +186,7 @@ def test_a_threshold_is_the_lowest_that_leaves_out_wrong_names(wrong, right, lea
 
 
 def test_thresholds_of_a_scenario_come_from_the_others():
-    labels = [replace(each, findings=()) for each in labels_from(planted_set())]
+    labels = natural()
     given = masses(labels, 1.0)
     units, _ = units_of(labels)
     spoiled = {place: given[place] for place in given if units[place] != units[0]}

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE, cascade, inheritance, weigh
-from mast_trace_judge.local.attribution.mode_votes import proven, votes
+from mast_trace_judge.local.attribution.cascade import cascade, inheritance, weigh
+from mast_trace_judge.local.attribution.mode_votes import proven, reaching, votes
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.verdict import Candidate, DecisiveError
 
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 UNTRAINED = "cascade"
 """Replaces a profile's name where none was used."""
-ABSTAIN_BELOW = 0.5
-"""Below this probability the best candidate is a hint, not a verdict: it is more often wrong than
-right."""
+FEWEST_CASES = 20
+"""Natural failures on which a kind of evidence must have been counted before it asserts a step."""
+ASSERTED_FROM = 0.6
+"""The least lower end of the 95 % interval of being right on these: fewer than four in ten assertions are wrong."""
+NEVER = 1.0
+"""The threshold of a profile that asserts nothing."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,8 @@ class Attribution:
         agents: the sum over each agent's steps.
         candidates: the three likeliest steps, likeliest first.
         decisive: the first candidate; None where the run succeeded or the judge abstains.
-        abstained: nothing makes it more likely than not that the first candidate is the error: its
-            probability is below `ABSTAIN_BELOW`, or means nothing for such a run and no rule that
-            held for strangers' runs speaks for it.
+        abstained: nothing asserts that the first candidate is the error: the record does not show an error
+            there that reaches the answer, and no profile was right often enough on natural failures.
         calibrated: whether the probabilities were measured on runs like this one.
         rule: the reason for the first candidate.
         profile: the trained profile that was used; ``cascade`` for none.
@@ -100,8 +102,9 @@ def conclude(
         reasons,
         profile=profile.name if profile else UNTRAINED,
         calibrated=profile is not None,
-        least=max(ABSTAIN_BELOW, profile.abstain_below) if profile else ABSTAIN_BELOW,
-        shown={step for step, why in reasons.items() if why == FAILS_FROM_HERE} | shown,
+        # A profile whose hits were not counted asserts nothing.
+        least=(profile.abstain_below if profile else 0.0) or NEVER,
+        shown=reaching(found, trajectory, mass),
     )
 
 
@@ -112,7 +115,7 @@ def summarise(
     *,
     profile: str,
     calibrated: bool = True,
-    least: float = ABSTAIN_BELOW,
+    least: float = NEVER,
     shown: Collection[int] = (),
 ) -> Attribution:
     """Turn a distribution over steps into an attribution; equal steps count from the first on.
@@ -124,7 +127,7 @@ def summarise(
         profile: the trained profile behind them, or `UNTRAINED`.
         calibrated: whether the probabilities were measured on runs like this one.
         least: the probability from which the likeliest step is decisive, if so.
-        shown: steps for which something speaks that holds in any system, calibrated or not.
+        shown: steps that are decisive whatever their probability, should one be the likeliest.
     """
     agents: dict[str, float] = defaultdict(float)
     for step, probability in probabilities.items():
@@ -140,7 +143,7 @@ def summarise(
         for step in ranked
     )
     best = candidates[0] if candidates else None
-    likely = best is not None and calibrated and best.probability >= least
+    likely = best is not None and calibrated and least <= best.probability and least < NEVER
     abstained = best is None or not (likely or best.step in shown)
     return Attribution(
         probabilities=dict(probabilities),

@@ -1,11 +1,14 @@
-"""Votes of the rules' findings for the decisive step."""
+"""Votes of the rules' findings for the decisive step, and what their figures became."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.attribution.cascade import Vote
-from mast_trace_judge.local.rules._evidence import is_said
+from mast_trace_judge.local.equations import equations
+from mast_trace_judge.local.figures import known_values
+from mast_trace_judge.local.rules._evidence import final_answer, is_said
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -72,6 +75,41 @@ def proven(
         if mode.evidence is Evidence.EXACT and mode.code in DECIDING and mode.steps
     }
     return found & set(actors)
+
+
+def reaching(
+    modes: Iterable[ModeFinding], trajectory: Trajectory, actors: Collection[int]
+) -> set[int]:
+    """Return those of the `proven` steps whose wrong figure reaches the run's answer."""
+    exact = [
+        mode
+        for mode in modes
+        if mode.evidence is Evidence.EXACT and mode.code in DECIDING and mode.steps
+    ]
+    steps = {in_error(mode, trajectory): mode for mode in exact}
+    return {
+        step
+        for step, mode in steps.items()
+        if step in actors and reaches_answer(trajectory, step, mode)
+    }
+
+
+def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool:
+    """Return whether a figure that the step of a slip brought in stands in the answer, or went into it.
+
+    Only figures that the finding quotes and that nothing before the step holds count. A figure goes into the
+    result of an equation, and into that of a tool that was called with it.
+    """
+    steps = trajectory.steps
+    known = known_values([trajectory.task, *(each.text for each in steps[:step])])
+    carried = known_values([steps[step].text]) & known_values(mode.quotes) - known
+    for each in steps[step:] if carried else ():
+        if each.kind is StepKind.TOOL and known_values([each.arguments]) & carried:
+            carried |= known_values([each.text]) - known
+        for equation in equations(each.text):
+            if any(term.readings & carried for term in equation.terms):
+                carried |= equation.result.readings - known
+    return bool(carried & known_values([final_answer(steps)]))
 
 
 def in_error(mode: ModeFinding, trajectory: Trajectory) -> int:

@@ -169,8 +169,8 @@ class Profile:
             it would have recognised.
         uncertain: operators whose planted steps can be told from natural ones by their looks.
         calibration: of its probabilities, measured on runs that it had not seen.
-        abstain_below: probability of the likeliest step from which it was right in at least half of
-            such runs; the judge abstains below it. 0 where it was not measured.
+        abstain_below: probability of the likeliest step from which it was right often enough in natural
+            failures that it had not seen; the judge abstains below it. 0 where it was not measured.
     """
 
     name: str
