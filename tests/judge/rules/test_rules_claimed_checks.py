@@ -5,7 +5,6 @@ from judge.builders import RunBuilder
 
 from mast_trace.content import content_hash
 from mast_trace_judge.local.rules.claimed_checks import claimed_check, silent_checker
-from mast_trace_judge.local.rules.verification import confirmed_wrong_answer
 
 RAN = "I ran the full test suite, and it is fine."
 
@@ -134,18 +133,3 @@ def claiming(times):
 def test_more_claims_are_worth_more(run, probability):
     (found,) = claimed_check(run)
     assert (found.probability, len(found.steps)) == (pytest.approx(probability), len(run.steps))
-
-
-def test_a_wrong_answer_that_a_run_of_code_gave():
-    """The run failed, and its own code printed the answer."""
-
-    def found(outcome, result="42", error=None):
-        run = RunBuilder(outcome=outcome, error=error).says("coder", "print(6 * 7)")
-        run.calls("coder", "run_code", {"code": "print(6 * 7)"}, result)
-        return confirmed_wrong_answer(run.says("coder", "The answer is 42.").build())
-
-    assert [each.code for each in found("failure")] == ["3.3"]
-    assert found("") == []
-    assert found("success") == []
-    assert found("failure", result="41") == []
-    assert found("failure", error="Timeout") == []

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import (
     checks,
     ending,
     failed,
-    final_answer,
     finding,
     first_line,
     has_failed,
-    holds,
     is_said,
     is_tool,
     name_words,
@@ -53,7 +50,6 @@ _PASSES = Phrases(
     *("approve", "lgtm", "look", "all tests ", "correct", "verified", "validated", "confirmed"),
     *("expected", "successfully", " found", " remain", "ready to "),
 )
-_RUNS = frozenset(["run", "execute", "exec", "python", "code", "interpreter", "terminal", "shell"])
 _CHECKS = frozenset(
     [
         *("test", "tests", "pytest", "run", "execute", "exec", "check", "verify", "validate"),
@@ -248,49 +244,12 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("3.3", of_failures=True)
-def confirmed_wrong_answer(trajectory: Trajectory) -> list[ModeFinding]:
-    """A program that the agents ran gave the final answer, and the run failed (heuristic).
-
-    Definition: MAST 3.3. An agent whose answer comes from a run of code takes that run for its
-    check; the outcome shows that it was none. Only runs whose outcome is a
-    failure count; a run that ended with an error has no answer.
-    """
-    if trajectory.outcome != "failure" or trajectory.error is not None:
-        return []
-    answer = final_answer(trajectory.steps)
-    last = next((step for step in reversed(trajectory.steps) if is_said(step)), None)
-    if not answer or last is None or not holds(last.text, answer):
-        return []
-    ran = [step for step in trajectory.steps[: last.index] if _ran_code(step)]
-    confirming = next((step for step in reversed(ran) if holds(step.text, answer)), None)
-    if confirming is None:
-        return []
-    return [
-        finding(
-            "3.3",
-            0.55,
-            Evidence.HEURISTIC,
-            f"A run of code gave the answer {answer[:60]}, and nobody checked it another way.",
-            [confirming, last],
-            [first_line(confirming), first_line(last)],
-        )
-    ]
-
-
 def approves(step: Step) -> re.Match[str] | None:
     """Find the words with which a message approves something, in a sentence without any reservation."""
     match = _PASSES.search(step.text)
     if match is None or _DOUBTS.search(quote(step.text, *match.span(), limit=300)):
         return None
     return match
-
-
-def _ran_code(step: Step) -> bool:
-    """Return whether a step is the output of code that an agent wrote."""
-    if step.kind is StepKind.TOOL:
-        return step.agent == step.tool or bool(_RUNS & name_words(step.tool))
-    return step.synthetic and step.index > 0
 
 
 def _makes(step: Step) -> bool:
