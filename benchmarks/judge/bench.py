@@ -134,7 +134,8 @@ def further(data: Path) -> dict[str, Rows]:
         solved = read_mathchat(data)
         right = sum(bool(run.success) for run in solved)
         title = f"Rules in {len(solved) - right} wrong and {right} right runs"
-        found[title] = outcome_rows(solved)
+        if len(rows := outcome_rows(solved)) > 1:
+            found[title] = rows
     if healthy := accused(healthy_runs(data)):
         found["Healthy runs, outcome withheld: how many are accused"] = _healthy_rows(healthy)
     return found

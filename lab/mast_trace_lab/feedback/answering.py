@@ -11,7 +11,7 @@ from mast_trace.experiment.marks import task_hash
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.feedback.experiment import frozen_lessons, plan_of
-from mast_trace_lab.feedback.lessons import GENERAL
+from mast_trace_lab.feedback.lessons import GENERAL, cut
 from mast_trace_lab.feedback.selection import taught
 from mast_trace_lab.feedback.store import projects_with
 
@@ -48,7 +48,7 @@ def worded(lessons: Sequence[RunLesson], budget: int) -> tuple[str, tuple[RunLes
     for count in range(len(lessons), 0, -1):
         for limit in _QUOTES:
             taken = tuple(
-                each.model_copy(update={"quote": _cut(each.quote, limit)})
+                each.model_copy(update={"quote": cut(each.quote, limit)})
                 for each in lessons[:count]
             )
             lines = [f"{number}. {_line(each)}" for number, each in enumerate(taken, 1)]
@@ -80,10 +80,6 @@ def _line(lesson: RunLesson) -> str:
     mode = f" ({FAILURE_MODES[lesson.mode].name})" if lesson.mode else ""
     who = f"\u00ab{lesson.agent}\u00bb" if lesson.agent else "An agent"
     return f"{who} erred in step {lesson.step}{mode}: \u00ab{lesson.quote}\u00bb. {lesson.advice}"
-
-
-def _cut(quote: str, limit: int) -> str:
-    return quote if len(quote) <= limit else quote[:limit].rstrip()
 
 
 def _end(sentence: str, room: int) -> str:

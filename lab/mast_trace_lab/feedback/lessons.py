@@ -68,7 +68,8 @@ GENERAL: Final = (
 """Sentences that say nothing about any run, for the placebo."""
 
 LessonEvidence = Literal["confirmed", "labelled", "exact"]
-"""The kind of evidence, the strongest first: ``confirmed`` by replays, ``labelled`` by people, ``exact``."""
+"""The kind of evidence, the strongest first: ``confirmed`` by replays, ``labelled`` by people, ``exact`` where the
+record shows a slip whose figure reaches the answer."""
 
 LONGEST_QUOTE: Final = 160
 LONGEST_NAME: Final = 60
@@ -162,9 +163,15 @@ def lessons_of(
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return an untrusted text as one line without characters that could end its quotation."""
-    line = _SPACE.sub(" ", _UNSAFE.sub(" ", text)).strip()
-    return line[:limit].rstrip()
+    """Return an untrusted text as one line without characters that could end its quotation; it ends at a word."""
+    return cut(_SPACE.sub(" ", _UNSAFE.sub(" ", text)).strip(), limit)
+
+
+def cut(line: str, limit: int) -> str:
+    """Return the words of a line that fit; a word that is longer than that is cut."""
+    if len(line) <= limit:
+        return line
+    return (line[: limit + 1].rpartition(" ")[0] or line[:limit]).rstrip()
 
 
 def _findings(
@@ -182,9 +189,9 @@ def _findings(
         modes = next(iter(named)) if len(named) == 1 else ()
         mode = modes[0] if len(modes) == 1 and modes[0] in ADVICE else _mode_at(shown, step)
         yield step, mode, _quotes_at(shown, step), "labelled"
-    for finding in shown:
-        if finding.evidence is Evidence.EXACT and finding.steps:
-            yield finding.steps[-1], finding.code, finding.quotes, "exact"
+    for place in () if verdict is None else verdict.look_first:
+        if place.basis == "record" and place.reaches_answer:
+            yield place.step, _mode_at(shown, place.step), place.quotes, "exact"
 
 
 def _mode_at(shown: Sequence[ModeFinding], step: int) -> str:

@@ -12,7 +12,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.labels import HumanLabel
-from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Place, Verdict
 from mast_trace_lab.feedback.answering import (
     HEAD,
     PLACEBO_HEAD,
@@ -52,7 +52,25 @@ def verdict(*modes: ModeFinding, decisive: int | None = None, **more: Any) -> Ve
         error = DecisiveError(
             step=decisive, agent="planner", probability=0.9, minimal_fix="Say 750."
         )
-    given = {"outcome": "failure", "modes": modes, "decisive": error, **more}
+    recorded = tuple(
+        Place(
+            step=each.steps[-1],
+            agent="planner",
+            basis="record",
+            why="It states another price.",
+            quotes=each.quotes,
+            reaches_answer=True,
+        )
+        for each in modes
+        if each.evidence is Evidence.EXACT and each.is_shown
+    )
+    given = {
+        "outcome": "failure",
+        "modes": modes,
+        "decisive": error,
+        "look_first": recorded,
+        **more,
+    }
     return Verdict(
         trace_id="t", fingerprint="f", judge_version="v", judged_at=NOW, run_start=NOW, run_end=NOW,
         steps=4, **given,
@@ -79,6 +97,15 @@ def test_an_exact_finding_is_a_lesson() -> None:
     )
     assert (lesson.quote, lesson.advice, lesson.run) == (SAID, ADVICE["2.6"], "t")
     assert len(lesson.task) == 64
+
+
+def test_a_slip_that_the_answer_does_not_rest_on_is_none() -> None:
+    told = verdict(finding())
+    (place,) = told.look_first
+    beside = told.model_copy(
+        update={"look_first": (place.model_copy(update={"reaches_answer": False}),)}
+    )
+    assert lessons_of(run(), beside, trace_id="t") == []
 
 
 @pytest.mark.parametrize("evidence", [Evidence.HEURISTIC, Evidence.MODEL])
