@@ -43,7 +43,7 @@ FLOORS = {
     "mast_trace_judge": """
         arms confirmation intervals planted decision_points
         verdict
-        plugins
+        plugins run_rule
         local fingerprint proof
         store layer_fusion version pricing side_jobs
         batch llm verdict_writer

@@ -55,6 +55,8 @@ class ProcessSettings(BaseSettings):
     """
     moved: ClassVar[frozenset[str]] = frozenset()
     """Settings that were in this table before and belong to another now."""
+    arrays: ClassVar[dict[str, str]] = {}
+    """Settings that are arrays of tables of their own, by the name of the array."""
 
     # pydantic evaluates annotations of private attributes when the class is made.
     _file: Path | None = PrivateAttr(default=None)
@@ -107,6 +109,7 @@ class ProcessSettings(BaseSettings):
         return {
             **{name: value for name, value in others if name in cls.model_fields},
             **{name: value for name, value in table.items() if name not in cls.moved},
+            **{name: written[array] for array, name in cls.arrays.items() if array in written},
         }
 
     def effective(self) -> list[DocumentedSetting]:

@@ -22,6 +22,7 @@ from mast_trace.urls import check_key, parse_url
 from mast_trace_collector.config import RUN_IDLE_SECONDS
 from mast_trace_collector.settings import ProcessSettings
 from mast_trace_judge.llm.budget import Price  # noqa: TC001  # pydantic reads it at run time
+from mast_trace_judge.run_rule import RunRule  # noqa: TC001  # likewise
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,6 +39,7 @@ class JudgeConfig(ProcessSettings):
     model_config = SettingsConfigDict(validate_default=True)
 
     table: ClassVar[str] = "judge"
+    arrays: ClassVar[dict[str, str]] = {"rules": "judge_rules"}
 
     judge_model: str = Field(
         "",
@@ -54,6 +56,10 @@ class JudgeConfig(ProcessSettings):
         None,
         description="Folder of attribution profiles (*.json), such as `mast-trace judge fit` "
         "writes; they are tried before the shipped ones.",
+    )
+    judge_rules: tuple[RunRule, ...] = Field(
+        (),
+        description="Rules of your own, each a table `[[rules]]` of the configuration file; as JSON in the variable.",
     )
     judge_sample_rate: float = Field(
         1.0,
@@ -134,6 +140,15 @@ class JudgeConfig(ProcessSettings):
         if self.judge_max_usd_per_day is not None and unpriced:
             raise ValueError(f"judge_max_usd_per_day needs a price of {', '.join(unpriced)}")
         return self
+
+    @field_validator("judge_rules")
+    @classmethod
+    def _have_names_of_their_own(cls, value: tuple[RunRule, ...]) -> tuple[RunRule, ...]:
+        names = [rule.name for rule in value]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"several rules are called {', '.join(twice)}")
+        return value
 
     @model_validator(mode="after")
     def _samples_can_differ(self) -> Self:

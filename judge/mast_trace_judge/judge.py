@@ -14,7 +14,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.budget import UsageMeter
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.store.ledger import Ledger, MemoryLedger
-from mast_trace_judge.version import judge_version, own_profiles
+from mast_trace_judge.version import judge_version, own_profiles, rules_of
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
@@ -51,6 +51,7 @@ class Judge:
         """
         self.config = config or JudgeConfig.load()
         self._profiles = own_profiles(self.config)
+        self._rules = rules_of(self.config)
         self.version = judge_version(self.config, self._profiles)
         self.ledger: Ledger = ledger or MemoryLedger()
         self._layer: ModelLayer | None = None
@@ -76,7 +77,7 @@ class Judge:
 
     def apply_rules(self, trajectory: Trajectory) -> LocalFindings:
         """Apply the local layers, which need no model; takes milliseconds of this thread."""
-        return judge_by_rules(trajectory, self._profiles)
+        return judge_by_rules(trajectory, self._profiles, self._rules)
 
     def without_model(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings

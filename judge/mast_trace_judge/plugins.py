@@ -55,7 +55,7 @@ class OwnRule:
 
         def ask() -> None:
             try:
-                found.extend(self._checked(trajectory))
+                found.extend(self.checked(trajectory))
             except BaseException as error:  # noqa: BLE001  # of another's code, in a thread of its own
                 problem.append(error)
 
@@ -75,7 +75,14 @@ class OwnRule:
             return []
         return found
 
-    def _checked(self, trajectory: Trajectory) -> list[ModeFinding]:
+    def checked(self, trajectory: Trajectory) -> list[ModeFinding]:
+        """Return the findings on a run.
+
+        Raises:
+            TypeError: one is no finding of the rule's mode.
+            ValueError: one has no such probability or step.
+            Exception: what the rule raises.
+        """
         found = list(self.find(trajectory))
         for each in found:
             if not isinstance(each, ModeFinding) or each.code != self.code:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.fingerprint import installed_fingerprint
 from mast_trace_judge.local.attribution.profile import Profile
-from mast_trace_judge.plugins import own_rules
+from mast_trace_judge.plugins import OwnRule, own_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +39,19 @@ def own_profiles(config: JudgeConfig) -> tuple[Profile, ...]:
     return tuple(Profile.from_json(f.read_text("utf-8")) for f in sorted(folder.glob("*.json")))
 
 
+def rules_of(config: JudgeConfig) -> tuple[OwnRule, ...]:
+    """Return the rules of plugins and those of the configuration file, each with a version of its own."""
+    return own_rules() + tuple(
+        OwnRule(rule.name, rule.model_dump_json(), rule.mode, rule.find)
+        for rule in config.judge_rules
+    )
+
+
 def judge_version(config: JudgeConfig, profiles: Sequence[Profile] = ()) -> str:
     """Return a short hash of everything that a verdict depends on beside the run.
 
     It covers the deciding code, with the shipped profiles and calibrations (see `fingerprint`), and
-    the user's own profiles and the rules of plugins by their versions; with a model also the code that asks it, the prompts, the models' names
+    the user's own profiles and rules; with a model also the code that asks it, the prompts, the models' names
     and the settings of the questions.
 
     Args:
@@ -53,7 +61,7 @@ def judge_version(config: JudgeConfig, profiles: Sequence[Profile] = ()) -> str:
     digest = hashlib.sha256(installed_fingerprint(model=config.uses_model).encode())
     for profile in profiles:
         digest.update(profile.to_json().encode())
-    for rule in own_rules():
+    for rule in rules_of(config):
         digest.update(f"{rule.name}\0{rule.version}\0{rule.code}\0".encode())
     if config.uses_model:
         settings = [f"{name}={getattr(config, name)}" for name in _SETTINGS]

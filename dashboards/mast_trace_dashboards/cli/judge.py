@@ -29,12 +29,14 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.study.model_calibration import calibration_of
 from mast_trace_judge.study.rejudge import Selection
+from mast_trace_judge.version import rules_of
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.verdict import ModeFinding
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +44,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Judge runs.", no_args_is_help=True)
     group.command("work")(work)
     group.command("run")(run)
+    group.command("try")(try_rule)
     judge_agreement.register(group)
     judge_bench.register(group)
     app.add_typer(group, name="judge")
@@ -165,6 +168,68 @@ def run(
             return
         for part in run_view(shown):
             console().print(part)
+
+
+def try_rule(
+    rule: Annotated[str, typer.Argument(help="Name of the rule.", show_default=False)],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Ids of runs, their beginnings, or `last`.", show_default=False
+        ),
+    ],
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a rule of your own would say of stored runs; no verdict changes.
+
+    The rule is a table of `rules` in the configuration file, or of a plugin.
+
+    Example: `mast-trace judge try refund-unapproved last --config mast-trace.toml`
+    """
+    rules = {each.name: each for each in rules_of(JudgeConfig.load(config))}
+    if rule not in rules:
+        known = f"there are {', '.join(rules)}" if rules else "there is none of your own"
+        raise ConfigurationError(
+            f"no rule is called {rule}: {known}. A rule is a table [[rules]] of the file that --config names"
+        )
+    found: list[tuple[str, ModeFinding | None]] = []
+    with open_store(url, data_dir, config) as store:
+        for trace_id in [resolve_run(store, name, project) for name in names]:
+            summary = run_summary(store, trace_id, project=project)
+            if summary is None:
+                raise NotFound(f"there is no run {trace_id}")
+            run = read_alone(store, summary)
+            try:
+                said = rules[rule].checked(run)
+            except Exception as error:
+                raise ConfigurationError(
+                    f"the rule {rule} fails on {trace_id}: {error!r}"
+                ) from error
+            found += [(trace_id, each) for each in said]
+            if not said:
+                found.append((trace_id, None))
+    if as_json:
+        print_json(
+            [
+                {"run": run, "found": each.model_dump(mode="json") if each else None}
+                for run, each in found
+            ]
+        )
+        return
+    for trace_id, each in found:
+        console().print(plain(f"{trace_id}  {_said(each)}"))
+
+
+def _said(found: ModeFinding | None) -> str:
+    if found is None:
+        return "nothing"
+    steps = f", steps {', '.join(map(str, found.steps))}" if found.steps else ""
+    quotes = "".join(f"\n    {quote}" for quote in found.quotes)
+    return f"{found.code} {found.evidence.value}{steps}: {found.reason}{quotes}"
 
 
 def _report(counts: dict[str, Any], *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.local.attribution.profile import Profile
+    from mast_trace_judge.plugins import OwnRule
     from mast_trace_judge.verdict import ModeFinding
 
 
@@ -53,15 +54,18 @@ class LocalFindings:
         return sought and self.attribution.decisive is not None
 
 
-def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> LocalFindings:
+def judge_by_rules(
+    trajectory: Trajectory, profiles: Sequence[Profile] = (), rules: Sequence[OwnRule] | None = None
+) -> LocalFindings:
     """Apply the local layers.
 
     Args:
         trajectory: the run.
         profiles: the user's own, tried before the shipped ones.
+        rules: the user's own, beside the judge's; those of plugins if not given.
     """
     trajectory = without_made_up_spans(trajectory)
-    found = findings_by_rule(trajectory)
+    found = findings_by_rule(trajectory, rules)
     modes = find_modes(trajectory, found)
     return LocalFindings(
         modes=modes,
@@ -69,7 +73,7 @@ def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> 
         attribution=attribute(trajectory, modes, profiles),
         outcome=outcome_of(trajectory, modes),
         suspect=strongly_suspect(modes),
-        examined=examined_modes(trajectory),
+        examined=examined_modes(trajectory, rules),
         addressed=addressed_in(trajectory),
     )
 

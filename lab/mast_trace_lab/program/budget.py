@@ -371,7 +371,7 @@ def known_prices(
         given: prices that a person has given; they come before all others.
         own: your own prices, by model.
     """
-    # Whoever gives all prices, or none, needs no table of them, nor the server's settings beside it.
+    # A traced program's environment lacks what the server's settings need, which stand beside this table.
     from mast_trace_judge.pricing.bands import bands_of
 
     found = dict(given)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.plugins import OwnRule
 
 # Each rule has registered itself when its module was imported above.
 RULES: tuple[Rule, ...] = registered()
@@ -60,11 +61,18 @@ _MOST_STEPS = 1000
 """Number of steps that a finding lists."""
 
 
-def findings_by_rule(trajectory: Trajectory) -> tuple[tuple[str, ModeFinding], ...]:
-    """Apply every rule, and those of plugins, and return each finding with the name of its rule."""
+def findings_by_rule(
+    trajectory: Trajectory, own: Iterable[OwnRule] | None = None
+) -> tuple[tuple[str, ModeFinding], ...]:
+    """Apply every rule, and return each finding with the name of its rule.
+
+    Args:
+        trajectory: the run.
+        own: rules beside the judge's; those of plugins if not given.
+    """
     return tuple(
         (name_of(each), found)
-        for each in _applied(trajectory)
+        for each in _applied(trajectory, own)
         for found in _found_by(each, trajectory)
     )
 
@@ -97,15 +105,15 @@ def find_modes(
     return tuple(sorted(merged, key=lambda each: (-each.probability, each.code)))
 
 
-def examined_modes(trajectory: Trajectory) -> tuple[str, ...]:
+def examined_modes(trajectory: Trajectory, own: Iterable[OwnRule] | None = None) -> tuple[str, ...]:
     """Return the codes of the failure modes that the rules look for in a run, in their order.
 
     The other modes are not examined unless a model reads the run.
     """
-    return tuple(sorted({code_of(each) for each in _applied(trajectory)}))
+    return tuple(sorted({code_of(each) for each in _applied(trajectory, own)}))
 
 
-def _applied(trajectory: Trajectory) -> list[Rule]:
+def _applied(trajectory: Trajectory, own: Iterable[OwnRule] | None) -> list[Rule]:
     """Return the rules that are applied to a run."""
     failed = has_failed(trajectory)
     ours = [
@@ -113,7 +121,8 @@ def _applied(trajectory: Trajectory) -> list[Rule]:
         for each in RULES
         if (failed or not explains_failures(each)) and (trajectory.finished or not needs_end(each))
     ]
-    return ours + [rule(each.code)(each) for each in own_rules() if not each.is_stopped]
+    beside = own_rules() if own is None else own
+    return ours + [rule(each.code)(each) for each in beside if not each.is_stopped]
 
 
 def _found_by(asked: Rule, trajectory: Trajectory) -> list[ModeFinding]:
