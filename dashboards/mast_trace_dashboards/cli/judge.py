@@ -227,7 +227,7 @@ def try_rule(
 def _said(found: ModeFinding | None) -> str:
     if found is None:
         return "nothing"
-    steps = f", steps {', '.join(map(str, found.steps))}" if found.steps else ""
+    steps = f", step {', '.join(map(str, found.steps))}" if found.steps else ""
     quotes = "".join(f"\n    {quote}" for quote in found.quotes)
     return f"{found.code} {found.evidence.value}{steps}: {found.reason}{quotes}"
 
