@@ -213,6 +213,14 @@ def nothing_found(verdict: Verdict) -> str:
     )
 
 
+def suspicion_of(verdict: Verdict) -> str:
+    """Return a sentence on a run that is not known to have failed, and whose record says otherwise; else empty."""
+    if not verdict.is_suspect:
+        return ""
+    known = "Recorded as a success" if verdict.outcome == "success" else "No outcome was recorded"
+    return f"{known}; the record contradicts itself."
+
+
 def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
     """Return a sentence on why there is no percentage; empty where there is one."""
     if proved_step(verdict.confirmation) is not None:

@@ -14,7 +14,9 @@ _LONGEST = 366 * 24 * 3600.0
 """Longest duration of a run, in seconds. Beyond it, a span lacks a time or has a wrong one."""
 
 _OPEN = frozenset({"running", NO_END})
-_SHOWN_STATES = _OPEN | {"waiting", "unscored"}
+SUSPECT: Final = "suspect"
+"""Stands beside the outcome of a judged run that did not fail, and whose record contradicts a good end."""
+_SHOWN_STATES = _OPEN | {"waiting", "unscored", SUSPECT}
 
 
 def in_words(milliseconds: float, *, space: str = " ") -> str:
@@ -55,7 +57,7 @@ class OutcomeWords(NamedTuple):
     Attributes:
         outcome: success, failure or unknown; empty for a run that may go on and has no recorded
             outcome.
-        state: running, no end seen, waiting or unscored, which is shown beside the outcome; else
+        state: running, no end seen, waiting, unscored or suspect, which is shown beside the outcome; else
             empty.
     """
 
@@ -68,4 +70,6 @@ def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
     outcome, state = row["Outcome"] or "unknown", row["State"]
     if outcome == "unknown" and state in _OPEN:
         outcome = ""
+    if state == "judged" and outcome != "failure" and row["LookStep"] is not None:
+        state = SUSPECT
     return OutcomeWords(outcome, state if state in _SHOWN_STATES else "")

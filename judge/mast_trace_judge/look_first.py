@@ -92,17 +92,21 @@ def measured() -> Mapping[str, Counts]:
 def places(
     trajectory: Trajectory, found: LocalFindings, reading: ModelReading | None = None
 ) -> tuple[Place, ...]:
-    """Return up to `MOST_PLACES` places, the best one first; none where nothing shows that the run failed.
+    """Return up to `MOST_PLACES` places, the best one first; none where nothing contradicts a good end.
 
     Args:
         trajectory: the run.
         found: what the layers have found, those of a model included.
         reading: the model's, if one has read the run.
     """
-    if found.outcome.outcome == "success" or not (_failed(found) or found.suspect):
+    succeeded = found.outcome.outcome == "success"
+    if not (_failed(found) or found.suspect or succeeded):
         return ()
     actors = answerable(trajectory.steps)
     signs = [*recorded_signs(trajectory, found.by_rule, actors)]
+    if succeeded:
+        # A slip on which the answer rests may have escaped the check; others were repaired.
+        signs = [each for each in signs if each.reaches_answer]
     if _failed(found):
         signs += rule_signs(trajectory, found.by_rule, actors)
         signs += _profile_signs(found)

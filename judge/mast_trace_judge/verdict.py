@@ -295,6 +295,11 @@ class Verdict(_Record):
         return tuple(mode for mode in self.modes if mode.is_shown)
 
     @property
+    def is_suspect(self) -> bool:
+        """True if the run did not fail as far as is known, and its record contradicts a good end."""
+        return self.outcome != "failure" and bool(self.look_first)
+
+    @property
     def named_candidates(self) -> tuple[Candidate, ...]:
         """The candidates that are shown to people.
 

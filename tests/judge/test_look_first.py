@@ -74,15 +74,27 @@ def test_a_slip_is_decisive_where_its_figure_reaches_the_answer(after, reaches):
     assert found.names_a_step is reaches
 
 
+@pytest.mark.parametrize("outcome", ["success", None])
+def test_a_good_end_that_the_record_contradicts_is_suspect(outcome):
+    (place,) = looked(trip(outcome=outcome))
+    assert (place.step, place.basis, place.reaches_answer) == (2, "record", True)
+
+
+def test_a_repaired_slip_of_a_success_is_none():
+    run = RunBuilder("What does a double room in Lisbon cost?", outcome="success").asks()
+    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "Double room: 118 EUR per night")
+    run.says("researcher", "The hotel search says that a double room costs 181 EUR a night.")
+    assert looked(run.says("planner", "No: the room costs 118 EUR.").build()) == ()
+
+
 @pytest.mark.parametrize(
     "run",
     [
-        trip(outcome="success"),
         trip(outcome="failure", said="118"),
         trip(outcome=None, said="118"),
         RunBuilder("Add it up.", outcome="failure").asks().says("clerk", "It is 7.").build(),
     ],
-    ids=["success", "failed without a sign", "healthy", "positions alone"],
+    ids=["failed without a sign", "healthy", "positions alone"],
 )
 def test_without_evidence_there_is_no_place(run):
     """Neither the first actor nor the first mention of the answer is evidence."""

@@ -21,6 +21,7 @@ from mast_trace_dashboards.certainty import (
     not_measured,
     nothing_found,
     sureness,
+    suspicion_of,
 )
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.cli.render import outcome
@@ -89,6 +90,8 @@ def verdict_view(
 def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> Text:
     text = Text()
     error = verdict.decisive
+    if doubt := suspicion_of(verdict):
+        text.append(f"{doubt}\n", style="yellow")
     if error is not None:
         text.append("Decisive error: ", style="bold red")
         text.append_text(plain(f"{error.agent or NOBODY}, step {error.step}", "bold"))
@@ -96,7 +99,7 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
         why_named = error.reason or error.rule
         text.append_text(plain(f"\n  {why_named}") if why_named else Text())
         text.append_text(plain(f"\n  Fix: {error.minimal_fix}") if error.minimal_fix else Text())
-    elif verdict.outcome == "success":
+    elif verdict.outcome == "success" and not verdict.look_first:
         text.append("No decisive error: the run succeeded.")
     elif verdict.look_first:
         text.append_text(_looked_at(verdict, calibration, verdict.look_first[0]))

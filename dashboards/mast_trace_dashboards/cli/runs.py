@@ -42,11 +42,12 @@ class Outcome(str, Enum):
 
 
 class Outcomes(str, Enum):
-    """Outcomes in lists, including unknown."""
+    """Outcomes in lists, including unknown, and runs whose record contradicts a good end."""
 
     success = "success"
     failure = "failure"
     unknown = "unknown"
+    suspect = "suspect"
 
 
 def register(app: typer.Typer) -> None:

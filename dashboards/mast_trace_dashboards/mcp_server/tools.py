@@ -104,7 +104,7 @@ class ReadingTools:
         self,
         ctx: Context[Any, Any],
         since: Since = "",
-        outcome: Literal["", "success", "failure", "unknown"] = "",
+        outcome: Literal["", "success", "failure", "unknown", "suspect"] = "",
         mode: Annotated[str, Field(description="A failure mode shown, such as 2.6.")] = "",
         agent: Annotated[str, Field(description="An agent that acts in the run.")] = "",
         decisive_agent: Annotated[str, Field(description="The agent that decided it.")] = "",

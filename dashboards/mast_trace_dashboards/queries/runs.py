@@ -75,7 +75,10 @@ _RUN_COLUMNS: Final = {
 
 _FILTERS: Final = {
     "outcomes": Param(
-        "Array(String)", [], "success, failure, unknown; empty text for runs without one"
+        "Array(String)",
+        [],
+        "success, failure, unknown, or suspect: not failed, and the record contradicts a good end; "
+        "empty text for runs without one",
     ),
     "states": Param("Array(String)", [], "see the column State"),
     "modes": Param("Array(String)", [], "runs that show any of these failure modes"),
@@ -85,7 +88,8 @@ _FILTERS: Final = {
 }
 
 _MATCHES: Final = """(empty({outcomes:Array(String)}) OR has({outcomes:Array(String)}, Outcome)
-    OR (Outcome = '' AND has({outcomes:Array(String)}, 'unknown')))
+    OR (Outcome = '' AND has({outcomes:Array(String)}, 'unknown'))
+    OR (Outcome != 'failure' AND isNotNull(LookStep) AND has({outcomes:Array(String)}, 'suspect')))
   AND (empty({states:Array(String)}) OR has({states:Array(String)}, State))
   AND (empty({modes:Array(String)}) OR hasAny({modes:Array(String)}, Modes))
   AND (empty({agents:Array(String)}) OR hasAny({agents:Array(String)}, Agents))

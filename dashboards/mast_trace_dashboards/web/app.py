@@ -33,6 +33,7 @@ from mast_trace_dashboards.certainty import (
     not_measured,
     nothing_found,
     sureness,
+    suspicion_of,
 )
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_outcome import in_words, outcome_words, tokens_of
@@ -313,6 +314,7 @@ def _environment() -> Environment:
     made.filters.update(
         basis_words=lambda *given: _spaced(basis_words(*given)),
         nothing_found=nothing_found,
+        suspicion_of=suspicion_of,
         no_place=no_place,
     )
     made.filters.update(not_measured=not_measured, html=html_of)

@@ -21,7 +21,7 @@ _OTHERS = ("part", "token")
 """Parameters of an address that are no filters: the requested part of the page, and the token."""
 
 
-OUTCOMES = ("failure", "success", "unknown")
+OUTCOMES = ("failure", "success", "unknown", "suspect")
 """Outcomes that a run may have, as the filter offers them."""
 MOST_VALUES = 10_000
 """Number of values at which the query `filter_values` ends."""

@@ -29,7 +29,7 @@ SELECT Project, TraceId, max(RunEnd) AS Ended FROM mast_findings
 WHERE Outcome != 'success' AND Kind = '' AND ({workflow:String} = '' OR Name = {workflow:String})
     AND ({run:String} = '' OR TraceId = {run:String})
     AND (isNull({project:Nullable(String)}) OR Project = {project:Nullable(String)})
-    AND (arrayExists((basis, reaches) -> basis = 'record' AND reaches, LookFirst.Basis, LookFirst.ReachesAnswer)
+    AND (has(LookFirst.Basis, 'record')
         OR (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_confirmations WHERE isNotNull(OriginStep))
         OR (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_human_labels WHERE isNotNull(DecisiveStep)))
     AND (NOT {untouched:Bool} OR (Project, TraceId) GLOBAL NOT IN

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def failing(task: str, *, given: Feedback | Arm | None = None, reason: str = "") -> None:
-    """A run that asks for the same page three times, and has no answer."""
+    """A run whose clerk misreads a price, and answers with it."""
     with mast_trace.using_feedback(given or Feedback()), mast_trace.run("desk", input=task):
         with mast_trace.agent("clerk"):
-            for _ in range(3):
-                with mast_trace.tool("look_up", {"page": 1}) as call:
-                    call.result("R-1: 50 EUR")
-            mast_trace.message("clerk", "user", "I have no answer.")
+            with mast_trace.tool("hotel_price", {"city": "Lisbon"}) as call:
+                call.result("Double room: 118 EUR per night")
+            said = "The hotel search says that a double room costs 181 EUR a night."
+            mast_trace.message("clerk", "user", said)
         mast_trace.record_outcome(False, reason)
 
 
@@ -77,8 +77,8 @@ def run_of(arm: str, task: Any, ended: bool | None = True, **more: Any) -> None:
 def test_lessons_are_printed_and_served_alike(desk: CLI, monkeypatch: Patch) -> None:
     out = desk.out("lessons", "--workflow", "desk")
     assert "«clerk» erred in step" in out
-    assert "Step repetition" in out
-    assert "50 EUR" not in out
+    assert "Reasoning-action mismatch" in out
+    assert "181" not in out
     told = desk.json("lessons", "--workflow", "desk")
     assert told["text"].strip() == out.strip()
     assert {each["evidence"] for each in told["items"]} == {"exact"}

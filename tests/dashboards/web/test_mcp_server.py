@@ -355,7 +355,7 @@ class TestReading:
             ("list_runs", {"limit": 0}, "`limit` must be a whole number from 1 to 100."),
             ("list_runs", {"limit": "many"}, "`limit` must be a whole number from 1 to 100."),
             ("list_runs", {"service": 5}, "`service` must be a string."),
-            ("list_runs", {"outcome": "bad"}, '"success", "failure" or "unknown".'),
+            ("list_runs", {"outcome": "bad"}, '"unknown" or "suspect".'),
             ("compare_runs", {}, "of compare_runs: `run`, which is missing, must be a string (the"),
             ("compare_runs", {"run": RUN}, "of compare_runs: `other`, which is missing, must be a"),
             ("get_step", {"run": RUN, "step": -1}, "`step` must be a whole number of at least 0 ("),
