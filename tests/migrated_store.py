@@ -1,5 +1,7 @@
 """The fixtures `tables` and `store`: a migrated store for tests that name it, empty for each of them.
 
+In the folders `_COPIED` every other new store has its tables at once as well.
+
 A folder of tests that needs another store overrides them.
 """
 
@@ -15,6 +17,25 @@ if TYPE_CHECKING:
     from stores import Tables
 
     from mast_trace_collector.storage import Store
+
+
+_COPIED = ("dashboards", "judge", "ingest")
+"""Folders whose tests make many stores, and are not on the making of tables."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def copied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Copies tables instead of making them."""
+    if not set(_COPIED) & set(request.path.parts):
+        yield
+        return
+    try:
+        from stores import copied_tables
+    except ImportError:  # environments of single frameworks have no storage
+        yield
+        return
+    with copied_tables():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import uuid
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage import Store, migrate
 
@@ -76,6 +77,41 @@ def new_store(folder: Path) -> Iterator[Store]:
         migrate(store)
         yield store
         store.command(f"DROP DATABASE {database}", use_database=False)
+
+
+@contextmanager
+def copied_tables() -> Iterator[None]:
+    """Give each new embedded store its tables as a copy, which takes a tenth of the time of making them."""
+    opens = Store.__dict__["open"]
+
+    def open_(cls: type[Store], url: str, **options: Any) -> Store:
+        folder = Path(url.removeprefix("chdb://"))
+        is_new = url.startswith("chdb://") and (not folder.exists() or not any(folder.iterdir()))
+        if is_new and options.get("database") is None:
+            shutil.copytree(_made_tables(), folder, symlinks=True, dirs_exist_ok=True)
+        return opens.__get__(None, cls)(url, **options)
+
+    Store.open = classmethod(open_)  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        Store.open = opens  # type: ignore[method-assign]
+
+
+@cache
+def _made_tables() -> Path:
+    """Return a folder with all tables, made by another process: this one's engine serves one folder at a time."""
+    folder = tempfile.TemporaryDirectory(prefix="mast-trace-tables-")
+    atexit.register(folder.cleanup)
+    made = Path(folder.name, "store")
+    make = "import sys, stores; stores.new_store(sys.argv[1]).__enter__().close()"
+    places = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    subprocess.run(
+        [sys.executable, "-c", make, str(made)],
+        env={**os.environ, "PYTHONPATH": places},
+        check=True,
+    )
+    return made
 
 
 @cache
