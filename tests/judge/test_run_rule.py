@@ -73,7 +73,7 @@ def test_what_is_still_to_come_is_not_missing() -> None:
         ({"tool": "pay", "mode": "9.9"}, "no failure mode"),
         ({"text": "("}, "no regular expression"),
         ({"tool": "pay", "at_most": 1, "at_least": 1}, "one of at_most, at_least and before"),
-        ({"tool": "pay", "befor": {"tool": "x"}}, "befor"),
+        ({"tool": "pay", "first": {"tool": "x"}}, "first"),
         ({"tool": "pay", "before": {}}, "selects every step"),
     ],
 )
