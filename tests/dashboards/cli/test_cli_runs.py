@@ -9,6 +9,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from starlette.testclient import TestClient
+
+import mast_trace
+from mast_trace_collector.storage import Store
+from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
     from conftest import CLI
@@ -90,3 +95,32 @@ def test_a_recorded_outcome_counts_more_than_all_else(cli: CLI) -> None:
         "changed",
     )
     cli("outcome", run_id, "success")
+
+
+def _trip(said: str, *, succeeded: bool | None) -> None:
+    with mast_trace.run("trip", input="What does a night in Lisbon cost?"):
+        with mast_trace.agent("researcher"):
+            with mast_trace.tool("hotel_price", {"city": "Lisbon"}) as call:
+                call.result("Double room: 118 EUR per night")
+            text = f"The hotel search says that a double room costs {said} EUR a night."
+            mast_trace.message("researcher", "user", text)
+        if succeeded is not None:
+            mast_trace.record_outcome(succeeded)
+
+
+def test_a_good_end_that_its_record_contradicts_is_suspect(empty: CLI) -> None:
+    for said, succeeded in (("181", True), ("181", None), ("118", True), ("181", False)):
+        empty.record(lambda said=said, succeeded=succeeded: _trip(said, succeeded=succeeded))
+    rows = empty.json("runs", "--outcome", "suspect")
+    assert sorted(row["Outcome"] for row in rows) == ["success", "unknown"]
+    assert {(row["LookAgent"], row["LookBasis"]) for row in rows} == {("researcher", "record")}
+    assert empty.out("runs").count("suspect") == 2
+    (good,) = [row["TraceId"] for row in rows if row["Outcome"] == "success"]
+    shown = empty.out("show", good)
+    assert "Recorded as a success; the record contradicts itself." in shown
+    assert "Look here first: researcher, step 1" in shown
+    assert "Decisive error" not in shown
+    with Store.open(empty.recorded.url) as store:
+        view = TestClient(web_app(store), base_url="http://127.0.0.1")
+        assert view.get("/?outcome=suspect").text.count("suspect</span>") == 2
+        assert "the record contradicts itself" in view.get(f"/runs/{good}").text
