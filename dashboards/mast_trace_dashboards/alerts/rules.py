@@ -128,6 +128,7 @@ RULES: Final = (
     *_spike("specification", "specification_spike", "Specification violations", _SERVICE),
     *_spike("mode", "mode_spike", "Failure mode {mode}", _SERVICE),
     *_spike("failures", "failure_spike", "Failed runs", _SERVICE),
+    *_spike("suspects", "suspect_spike", "Suspect runs", _SERVICE),
     Rule(
         uid="mast-new-pattern",
         title="A new pattern of failure",

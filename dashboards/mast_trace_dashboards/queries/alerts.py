@@ -42,6 +42,7 @@ _JUDGED = newest(
     f"{SHOWN_BITS} AS ShownBits",
     "Outcome",
     "Status",
+    "notEmpty(`LookFirst.Step`) AS HasPlace",
 )
 
 # Runs are counted by age, down to the edges of windows and baselines, and by their failure modes;
@@ -148,6 +149,12 @@ FAILURE_SPIKE: Final = _spike(
     "The same for failed runs, of those whose outcome is known.",
     "Outcome = 'failure'",
     where="Outcome IN ('failure', 'success')",
+)
+SUSPECT_SPIKE: Final = _spike(
+    "suspect_spike",
+    "The same for suspect runs, of those that did not fail: their record contradicts a good end.",
+    "HasPlace",
+    where="Outcome != 'failure'",
 )
 
 JUDGE_BEHIND: Final = Query(

@@ -13,6 +13,7 @@ SPIKES = {
     "specification": ("specification_spike", "Specification violations", "specification"),
     "mode": ("mode_spike", "Failure mode {mode}", "mode"),
     "failures": ("failure_spike", "Failed runs", "failure"),
+    "suspects": ("suspect_spike", "Suspect runs", "suspect"),
 }
 
 
@@ -22,6 +23,7 @@ def test_an_alert_is_told_apart_by_its_labels() -> None:
         "specification_spike": service,
         "mode_spike": (*service, "mode"),
         "failure_spike": service,
+        "suspect_spike": service,
         "new_patterns": ("service",),
         "judge_behind": (),
         "judge_errors": ("model",),
