@@ -34,6 +34,11 @@ GIVEN = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def copied() -> None:
+    """Copies no tables: these are others."""
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with store_with_users(tmp_path_factory.mktemp("cluster"), shards=2) as store:
