@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from fixture_types import Capture, Patch
 
 
+@pytest.fixture(autouse=True, scope="module")
+def copied() -> None:
+    """Copies no tables: commands make them here."""
+
+
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: Patch, tmp_path: Path) -> None:
     """No settings but the test's own."""
