@@ -140,38 +140,39 @@ def experiment(client: OpenAI, name: str, items: list[str]) -> None:
     mast_trace.flush()
 
 
-def forgetful(request: Request) -> Reply | str:
-    """Answer as a model that repeats its calls for two items of three, without reading their results."""
+def careless(request: Request) -> Reply | str:
+    """Answer as a model that misreads the prices of two items of three."""
     told = [each for each in messages_of(request) if each.get("role") != "system"]
     item = re.search(r"item-(\d+)", " ".join(str(each.get("content")) for each in told))
     name = item[0] if item else "item-0"
     if "You are clerk" not in system_text(request):
         price = re.search(r"\d+ EUR", last_text(request))
         return f"It costs {price[0]}." if price else "We do not know the price."
-    asked = any(each.get("role") == "tool" for each in told)
-    if not asked or int(name.removeprefix("item-")) % 3:
+    if not any(each.get("role") == "tool" for each in told):
         return Reply(calls=(Call("look_up", {"item": name}),))
+    if int(name.removeprefix("item-")) % 3:
+        return f"The lookup says {PRICES[name] + 91} EUR."
     return last_text(request)
 
 
 def listening(request: Request) -> Reply | str:
     """Answer as one that follows the lesson, where it is told."""
-    told = "Do not repeat a step that is done" in system_text(request)
+    told = "copy figures from tool results" in system_text(request)
     if told and "costs" in last_text(request):
         return last_text(request)
-    return forgetful(request)
+    return careless(request)
 
 
 def harmed(request: Request) -> Reply | str:
     """Answer as one that guesses as soon as it is told about failures."""
     if "failed runs" in system_text(request) and "You are clerk" in system_text(request):
         return "I would say that it costs 1 EUR."
-    return forgetful(request)
+    return careless(request)
 
 
 POLICIES: dict[str, Callable[[Request], Reply | str]] = {
     "listening": listening,
-    "deaf": forgetful,
+    "deaf": careless,
     "harmed": harmed,
 }
 

@@ -13,6 +13,7 @@ from judge.data import labelled_runs
 from judge.store.verdicts import verdict
 
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.local.attribution.mode_votes import reaches_answer
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.look_first import STORED, Counts, Sign, measured, places, ranked
 from mast_trace_judge.proof import as_shown
@@ -72,6 +73,18 @@ def test_a_slip_is_decisive_where_its_figure_reaches_the_answer(after, reaches):
     found = judge_by_rules(told)
     assert [place.step for place in places(told, found)][:1] == [2]
     assert found.names_a_step is reaches
+
+
+def test_a_withheld_figure_is_no_wrong_one():
+    """The figures of whoever passes on nothing may be right, and stand in the answer for that."""
+    run = RunBuilder("What does the room cost?", outcome="failure").asks()
+    run.calls("clerk", "look_up", {"item": "room"}, "room costs 27 EUR")
+    run.says("clerk", "The lookup says 118 EUR.", to="writer")
+    told = run.says("writer", "It costs 118 EUR.").build()
+    (first, *_) = looked(told)
+    assert first.why == "clerk states 118 where look_up returned 27."
+    withheld = [each for each in judge_by_rules(told).modes if each.code == "2.4"]
+    assert [reaches_answer(told, 2, each) for each in withheld] == [False]
 
 
 @pytest.mark.parametrize("outcome", ["success", None])

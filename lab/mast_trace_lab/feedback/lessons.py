@@ -191,7 +191,9 @@ def _findings(
         yield step, mode, _quotes_at(shown, step), "labelled"
     for place in () if verdict is None else verdict.look_first:
         if place.basis == "record" and place.reaches_answer:
-            yield place.step, _mode_at(shown, place.step), place.quotes, "exact"
+            # Other findings of the step do not explain the place.
+            own = (each.code for each in shown if each.reason == place.why)
+            yield place.step, next(own, "") or _mode_at(shown, place.step), place.quotes, "exact"
 
 
 def _mode_at(shown: Sequence[ModeFinding], step: int) -> str:

@@ -201,6 +201,8 @@ class TestNothingToDecide:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
     ) -> None:
         """A database that does not answer, a folder without one, and one without tables: no comparison."""
+        # A folder that is not empty gets no copy of the tables.
+        (tmp_path / "unmade" / "tmp").mkdir(parents=True)
         given = {
             "away": ["--url", "http://me:secret@127.0.0.1:1/x"],
             "folder": ["--data-dir", str(tmp_path / "none")],

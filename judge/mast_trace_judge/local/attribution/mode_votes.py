@@ -81,25 +81,23 @@ def reaching(
     modes: Iterable[ModeFinding], trajectory: Trajectory, actors: Collection[int]
 ) -> set[int]:
     """Return those of the `proven` steps whose wrong figure reaches the run's answer."""
-    exact = [
-        mode
-        for mode in modes
-        if mode.evidence is Evidence.EXACT and mode.code in DECIDING and mode.steps
-    ]
-    steps = {in_error(mode, trajectory): mode for mode in exact}
     return {
         step
-        for step, mode in steps.items()
+        for mode in modes
+        if mode.evidence is Evidence.EXACT and mode.steps
+        for step in (in_error(mode, trajectory),)
         if step in actors and reaches_answer(trajectory, step, mode)
     }
 
 
 def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool:
-    """Return whether a figure that the step of a slip brought in stands in the answer, or went into it.
+    """Return whether a wrong figure that a step brought in stands in the answer, or went into it.
 
-    Only figures that the finding quotes and that nothing before the step holds count. A figure goes into the
+    Only mode 2.6 says that a figure is wrong; what other slips have to do with the answer, figures do not tell. Only figures that the finding quotes and that nothing before the step holds count. A figure goes into the
     result of an equation, and into that of a tool that was called with it.
     """
+    if mode.code != "2.6":
+        return False
     steps = trajectory.steps
     known = known_values([trajectory.task, *(each.text for each in steps[:step])])
     carried = known_values([steps[step].text]) & known_values(mode.quotes) - known
