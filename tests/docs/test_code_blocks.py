@@ -198,6 +198,9 @@ def test_settings_of_toml_exist(block: Block) -> None:
     if "confirm" in block.words:
         WorkConfig.model_validate(text)
         return
+    for config in BY_TABLE.values():
+        for name in config.arrays.keys() & text.keys():
+            config(**{config.arrays[name]: text.pop(name)})
     for table in text.keys() & BY_TABLE.keys():
         known = BY_TABLE[table].model_fields.keys() | BY_TABLE[table].moved
         assert text[table].keys() <= known, table

@@ -53,14 +53,18 @@ def test_what_the_record_shows_comes_first_and_reaches_the_answer():
             ),
             True,
         ),
+        (lambda run: run.says("planner", "Three nights at 181 EUR are 543 EUR."), True),
         (lambda run: run.says("planner", "Three nights: 3 x 118 = 354 EUR."), False),
+        (lambda run: run.says("planner", "Not 181 but 118 EUR: three nights are 354 EUR."), False),
         (lambda run: run.says("planner", "It has 2 beds."), False),
     ],
     ids=[
         "passed on",
         "in an equation",
         "through a tool",
+        "in words",
         "put right",
+        "doubted",
         "another",
     ],
 )

@@ -39,6 +39,8 @@ _STRENGTHS = {
 in 150 failed loops of one agent with a strong heuristic finding of such a mode or an end on an error,
 the finding named the faulty step once.
 """
+_MOST_TIMES = 31
+"""Nights, people or pieces that a figure is taken for in words, as in "three nights at 181 are 543"."""
 DECIDING = frozenset(["2.6", "2.1", "1.4", "2.5", "3.3", "2.4"])
 """Modes whose exact finding shows the error itself, in any system."""
 
@@ -94,7 +96,7 @@ def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool
     """Return whether a wrong figure that a step brought in stands in the answer, or went into it.
 
     Only mode 2.6 says that a figure is wrong; what other slips have to do with the answer, figures do not tell. Only figures that the finding quotes and that nothing before the step holds count. A figure goes into the
-    result of an equation, and into that of a tool that was called with it.
+    result of an equation, into that of a tool that was called with it, and into a small multiple of it that the last message gives beside it.
     """
     if mode.code != "2.6":
         return False
@@ -107,7 +109,14 @@ def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool
         for equation in equations(each.text):
             if any(term.readings & carried for term in equation.terms):
                 carried |= equation.result.readings - known
-    return bool(carried & known_values([final_answer(steps)]))
+    answers = known_values([final_answer(steps)])
+    last = next((each.text for each in reversed(steps) if is_said(each)), "")
+    counted = {
+        figure * factor
+        for figure in carried & known_values([last])
+        for factor in range(2, _MOST_TIMES + 1)
+    }
+    return bool((carried | counted) & answers)
 
 
 def in_error(mode: ModeFinding, trajectory: Trajectory) -> int:
