@@ -46,8 +46,8 @@ def test_how_often_the_decisive_step_is_right() -> None:
     own = [row(REPORT, "profile, cross-validated", each) for each in (written, built)]
     told = page("docs/understand/decisive-error.md")
     assert (
-        f"the right step is named in {percent(own[0][3])} of 70 algorithm-generated runs and in "
-        f"{percent(own[1][3])} of 37 hand-crafted ones, the right agent in {percent(own[0][2])} and "
+        f"the likeliest step is the right one in {percent(own[0][3])} of 70 algorithm-generated runs and in "
+        f"{percent(own[1][3])} of 37 hand-crafted ones, the likeliest agent in {percent(own[0][2])} and "
         f"{percent(own[1][2])}."
     ) in told
     assert (
