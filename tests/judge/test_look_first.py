@@ -53,6 +53,12 @@ def test_what_the_record_shows_comes_first_and_reaches_the_answer():
             ),
             True,
         ),
+        (
+            lambda run: run.calls(
+                "planner", "search", {"below": 181}, "Rooms: 71, 72, 73, 74, 75, 76, 77 EUR"
+            ).says("planner", "Take the room for 76 EUR."),
+            False,
+        ),
         (lambda run: run.says("planner", "Three nights at 181 EUR are 543 EUR."), True),
         (lambda run: run.says("planner", "Three nights: 3 x 118 = 354 EUR."), False),
         (lambda run: run.says("planner", "Not 181 but 118 EUR: three nights are 354 EUR."), False),
@@ -62,6 +68,7 @@ def test_what_the_record_shows_comes_first_and_reaches_the_answer():
         "passed on",
         "in an equation",
         "through a tool",
+        "in a document",
         "in words",
         "put right",
         "doubted",

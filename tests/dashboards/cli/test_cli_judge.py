@@ -38,8 +38,9 @@ def test_a_rule_is_tried_on_stored_runs(cli: CLI, tmp_path: Path) -> None:
     assert (one["run"], one["found"]["code"]) == (ids["invoices"], "1.3")
     assert one["found"]["steps"]
     assert other == {"run": ids["trip"], "found": None}
-    out = cli.out("judge", "try", "asked-again", "last", "--config", str(file))
-    assert "asked-again" not in out
+    out = cli.out("judge", "try", "asked-again", ids["invoices"], "last", "--config", str(file))
+    assert "1.3 exact, step 2, 3: It asks for more than one page." in out
+    assert out.rstrip().endswith("nothing")
     assert cli.json("show", ids["invoices"])["verdict"] == before
     status, _, err = cli("judge", "try", "other", "last", "--config", str(file))
     assert status == 2

@@ -41,6 +41,9 @@ the finding named the faulty step once.
 """
 _MOST_TIMES = 31
 """Nights, people or pieces that a figure is taken for in words, as in "three nights at 181 are 543"."""
+_MOST_MADE = 5
+"""New figures up to which a tool's result is taken for made from its arguments; a longer one is a document, of which
+most figures have nothing to do with them."""
 DECIDING = frozenset(["2.6", "2.1", "1.4", "2.5", "3.3", "2.4"])
 """Modes whose exact finding shows the error itself, in any system."""
 
@@ -105,7 +108,8 @@ def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool
     carried = known_values([steps[step].text]) & known_values(mode.quotes) - known
     for each in steps[step:] if carried else ():
         if each.kind is StepKind.TOOL and known_values([each.arguments]) & carried:
-            carried |= known_values([each.text]) - known
+            made = known_values([each.text]) - known
+            carried |= made if len(made) <= _MOST_MADE else set()
         for equation in equations(each.text):
             if any(term.readings & carried for term in equation.terms):
                 carried |= equation.result.readings - known
