@@ -132,31 +132,31 @@ def _is_calibrated(attribution: Attribution) -> bool:
 
 
 def _explained(verdict: Verdict, reading: ModelReading) -> Verdict:
-    """Give the decisive error the model's reason and its fix."""
+    """Give the decisive error the model's fix, where the model suggests that step too."""
     decisive = verdict.decisive
-    flip = reading.flips.get(decisive.step) if decisive else None
-    if decisive is None or flip is None:
+    own = next(
+        (each for each in reading.suggestions if decisive and each.step == decisive.step), None
+    )
+    if decisive is None or own is None:
         return verdict
-    told = {
-        "reason": flip.reason,
-        "minimal_fix": flip.minimal_fix,
-        "corrected": flip.corrected,
-    }
+    told = {"minimal_fix": own.minimal_fix, "corrected": own.corrected}
     return verdict.model_copy(update={"decisive": decisive.model_copy(update=told)})
 
 
 def _opinion(local: LocalFindings, reading: ModelReading) -> list[str]:
-    """Return the model's opinion on the outcome where the run itself does not confirm it."""
+    """Return the model's opinion on the outcome where the run itself does not confirm it, and on the step."""
+    said = [reading.undecided] if reading.undecided else []
     if reading.outcome in {"unknown", local.outcome.outcome}:
-        return []
-    said = f"the model reads the run as a {reading.outcome}"
+        return said
+    opinion = f"the model reads the run as a {reading.outcome}"
     if local.outcome.known:
-        return [said]
+        return [opinion, *said]
     if reading.outcome == "success" and local.suspect:
-        return [f"{said}, against exact findings"]
+        return [f"{opinion}, against exact findings"]
     if reading.outcome == "failure" and not reading.has_evidence:
-        return [f"{said}, and quotes nothing of it that went wrong"]
-    return [f"{said}; no outcome was recorded, so this is an opinion"]
+        return [f"{opinion}, and quotes nothing of it that went wrong", *said]
+    step = f" and suggests step {reading.likeliest}" if reading.likeliest is not None else ""
+    return [f"{opinion}{step}; no outcome was recorded, so this is an opinion", *said]
 
 
 def _split(reading: ModelReading) -> list[str]:

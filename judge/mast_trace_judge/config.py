@@ -103,16 +103,21 @@ class JudgeConfig(ProcessSettings):
     judge_max_output_tokens: PositiveInt = Field(
         8192, description="Longest answer, a model's reasoning included."
     )
-    judge_window_tokens: int = Field(
-        24_000,
-        ge=2000,
-        description="Longest record that the model reads at once; longer runs are read in parts.",
+    judge_reasoning_effort: str = Field(
+        "", description="Effort of a model that reasons, such as low or high; its own if empty."
     )
-    judge_clip_characters: int = Field(
-        500, ge=80, description="Characters of an ordinary step that the model is shown."
+    judge_window_tokens: int = Field(
+        64_000,
+        ge=2000,
+        description="Longest record that the model reads at once, or less where its context is smaller. Longer "
+        "texts are shortened, and longer runs are read in parts.",
     )
     judge_candidates: int = Field(
-        4, ge=0, le=8, description="Steps for which the model is asked what else would have come."
+        0,
+        ge=0,
+        le=2,
+        description="Suggested steps that the model is asked to write as they should have been, a call each, for "
+        "`mast-trace confirm`.",
     )
 
     @field_validator("judge_base_url")

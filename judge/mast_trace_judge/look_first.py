@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
-    from mast_trace_judge.verdict import Basis, ModeFinding
+    from mast_trace_judge.verdict import Basis, CorrectedStep, ModeFinding
 
 STORED: Final = "measured.json"
 """The file in `mast_trace_judge.local.attribution` with the counts of each sign; part of the judge's version."""
@@ -63,6 +63,7 @@ class Sign:
     why: str
     quotes: tuple[str, ...] = ()
     reaches_answer: bool = False
+    corrected: CorrectedStep | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def places(
     if _failed(found):
         signs += rule_signs(trajectory, found.by_rule, actors)
         signs += _profile_signs(found)
-        signs += _model_signs(found, reading)
+        signs += _model_signs(reading)
     decisive = found.attribution.decisive if found.names_a_step else None
     return ranked(trajectory, signs, decisive.step if decisive else None)
 
@@ -136,28 +137,37 @@ def ranked(
         natural, planted = counts.bounds
         ranks = ("record", "rule", "model")
         first = sign.step != decisive, not proven
-        return (*first, -natural, -planted, ranks.index(sign.basis), sign.step)
+        # A model's come in its own order, which `sorted` keeps.
+        place = 0 if sign.basis == "model" else sign.step
+        return (*first, -natural, -planted, ranks.index(sign.basis), place)
 
     best: dict[int, Place] = {}
     for sign, counts in sorted(counted, key=order):
         step = trajectory.steps[sign.step]
-        best.setdefault(
-            sign.step,
-            Place(
-                step=sign.step,
-                agent=step.agent,
-                basis=sign.basis,
-                why=sign.why,
-                quotes=sign.quotes,
-                span_id=step.span_id,
-                reaches_answer=sign.reaches_answer,
-                right=counts.right,
-                cases=counts.cases,
-                planted_right=counts.planted_right,
-                planted_cases=counts.planted_cases,
-            ),
+        if (first := best.get(sign.step)) is not None:
+            fix = first.corrected or sign.corrected
+            best[sign.step] = first.model_copy(update={"corrected": fix})
+            continue
+        best[sign.step] = Place(
+            step=sign.step,
+            agent=step.agent,
+            basis=sign.basis,
+            why=sign.why,
+            quotes=sign.quotes,
+            span_id=step.span_id,
+            reaches_answer=sign.reaches_answer,
+            right=counts.right,
+            cases=counts.cases,
+            planted_right=counts.planted_right,
+            planted_cases=counts.planted_cases,
+            corrected=sign.corrected,
         )
-    return tuple(best.values())[:MOST_PLACES]
+    told = list(best.values())
+    # A model that was asked is heard, however many rules speak.
+    suggested = next((each for each in told if each.basis == "model"), None)
+    if suggested in told[MOST_PLACES:]:
+        told[MOST_PLACES - 1] = suggested
+    return tuple(told[:MOST_PLACES])
 
 
 def recorded_signs(
@@ -216,16 +226,12 @@ def _profile_signs(found: LocalFindings) -> Iterator[Sign]:
         yield Sign(f"profile {attribution.profile}", first.step, "rule", why)
 
 
-def _model_signs(found: LocalFindings, reading: ModelReading | None) -> Iterator[Sign]:
-    """Yield the steps in which a model has quoted an error, likeliest first."""
-    if reading is None:
-        return
-    for step in sorted(reading.grounded, key=lambda step: (-reading.weight(step), step)):
-        own = [mode for mode in found.modes if step in mode.steps and mode.quotes]
-        flip = reading.flips.get(step)
-        why = flip.reason if flip else next((mode.reason for mode in own), reading.reason)
-        quotes = next((mode.quotes for mode in own), ())
-        yield Sign("model", step, "model", why, quotes)
+def _model_signs(reading: ModelReading | None) -> Iterator[Sign]:
+    """Yield the steps that a model suggests, likeliest first."""
+    for each in reading.suggestions if reading else ():
+        fix = f"Right would have been: {each.minimal_fix}" if each.minimal_fix else ""
+        why = " ".join(filter(None, [each.reason, fix]))
+        yield Sign("model", each.step, "model", why, each.quotes, corrected=each.corrected)
 
 
 def _failed(found: LocalFindings) -> bool:

@@ -38,7 +38,7 @@ Basis = Literal["confirmed", "record", "rule", "model"]
 
 ``confirmed``: replays have shown it; ``record``: the record contradicts itself there, which proves the
 slip, and not that the slip caused this failure; ``rule``: a rule that was measured on labelled failures;
-``model``: a model has quoted an error there.
+``model``: a model suggests the step, and has quoted an error there.
 """
 
 
@@ -179,6 +179,7 @@ class Place(_Record):
         cases: labelled natural failures with such a place; 0 where it was not measured on any.
         planted_right: as ``right``, of failures into which somebody planted the error.
         planted_cases: as ``cases``, of these.
+        corrected: the step as a model would have it, where one was asked for it.
     """
 
     step: int
@@ -192,6 +193,7 @@ class Place(_Record):
     cases: int = 0
     planted_right: int = 0
     planted_cases: int = 0
+    corrected: CorrectedStep | None = None
 
     @property
     def measured(self) -> str:
@@ -249,8 +251,8 @@ class Verdict(_Record):
         calibrated: whether the probabilities of ``decisive`` and ``candidates`` were measured on
             runs like this one; otherwise only their order is meaningful.
         readings: number of times that models have read the run, all models together.
-        agreeing: number of these readings whose likeliest step is the decisive one, or without one
-            the first candidate.
+        agreeing: number of these readings that suggest the decisive step first, or without one the first
+            candidate.
         run: run metadata at judging time; excluded from JSON; None in verdicts stored by earlier
             versions.
     """

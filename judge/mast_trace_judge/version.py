@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _SETTINGS = (
     "judge_temperature",
+    "judge_reasoning_effort",
     "judge_max_output_tokens",
     "judge_window_tokens",
-    "judge_clip_characters",
     "judge_candidates",
     "judge_samples",
 )

@@ -73,7 +73,7 @@ def _model(code: str) -> JudgeScript:
     assert said is not None, f"the rules say it: only {NO_RULE} need a model"
     step, reason, quote = said
     mode = {"code": code, "probability": 0.8, "steps": [step], "reason": reason, "quotes": [quote]}
-    return with_answers(read=reading(point(step, quote)), map={"modes": [mode]})
+    return with_answers(read=reading(point(step, quote), modes=[mode]))
 
 
 def _with_tables(text: str, tables: Sequence[str]) -> str:

@@ -1,16 +1,28 @@
-"""The schemas of a model's answers, one for each question.
+"""The schemas of a model's answers, one for each question, and a lenient reader of them.
 
-Numbers have no bounds in the schema, because some servers refuse a schema that has them; they are
-checked afterwards. Agents are never asked for: they are derived from the step.
+Every field of a schema stands after those that it follows from, because a model writes an answer in that
+order. Agents are never asked for: they are derived from the step. A real model's answer is seldom what a
+schema asks for, so whatever cannot be read costs no more than the point that it stands in. Numbers have no
+bounds in the schema, because some servers refuse a schema that has them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
@@ -19,46 +31,85 @@ from mast_trace.untrusted_json import well_formed_values
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-A = TypeVar("A", bound="ModelAnswer")
+    from typing_extensions import Self
 
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+A = TypeVar("A", bound=BaseModel)
+
+_THOUGHTS = re.compile(r"(?:<think(?:ing)?>|\A).*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NOTHING = {"", "null", "none", "n/a", "-"}
+_DEEPEST = 8
+"""Depth to which an answer is sought in objects around it."""
 
 Code = Literal[
     "1.1", "1.2", "1.3", "1.4", "1.5", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.1", "3.2", "3.3"
 ]
+if get_args(Code) != tuple(FAILURE_MODES):  # a Literal cannot be computed
+    raise AssertionError("the codes that may be answered are not those of the taxonomy")
 
 
-def parse_answer(text: str, shape: type[A]) -> A:
-    """Return the last JSON object in the text that fits the schema.
+def parse_answer(text: str, shape: type[A], *, repair: bool = True) -> A:
+    """Return the last JSON object in the text that has at least half of the schema's fields.
 
-    The last one counts, because a model that repeats parts of the run does so before its answer.
+    The last one counts, because a model that repeats parts of the run does so before its answer. Text that is
+    no JSON is repaired: trailing commas, comments, single quotes, raw line breaks.
+
+    Args:
+        text: of the answer.
+        shape: that it should have.
+        repair: whether text that is no JSON is repaired.
 
     Raises:
         VerdictUnreadable: there is none; the text has the fault of the last object.
     """
+    said = _THOUGHTS.sub("", text)
     problem = "there is no complete JSON object in the answer"
-    for value in reversed(list(_objects(_THOUGHTS.sub("", text)))):
-        try:
-            return shape.model_validate(value)
-        except ValidationError as error:
-            if problem.startswith("there is no"):
-                problem = _explain(error)
+    for found in (_objects(said), _repaired(said) if repair else ()):
+        for value in reversed(list(found)):
+            if 2 * len(_plain_names(value).keys() & shape.model_fields.keys()) < len(
+                shape.model_fields
+            ):
+                continue
+            try:
+                return shape.model_validate(value)
+            except ValidationError as error:
+                if problem.startswith("there is no"):
+                    problem = _explain(error)
     raise VerdictUnreadable(problem)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Find the outermost JSON objects of a text, in order."""
+    """Find the JSON objects of a text, in order; those inside of others stand before them."""
     at = text.find("{")
     while at >= 0:
         try:
             value, end = _DECODER.raw_decode(text, at)
-            value = well_formed_values(value)
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            yield value
+            yield from _nested(well_formed_values(value))
         at = text.find("{", end)
+
+
+def _repaired(text: str) -> Iterator[dict[str, Any]]:
+    """Find the objects of a text after its JSON was repaired."""
+    import json_repair  # in the extra `judge`: without a model no answer is read
+
+    at = text.find("{")
+    try:
+        value = json_repair.loads(text[at:], skip_json_loads=True) if at >= 0 else None
+    except (ValueError, RecursionError):
+        return
+    yield from _nested(well_formed_values(value))
+
+
+def _nested(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner if depth < _DEEPEST else ():
+        yield from _nested(each, depth + 1)
+    if isinstance(value, dict):
+        yield value
 
 
 def _explain(error: ValidationError) -> str:
@@ -69,91 +120,193 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(problems[:5])
 
 
-if get_args(Code) != tuple(FAILURE_MODES):  # a Literal cannot be computed
-    raise AssertionError("the codes that may be answered are not those of the taxonomy")
+def _plain_names(value: dict[str, Any]) -> dict[str, Any]:
+    return {re.sub(r"\W+", "_", str(name)).strip("_").lower(): each for name, each in value.items()}
 
 
-def _between_0_and_1(value: float) -> float:
-    if not 0.0 <= value <= 1.0:
-        raise ValueError("a probability is a number from 0 to 1")
-    return value
+def _number(value: Any) -> Any:
+    """Read "[5]", [5], "step 5" and 5.0 as 5; a word for nothing is none."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else None
+    if isinstance(value, str):
+        found = _NUMBER.search(value)
+        value = float(found[0]) if found else None if value.strip().lower() in _NOTHING else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Probability = Annotated[float, AfterValidator(_between_0_and_1)]
+def _share(value: Any) -> float:
+    """Read "85%", 85 and "0.85" as 0.85; other numbers are none."""
+    number = _number(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        percent = "%" in str(value) or 1 < number <= 100
+        share = number / 100 if percent else float(number)
+        if 0.0 <= share <= 1.0:
+            return share
+    raise ValueError("a probability is a number from 0 to 1")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _texts(value: Any) -> list[str]:
+    several = value if isinstance(value, list) else [value]
+    return [text for text in map(_text, several) if text]
+
+
+def _yes(value: Any) -> Any:
+    return (
+        str(value).strip().lower() in {"true", "yes", "1"} if not isinstance(value, bool) else value
+    )
+
+
+def _word(value: Any, *, of: tuple[str, ...]) -> Any:
+    """Read a word by its beginning, in any case: "FAILED" and "failure" are one."""
+    said = str(value).strip().lower()
+    return next((each for each in of if said.startswith(each[:4])), value)
+
+
+def _code(value: Any) -> Any:
+    """Read "2.3 Task derailment" and "task derailment" as 2.3."""
+    said = str(value).strip().lower()
+    found = re.search(r"\b[123]\.\d\b", said)
+    named = (mode.code for mode in FAILURE_MODES.values() if mode.name.lower() in said)
+    return found[0] if found else next(named, value)
+
+
+def _readable(value: Any, *, of: Any) -> list[Any]:
+    """Return the items of a list that can be read; one alone counts as a list."""
+    kept = []
+    for each in value if isinstance(value, list) else [] if value is None else [value]:
+        with contextlib.suppress(ValidationError):
+            kept.append(TypeAdapter(of).validate_python(each))
+    return kept
+
+
+Step = Annotated[int, BeforeValidator(_number)]
+OptionalStep = Annotated[int | None, BeforeValidator(_number)]
+Probability = Annotated[float, BeforeValidator(_share)]
+Text = Annotated[str, BeforeValidator(_text)]
+Texts = Annotated[list[str], BeforeValidator(_texts)]
+Yes = Annotated[bool, BeforeValidator(_yes)]
 
 
 class ModelAnswer(BaseModel):
-    """The base of all answers: every field is required and no other is allowed."""
+    """The base of all answers; fields that a schema does not have are left out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _leniently(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """A field that cannot be read is as good as left out."""
+        if not isinstance(value, dict):
+            return handler(value)
+        value = _plain_names(value)
+        try:
+            return handler(value)
+        except ValidationError as error:
+            unread = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
+            return handler({name: each for name, each in value.items() if name not in unread})
 
 
-class FailurePoint(ModelAnswer):
+class NotedError(ModelAnswer):
     """An error at a step."""
 
-    step: int
-    what: str
-    caused_by: int | None
-    repaired_at: int | None
-    severity: Literal["minor", "major", "decisive"]
-    quotes: list[str]
+    step: Step
+    what: Text = ""
+    right: Text = ""
+    inherited_from: OptionalStep = None
+    harmless: Yes = False
+    quotes: Texts = []
+
+
+class DecisiveStep(ModelAnswer):
+    """The earliest step whose correction alone would have brought success, or why there is none."""
+
+    kind: Annotated[
+        Literal["single", "several", "cut off", "nothing"],
+        BeforeValidator(partial(_word, of=("single", "several", "cut off", "nothing"))),
+    ] = "single"
+    step: OptionalStep = None
+    reason: Text = ""
+    minimal_fix: Text = ""
+    quotes: Texts = []
+
+    @property
+    def as_errors(self) -> list[NotedError]:
+        """The step as an error, if there is one."""
+        if self.step is None:
+            return []
+        return [
+            NotedError(step=self.step, what=self.reason, right=self.minimal_fix, quotes=self.quotes)
+        ]
+
+
+class MappedMode(ModelAnswer):
+    """A failure mode of the taxonomy that the run shows."""
+
+    code: Annotated[Code, BeforeValidator(_code)]
+    steps: Annotated[list[Step], BeforeValidator(partial(_readable, of=Step))] = []
+    quotes: Texts = []
+    reason: Text = ""
+    harmless: Yes = False
+    probability: Probability = 0.5
 
 
 class Reading(ModelAnswer):
-    """A reader's account of the whole run, before it knows of any taxonomy."""
+    """A reader's account of the whole run.
 
-    outcome: Literal["success", "failure", "unclear"]
-    failure_probability: Probability
-    reason: str
-    points: list[FailurePoint]
+    Attributes:
+        marks: those of the beginning and the end of what the reader was shown; None from one that leaves them out.
+    """
+
+    marks: Text | None = None
+    solution: Text = ""
+    errors: Annotated[list[NotedError], BeforeValidator(partial(_readable, of=NotedError))] = []
+    outcome: Annotated[
+        Literal["success", "failure", "unclear"],
+        BeforeValidator(partial(_word, of=("success", "failure", "unclear"))),
+    ] = "unclear"
+    failure_probability: Probability = 0.5
+    decisive: DecisiveStep = DecisiveStep()
+    ranking: Annotated[list[Step], BeforeValidator(partial(_readable, of=Step))] = []
+    confidence: Probability = 0.5
+    modes: Annotated[list[MappedMode], BeforeValidator(partial(_readable, of=MappedMode))] = []
 
 
 class SegmentNotes(ModelAnswer):
     """A reader's notes on a part of a long run."""
 
-    summary: str
-    points: list[FailurePoint]
+    summary: Text
+    errors: Annotated[list[NotedError], BeforeValidator(partial(_readable, of=NotedError))] = []
 
 
 class WrittenCall(ModelAnswer):
     """A tool call as it should have been; ``arguments`` are a JSON object as text."""
 
-    name: str
-    arguments: str
+    name: Text
+    arguments: Text = "{}"
 
 
-class Counterfactual(ModelAnswer):
-    """The likely course of the run if one step had been right."""
+class Correction(ModelAnswer):
+    """A step as it should have been."""
 
-    minimal_fix: str
-    uses_only_earlier_information: bool
-    flip_probability: Probability
-    earlier_cause: int | None
-    reason: str
-    corrected_text: str
-    corrected_calls: list[WrittenCall]
-
-
-class MappedMode(ModelAnswer):
-    """A failure mode of the taxonomy that follows from the points."""
-
-    code: Code
-    probability: Probability
-    steps: list[int]
-    reason: str
-    quotes: list[str]
-
-
-class Mapping(ModelAnswer):
-    """All failure modes that follow from the points."""
-
-    modes: list[MappedMode]
+    reason: Text = ""
+    minimal_fix: Text = ""
+    uses_only_earlier_information: Yes = False
+    corrected_text: Text = ""
+    corrected_calls: Annotated[
+        list[WrittenCall], BeforeValidator(partial(_readable, of=WrittenCall))
+    ] = []
 
 
 def json_schema(shape: type[ModelAnswer]) -> dict[str, Any]:
     """Return the JSON schema of an answer in the subset that strict servers accept.
 
-    References are written out and titles and descriptions left away; every object is closed and
+    References are written out; titles, descriptions and defaults are left away; every object is closed, and
     all of its properties are required.
     """
     schema = shape.model_json_schema()
@@ -166,14 +319,17 @@ def json_schema(shape: type[ModelAnswer]) -> dict[str, Any]:
             return value
         if "$ref" in value:
             return plain(definitions[value["$ref"].rpartition("/")[2]])
-        return {
+        told = {
             key: (
                 {name: plain(field) for name, field in item.items()}
                 if key == "properties"
                 else plain(item)
             )
             for key, item in value.items()
-            if key not in {"title", "description"}
+            if key not in {"title", "description", "default"}
         }
+        if "properties" in told:
+            told |= {"required": list(told["properties"]), "additionalProperties": False}
+        return told
 
     return dict(plain(schema))

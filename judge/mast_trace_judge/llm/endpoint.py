@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.content import well_formed
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
@@ -25,9 +26,35 @@ if TYPE_CHECKING:
 
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _TRANSIENT = {408, 409, 425, 429}
-_TOO_LONG = ("context_length", "context length", "maximum context", "too long", "too many tokens")
+_TOO_LONG = re.compile(
+    r"context[_ ](?:length|size|window|limit)|maximum context|exceed_context|too long|too many (?:total text bytes|tokens)"
+    r"|too large for model|request too large|input token|inputs?` (?:must|tokens)|maximum (?:input )?length"
+    r"|maximum number of tokens|longer than the maximum|reduce the length",
+    re.IGNORECASE,
+)
+"""The words of OpenAI, Anthropic, Google, vLLM, llama.cpp, LM Studio, Ollama, TGI, Groq, Mistral and Bedrock."""
+_OUTPUT_TOO_LONG = re.compile(
+    r"(?:max_(?:completion_|new_|output_)?tokens|(?:completion|output) tokens|maximum tokens you requested)[^.]*"
+    r"(?:too (?:large|high)|exceed|at most|less than|must be <|[<>]|maximum|valid range)"
+    r"|in the (?:completion|output)\)",
+    re.IGNORECASE,
+)
+_LEAST_OUTPUT = 1024
+"""Tokens that an answer needs: where a server takes fewer beside the prompt, the prompt is shortened."""
 _AWAY = 30.0
 _LONGEST_AWAY = 600.0
+_PATIENCE = 3.0
+"""Factor of the slowest answer so far up to which another one is waited for."""
+UNKNOWN: Final = 10**9
+"""The window of a model that nobody knows: no limit."""
+_WINDOWS = (
+    *("loaded_context_length", "max_model_len", "n_ctx", "context_window"),
+    *("context_length", "max_context_length", "inputTokenLimit"),
+)
+"""Names under which servers list a model's context window: LM Studio, vLLM, llama.cpp, Groq, OpenRouter, Mistral, Google."""
+_WINDOW_WAIT = 5.0
+_QUESTION = 4000
+"""Tokens of the question and of what is said of the task."""
 _RESPONSE_FORMATS = ("json_schema", "json_object", "text")
 
 
@@ -37,13 +64,18 @@ class PromptTooLong(JudgeError):
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's answer, not parsed yet; ``problem`` is the reason why it is none, where that is plain."""
+    """A model's answer, not parsed yet.
+
+    Attributes:
+        problem: the reason why it is none, where that is plain.
+        is_cut: whether the limit of output tokens has ended it.
+    """
 
     text: str
     problem: str
     tokens: Tokens
     retries: int
-    seconds: float
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,12 +85,15 @@ class Dialect:
     response_format: str = "json_schema"
     output_limit: str | None = "max_completion_tokens"
     temperature: bool = True
+    effort: bool = False
 
     def without(self, refusal: str) -> Dialect | None:
         """Return the dialect to try after a refusal with this text; None where none is left."""
         said = refusal.lower()
         if self.temperature and "temperature" in said:
             return replace(self, temperature=False)
+        if self.effort and "reasoning" in said:
+            return replace(self, effort=False)
         if self.output_limit and self.output_limit in said:
             other = "max_tokens" if self.output_limit == "max_completion_tokens" else None
             return replace(self, output_limit=other)
@@ -86,6 +121,7 @@ class ModelEndpoint:
         retry: Retry | None = None,
         timeout: float = 60.0,
         temperature: float | None = 0.0,
+        effort: str = "",
         max_output_tokens: int = 8192,
     ) -> None:
         """Set up the endpoint; nothing is sent.
@@ -95,20 +131,22 @@ class ModelEndpoint:
             model: its name.
             limit: shared by the models of one server.
             retry: the policy of retries.
-            timeout: seconds for a whole answer.
+            timeout: seconds for a whole answer; longer after one that did not come in time, and for a model that
+                was slower before.
             temperature: left out if None, or where the model refuses it.
+            effort: of reasoning; left out if empty, or where the model refuses it.
             max_output_tokens: of one answer, reasoning included.
         """
         self.model = model
         self.limit = limit
-        self.dialect = Dialect(temperature=temperature is not None)
+        self.dialect = Dialect(temperature=temperature is not None, effort=bool(effort))
         self._client = client
         self._retry = retry or Retry()
         self._timeout = timeout
         self._temperature = temperature
+        self._effort = effort
         self._max_output_tokens = max_output_tokens
-        self._learning = asyncio.Lock()
-        self._learnt = False
+        self._window: int | None = None
         self._away_until = 0.0
         self._away_for = 0.0
         self._away_reason = ""
@@ -123,42 +161,73 @@ class ModelEndpoint:
         if time.monotonic() < self._away_until:
             raise EndpointUnavailable(self._away_reason)
 
+    async def window(self) -> int:
+        """Return the tokens of a record that the model can read, by its server's word; `UNKNOWN` where that gives none.
+
+        The server is asked once. An answer needs room too: of a small window a quarter.
+        """
+        if self._window is None:
+            self._window = UNKNOWN
+            if self._client is not None:
+                self._window = await self._asked_window()
+        return self._window
+
+    async def _asked_window(self) -> int:
+        import openai
+
+        try:
+            models = await asyncio.wait_for(self._client.models.list(), _WINDOW_WAIT)
+        except (openai.OpenAIError, ValueError, asyncio.TimeoutError, TimeoutError):
+            return UNKNOWN
+        told = next((model.model_dump() for model in models.data if model.id == self.model), {})
+        told = {**(told.get("meta") or {}), **told}
+        window = next((told[name] for name in _WINDOWS if isinstance(told.get(name), int)), 0)
+        if not window:
+            return UNKNOWN
+        self._max_output_tokens = min(self._max_output_tokens, window // 4)
+        return window - self._max_output_tokens - _QUESTION
+
     async def complete(
-        self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer]
+        self,
+        messages: Sequence[Mapping[str, str]],
+        shape: type[ModelAnswer],
+        *,
+        longer: bool = False,
     ) -> Completion:
         """Ask for an answer of this schema.
+
+        Args:
+            messages: of the conversation so far.
+            shape: of the answer.
+            longer: whether the answer may be twice as long as usual.
 
         Raises:
             EndpointUnavailable: no answer is available now.
             PromptTooLong: the prompt exceeds the model's context window.
             JudgeError: the server rejects the request.
         """
-        if self._learnt:
-            return await self._speak(messages, shape)
-        async with self._learning:  # the first call determines the dialect for all others
-            return await self._speak(messages, shape)
-
-    async def _speak(
-        self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer]
-    ) -> Completion:
         dialect: Dialect | None = self.dialect
         first_refusal: _Refused | None = None
-        started = time.monotonic()
+        most = self._max_output_tokens * (2 if longer else 1)
         while dialect is not None:
-            request = self._request(messages, shape, dialect)
+            request = self._request(messages, shape, dialect, most)
             try:
                 response, retries = await self._retry.call(lambda: self._send(request), self.limit)  # noqa: B023
             except EndpointUnavailable as failure:
                 self._away(str(failure))
                 raise
+            except _OutputTooLong as refused:
+                most //= 2
+                if most < _LEAST_OUTPUT:
+                    raise PromptTooLong(str(refused)) from refused
+                continue
             except _Refused as refused:
                 first_refusal = first_refusal or refused
                 dialect = dialect.without(str(refused))
                 continue
             self._away_for = 0.0
-            if not self._learnt:
-                self.dialect, self._learnt = dialect, True
-            return _completion(response, retries, time.monotonic() - started)
+            self.dialect = dialect
+            return _completion(response, retries)
         # Every dialect was refused, so the dialect is not the cause.
         reason = f"the model's endpoint refuses the request: {first_refusal}"
         if first_refusal is not None and first_refusal.status == 404:
@@ -167,7 +236,11 @@ class ModelEndpoint:
         raise JudgeError(reason)
 
     def _request(
-        self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer], dialect: Dialect
+        self,
+        messages: Sequence[Mapping[str, str]],
+        shape: type[ModelAnswer],
+        dialect: Dialect,
+        most: int,
     ) -> dict[str, Any]:
         request: dict[str, Any] = {"model": self.model, "messages": [dict(m) for m in messages]}
         schema = json_schema(shape)
@@ -185,21 +258,26 @@ class ModelEndpoint:
         if dialect.response_format == "json_object":
             request["response_format"] = {"type": "json_object"}
         if dialect.output_limit:
-            request[dialect.output_limit] = self._max_output_tokens
+            request[dialect.output_limit] = most
         if dialect.temperature:
             request["temperature"] = self._temperature
+        if dialect.effort:
+            request["reasoning_effort"] = self._effort
         return request
 
     async def _send(self, request: Mapping[str, Any]) -> Any:
         """Make one HTTP call; classify errors as transient or final."""
         import openai
 
+        patience, began = self._timeout, time.monotonic()
         try:
             response = await asyncio.wait_for(
-                self._client.chat.completions.create(**request), self._timeout
+                self._client.chat.completions.create(**request, timeout=patience), patience
             )
         except (openai.APITimeoutError, TimeoutError, asyncio.TimeoutError):
-            raise Transient(f"no answer within {self._timeout:g} s", overloaded=True) from None
+            # The same wait again would end the same way.
+            self._timeout = max(self._timeout, 2 * patience)
+            raise Transient(f"no answer within {patience:g} s", overloaded=True) from None
         except openai.APIConnectionError as error:
             said = conceal(str(error.__cause__ or error), str(self._client.base_url))
             raise Transient(f"no connection: {said}") from error
@@ -210,6 +288,7 @@ class ModelEndpoint:
         if not getattr(response, "choices", None):
             # Some gateways answer 200 with an error of their own in the body.
             raise Transient(f"the answer has no choices: {str(response)[:200]}")
+        self._timeout = max(self._timeout, _PATIENCE * (time.monotonic() - began))
         return response
 
     def _away(self, reason: str) -> None:
@@ -230,12 +309,18 @@ class _Refused(Exception):
         self.status = status
 
 
+class _OutputTooLong(Exception):
+    """The server does not take so large a limit of output tokens."""
+
+
 def _sorted(error: Any) -> Exception:
     status = int(error.status_code)
     said = well_formed(str(getattr(error, "message", "") or error))[:500]
     code = str(getattr(error, "code", "") or "")
     if code == "insufficient_quota":
         return EndpointUnavailable(f"the account's quota is used up: {said}")
+    if (too_long := _of_length(status, f"{code} {said}")) is not None:
+        return too_long
     if status in _TRANSIENT or (status >= 500 and status != 501):
         wait = retry_after(error.response.headers)
         return Transient(
@@ -243,14 +328,25 @@ def _sorted(error: Any) -> Exception:
         )
     if status in {401, 403}:
         return EndpointUnavailable(f"HTTP {status}: {said}")
-    if status == 413 or any(sign in f"{code} {said}".lower() for sign in _TOO_LONG):
+    return (
+        _Refused(status, said) if status in _UNSUPPORTED else JudgeError(f"HTTP {status}: {said}")
+    )
+
+
+def _of_length(status: int, said: str) -> Exception | None:
+    """Return the complaint of a server about the length of answer or prompt, which some make with a status of 500."""
+    if status == 413 or "request too large" in said.lower():
         return PromptTooLong(f"the prompt exceeds the model's context window: {said}")
-    if status in _UNSUPPORTED:
-        return _Refused(status, said)
-    return JudgeError(f"HTTP {status}: {said}")
+    if status in {401, 403, 503, *_TRANSIENT}:
+        return None
+    if _OUTPUT_TOO_LONG.search(said):
+        return _OutputTooLong(f"HTTP {status}: {said}")
+    if _TOO_LONG.search(said):
+        return PromptTooLong(f"the prompt exceeds the model's context window: {said}")
+    return None
 
 
-def _completion(response: Any, retries: int, seconds: float) -> Completion:
+def _completion(response: Any, retries: int) -> Completion:
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     given = int(getattr(usage, "prompt_tokens", 0) or 0)
@@ -261,12 +357,24 @@ def _completion(response: Any, retries: int, seconds: float) -> Completion:
     )
     choice = response.choices[0]
     return Completion(
-        text=well_formed(str(choice.message.content or "")),
+        text=well_formed(_text_of(choice.message)),
         problem=_problem(choice),
         tokens=tokens,
         retries=retries,
-        seconds=seconds,
+        is_cut=choice.finish_reason == "length",
     )
+
+
+def _text_of(message: Any) -> str:
+    """Return the text of an answer: its content, else the arguments of a tool call, else what it gives as its reasoning."""
+    content = message.content
+    if isinstance(content, list):
+        content = "".join(
+            str(part.get("text") or "") if isinstance(part, dict) else str(part) for part in content
+        )
+    calls = [str(call.function.arguments) for call in message.tool_calls or () if call.function]
+    thoughts = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+    return str(next(filter(None, [content, *calls, *thoughts]), ""))
 
 
 def _problem(choice: Any) -> str:

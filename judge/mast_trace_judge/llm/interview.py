@@ -28,6 +28,10 @@ A = TypeVar("A", bound="ModelAnswer")
 _EXPECTED_OUTPUT = 1200
 _ASKED_AGAIN = 1
 _SHOWN_OF_UNREADABLE = 2000
+_SHORTER = (
+    "Your last answer was too long and was cut. Keep this one short: one sentence for each text, at most "
+    "three errors, and one quote for each."
+)
 
 
 @dataclass
@@ -88,14 +92,17 @@ class Interview:
         request_hash = self._hash(messages, shape)
         if request_hash in self.context.answers:
             return parse_answer(self.context.answers[request_hash], shape)
-        problem = ""
+        problem, longer = "", False
         for _ in range(1 + _ASKED_AGAIN):
-            completion = await self._complete(stage, messages, shape, request_hash)
+            completion = await self._complete(stage, messages, shape, request_hash, longer=longer)
             if isinstance(completion, _Read):
                 return completion.answer
-            problem = completion.problem
+            problem, longer = completion.problem, completion.is_cut
             if completion.final:
                 break
+            if longer:
+                messages = [*messages[:-1], _with(messages[-1], _SHORTER)]
+                continue
             messages = [
                 *messages,
                 {"role": "assistant", "content": completion.text or "(nothing)"},
@@ -112,6 +119,8 @@ class Interview:
         messages: list[dict[str, str]],
         shape: type[A],
         request_hash: str,
+        *,
+        longer: bool,
     ) -> _Read[A] | _Unreadable:
         context = self.context
         estimate = sum(estimate_tokens(message["content"]) for message in messages)
@@ -125,9 +134,10 @@ class Interview:
         failure = "the call was cancelled"
         retries = 0
         try:
-            completion = await self.endpoint.complete(messages, shape)
+            completion = await self.endpoint.complete(messages, shape, longer=longer)
             used = _counted(completion, estimate)
             retries = completion.retries
+            _check_whole(completion, messages)
             outcome = _read(completion, shape)
         except JudgeError as error:
             failure = str(error)
@@ -190,17 +200,39 @@ class _Read(Generic[A]):
 class _Unreadable:
     problem: str
     text: str
-    final: bool
+    final: bool = False
+    is_cut: bool = False
 
 
 def _read(completion: Completion, shape: type[A]) -> _Read[A] | _Unreadable:
     text = clip(completion.text, _SHOWN_OF_UNREADABLE)
     if completion.problem:
-        return _Unreadable(completion.problem, text, final=True)
+        cut = completion.is_cut
+        return _Unreadable(completion.problem, text, final=not cut, is_cut=cut)
     try:
         return _Read(parse_answer(completion.text, shape), completion.text)
     except VerdictUnreadable as error:
-        return _Unreadable(str(error), text, final=False)
+        return _Unreadable(str(error), text)
+
+
+def _with(message: dict[str, str], more: str) -> dict[str, str]:
+    return {**message, "content": f"{message['content']}\n\n{more}"}
+
+
+def _check_whole(completion: Completion, messages: list[dict[str, str]]) -> None:
+    """Check that the server has not cut the prompt without a word; a token is a word at most.
+
+    Some servers leave cached tokens out of their count; where there are any, it says nothing.
+
+    Raises:
+        JudgeError: it reports fewer tokens than the prompt has words.
+    """
+    words = sum(len(message["content"].split()) for message in messages)
+    if 0 < completion.tokens.input < words and not completion.tokens.cached:
+        raise JudgeError(
+            f"the model's server has cut the prompt: it reports {completion.tokens.input} tokens for {words} words; "
+            "set its context length, or judge_window_tokens to what it can read"
+        )
 
 
 def _counted(completion: Completion, estimate: int) -> Tokens:

@@ -24,44 +24,40 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.verification import Flip
+    from mast_trace_judge.llm.verification import Suggestion
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.local.outcome import Outcome
     from mast_trace_judge.store.ledger import Ledger
     from mast_trace_judge.verdict import ModeFinding
 
 
-def vote(
-    readings: Sequence[ModelReading], problems: Iterable[str] = (), *, of_one_model: bool = False
-) -> ModelReading:
+def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> ModelReading:
     """Return the reading on which the others agree.
 
     The outcome is that of more than half of them, else unknown. A failure mode is reported if at
     least half report it, with the mean of all probabilities, a silent reading counting as 0. The
-    weight of a step's correction is a mean as well: over the models that tried it, or over all readings
-    of one model, which tries again where it sees an error again.
+    weight of a suggested step is the mean over all readings as well.
 
     Args:
         readings: those that succeeded; at least one.
         problems: errors of the others.
-        of_one_model: whether one model has made all of them.
     """
     if len(readings) == 1 and not problems:
         return readings[0]
-    strongest = max(readings, key=lambda reading: abs(reading.failure_probability - 0.5))
+    surest = max(readings, key=lambda reading: reading.confidence)
+    outcome = _majority([reading.outcome for reading in readings])
     return ModelReading(
-        outcome=_majority([reading.outcome for reading in readings]),
+        outcome=outcome,
         failure_probability=round(fmean(r.failure_probability for r in readings), 4),
-        reason=strongest.reason,
-        flips=_mean_flips(readings, len(readings) if of_one_model else 0),
+        suggestions=_joined(sorted(readings, key=lambda reading: -reading.confidence)),
+        undecided=surest.undecided if outcome == "failure" else "",
+        confidence=surest.confidence,
         modes=_common_modes(readings),
         problems=tuple(
             dict.fromkeys([*problems, *(each for r in readings for each in r.problems)])
         ),
         dropped=sum(reading.dropped for reading in readings),
         models=tuple(dict.fromkeys(model for reading in readings for model in reading.models)),
-        grounded=frozenset().union(*(reading.grounded for reading in readings)),
-        addressed=any(reading.addressed for reading in readings),
         voters=tuple(single for reading in readings for single in reading.readings),
     )
 
@@ -71,18 +67,16 @@ def _majority(outcomes: Sequence[Outcome]) -> Outcome:
     return outcome if 2 * votes > len(outcomes) else "unknown"
 
 
-def _mean_flips(readings: Sequence[ModelReading], voters: int) -> dict[int, Flip]:
-    """Return the mean of each step's flips, over so many readings if more than have tried it."""
-    tried: dict[int, list[Flip]] = defaultdict(list)
+def _joined(readings: Sequence[ModelReading]) -> tuple[Suggestion, ...]:
+    """Return each suggested step once, with its mean weight and the words of the first reading that has it."""
+    weights: dict[int, float] = defaultdict(float)
+    worded: dict[int, Suggestion] = {}
     for reading in readings:
-        for step, flip in reading.flips.items():
-            tried[step].append(flip)
-    means = {}
-    for step, flips in tried.items():
-        best = max(flips, key=lambda flip: flip.weight)
-        weight = sum(flip.weight for flip in flips) / max(len(flips), voters)
-        means[step] = replace(best, weight=weight)
-    return means
+        for each in reading.suggestions:
+            weights[each.step] += each.weight / len(readings)
+            worded.setdefault(each.step, each)
+    joined = [replace(worded[step], weight=weight) for step, weight in weights.items()]
+    return tuple(sorted(joined, key=lambda each: (-each.weight, each.step)))
 
 
 def _common_modes(readings: Sequence[ModelReading]) -> tuple[ModeFinding, ...]:
@@ -125,6 +119,7 @@ class ModelLayer:
                 retry=Retry(attempts=config.judge_attempts),
                 timeout=config.judge_timeout_seconds,
                 temperature=config.judge_temperature,
+                effort=config.judge_reasoning_effort,
                 max_output_tokens=config.judge_max_output_tokens,
             )
             for model in config.models
@@ -216,7 +211,7 @@ class ModelLayer:
         )
         told = [] if made == wished else [f"{skipped}the run's {context.budget.limit} tokens"]
         try:
-            return _voted([first, *more], told, of_one_model=True)
+            return _voted([first, *more], told)
         except JudgeError as error:
             return error
 
@@ -237,10 +232,7 @@ class ModelLayer:
 
 
 def _voted(
-    results: Sequence[ModelReading | JudgeError],
-    problems: Sequence[str] = (),
-    *,
-    of_one_model: bool = False,
+    results: Sequence[ModelReading | JudgeError], problems: Sequence[str] = ()
 ) -> ModelReading:
     """Return the vote of the readings that succeeded.
 
@@ -251,5 +243,4 @@ def _voted(
     failures = [result for result in results if isinstance(result, JudgeError)]
     if not readings:
         raise failures[0]
-    told = [*problems, *(str(failure) for failure in failures)]
-    return vote(readings, told, of_one_model=of_one_model)
+    return vote(readings, [*problems, *(str(failure) for failure in failures)])

@@ -50,7 +50,7 @@ class FoldedText:
         at = self.folded.find(quote, start)
         while at >= 0:
             end = at + len(quote)
-            if self._whole(at, end):
+            if _whole(self.folded, at, end):
                 return at, end
             at = self.folded.find(quote, at + 1)
         return None
@@ -58,20 +58,6 @@ class FoldedText:
     def passage(self, begin: int, end: int) -> str:
         """Return the original text of a folded range."""
         return self.original[self.places[begin] : self.places[end - 1] + 1]
-
-    def _whole(self, begin: int, end: int) -> bool:
-        """Return whether the range splits no number and, where it is short, no word."""
-        for inside, outside in ((begin, begin - 1), (end - 1, end)):
-            if not 0 <= outside < len(self.folded):
-                continue
-            one, other = self.folded[inside], self.folded[outside]
-            if " " in (one, other):
-                continue
-            if _numeric(one) and _numeric(other):
-                return False
-            if end - begin < _LONG and one.isascii() and other.isascii():
-                return False
-        return True
 
 
 @dataclass
@@ -90,6 +76,11 @@ class QuoteCheck:
     dropped: int = 0
     _folded: dict[int, tuple[FoldedText, ...]] = field(default_factory=dict)
 
+    def has_no_text_of_its_own(self, index: int) -> bool:
+        """Return whether a step holds nothing to quote: no text, or one that it repeats."""
+        earlier = {step.text for step in self.trajectory.steps[:index]}
+        return earlier.issuperset(sources(self.trajectory.steps[index]))
+
     def verify(self, quotes: Sequence[str], steps: Sequence[int]) -> list[tuple[int, str]]:
         """Return ``(step, passage)`` for every quote that the run holds, word for word.
 
@@ -98,11 +89,12 @@ class QuoteCheck:
             steps: those that the model names; numbers that exist.
         """
         found: dict[tuple[int, str], None] = {}
-        for quote in quotes:
+        for said in quotes:
+            quote = said.strip()
             parts = [part for part in map(_folded_quote, _ELLIPSIS.split(quote)) if part]
             if not parts:
                 continue
-            step, passages = self._look_up(parts, steps)
+            step, passages = self._look_up(quote, parts, steps)
             if passages and step in steps:
                 self.kept += 1
             elif passages:
@@ -112,9 +104,11 @@ class QuoteCheck:
             found.update(((step, passage), None) for passage in passages)
         return list(found)
 
-    def _look_up(self, parts: Sequence[str], steps: Sequence[int]) -> tuple[int, list[str]]:
+    def _look_up(
+        self, quote: str, parts: Sequence[str], steps: Sequence[int]
+    ) -> tuple[int, list[str]]:
         for step in steps:
-            passages = self._in_step(parts, step)
+            passages = self._in_step(quote, parts, step)
             if passages:
                 return step, passages
         if max(len(part) for part in parts) < _LONG:
@@ -127,12 +121,14 @@ class QuoteCheck:
             for step in self.trajectory.steps
             if step.index not in steps
             and any(word in text.casefold() for text in sources(step))
-            and (passages := self._in_step(parts, step.index))
+            and (passages := self._in_step(quote, parts, step.index))
         )
         first, second = next(elsewhere, None), next(elsewhere, None)
         return first if first and not second else (-1, [])
 
-    def _in_step(self, parts: Sequence[str], step: int) -> list[str]:
+    def _in_step(self, quote: str, parts: Sequence[str], step: int) -> list[str]:
+        if any(_stands_in(text.original, quote) for text in self._texts(step)):
+            return [quote]
         for text in self._texts(step):
             passages: list[str] = []
             start = 0
@@ -156,6 +152,29 @@ class QuoteCheck:
 def sources(step: Step) -> list[str]:
     """Return the texts of a step that may be quoted."""
     return [text for text in (step.text, step.arguments, step.error or "") if text]
+
+
+def _stands_in(text: str, quote: str) -> bool:
+    """Return whether a text holds a quote sign for sign, splitting neither a number nor, where it is short, a word."""
+    at = text.find(quote)
+    while at >= 0:
+        if _whole(text, at, at + len(quote)):
+            return True
+        at = text.find(quote, at + 1)
+    return False
+
+
+def _whole(text: str, begin: int, end: int) -> bool:
+    """Return whether the range splits no number and, where it is short, no word."""
+    for inside, outside in ((begin, begin - 1), (end - 1, end)):
+        if not 0 <= outside < len(text):
+            continue
+        one, other = text[inside], text[outside]
+        if _numeric(one) and _numeric(other) and (one.isdigit() or other.isdigit()):
+            return False
+        if end - begin < _LONG and all(each.isascii() and each.isalnum() for each in (one, other)):
+            return False
+    return True
 
 
 def _folded_quote(text: str) -> str:

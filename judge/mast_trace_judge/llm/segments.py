@@ -1,4 +1,4 @@
-"""Divides runs that no model can read at once into parts, at hand-overs of control."""
+"""Decides how much of a run is shown to a model at once, and divides runs that no model can read at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import RunTokensExhausted
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
+from mast_trace_judge.llm.quotes import sources
+from mast_trace_judge.llm.transcript import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,55 +17,17 @@ if TYPE_CHECKING:
     from mast_trace_judge.llm.transcript import Renderer
     from mast_trace_judge.llm.verification import Point
 
-_SEVERITIES = ("decisive", "major", "minor")
 _SHARE = 0.75
-"""Share of the window for notable steps; the task and the question need the rest."""
+"""Share of the window for the steps that stood out; the task and the question need the rest."""
 _NOTE = 1200
-
+"""Characters of the notes on one part."""
 _NOTES = 1500
 """Limit of the answer for one part, in tokens."""
+_LEAST_AT_ONCE = 1000
+"""Characters below which no text is shortened to read a run at once: its parts are read whole instead."""
 _LEAST_CLIP = 60
 _EARLIEST_CUT = 0.6
 """Share of a part that must be full before it may end at a hand-over."""
-
-
-def digest_of(
-    renderer: Renderer, parts: Sequence[tuple[Sequence[Step], str, Sequence[Point]]], *, window: int
-) -> str:
-    """Write the notes on each part with its notable steps.
-
-    Args:
-        renderer: of the run.
-        parts: the steps of each part, its reader's summary and the points found in it.
-        window: limit of the record in tokens.
-    """
-    notes = [list(renderer.quoted(summary, _NOTE)) for _, summary, _ in parts]
-    left = int(window * _SHARE) - sum(estimate_tokens("\n".join(lines)) for lines in notes)
-    shown = _standing_out(renderer, [point for _, _, points in parts for point in points], left)
-    blocks: list[str] = []
-    for (steps, _, _), lines in zip(parts, notes, strict=True):
-        blocks.append(f"Steps {steps[0].index} to {steps[-1].index}, notes of a first reader:")
-        blocks.extend(lines)
-        chosen = [step for step in steps if step.index in shown]
-        if chosen:
-            blocks.append("Steps of this part that stood out:")
-            blocks.extend(renderer.step(step) for step in chosen)
-    return renderer.fenced("record", "\n".join(blocks))
-
-
-def _standing_out(renderer: Renderer, points: Sequence[Point], room: int) -> Collection[int]:
-    """Choose the steps to show, the most telling first, within the limit."""
-    steps = renderer.trajectory.steps
-    ranked = sorted(points, key=lambda point: (_SEVERITIES.index(point.severity), point.step))
-    wanted = [*sorted(renderer.in_full), len(steps) - 1, *(point.step for point in ranked)]
-    wanted += [point.caused_by for point in ranked if point.caused_by is not None]
-    shown: set[int] = set()
-    for index in dict.fromkeys(wanted):
-        size = estimate_tokens(renderer.step(steps[index]))
-        if size <= room:
-            shown.add(index)
-            room -= size
-    return shown
 
 
 @dataclass(frozen=True)
@@ -72,11 +35,11 @@ class ReadingPlan:
     """The plan for reading a run.
 
     Attributes:
-        options: lengths to which steps are clipped.
+        renderer: writes the run's texts at the planned lengths.
         segments: the parts; one if the run is read at once.
     """
 
-    options: RenderOptions
+    renderer: Renderer
     segments: tuple[tuple[Step, ...], ...]
 
     @property
@@ -85,57 +48,79 @@ class ReadingPlan:
         return len(self.segments) == 1
 
 
-def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int) -> ReadingPlan:
-    """Choose how to read a run: at once if it fits, else in parts, with texts as long as affordable.
+def plan_reading(renderer: Renderer, *, window: int, budget: int, question: int) -> ReadingPlan:
+    """Choose how to read a run: whole, else with its longest texts shortened, else in parts.
 
     Args:
-        renderer: of the run, with the wished options.
+        renderer: of the run.
         window: limit of a record in tokens.
         budget: limit of all calls together in tokens.
-        questions: number of questions about the record.
+        question: tokens of the question and of the task, which each call has beside its record.
 
     Raises:
         RunTokensExhausted: even in parts and with the shortest texts the run exceeds the budget.
     """
-    wished = renderer.options
-    for clip in (wished.clip, wished.clip // 2):
-        options = _shorter(wished, clip)
-        if _tokens(renderer, options) <= window:
-            return ReadingPlan(options, (renderer.trajectory.read_steps,))
-    clip, needed = wished.clip, 0
-    while clip >= _LEAST_CLIP:
-        options = _shorter(wished, clip)
-        segments = _divide(renderer, options, window)
-        # The parts are read once; the summary of them is read with every question.
-        needed = _tokens(renderer, options) + len(segments) * _NOTES + questions * (window // 2)
-        if needed <= budget:
-            return ReadingPlan(options, segments)
-        clip //= 2
-    raise RunTokensExhausted(
-        f"reading {len(renderer.trajectory.read_steps)} steps takes about {needed} tokens, and the run "
-        f"may take {budget}"
-    )
+    steps = renderer.trajectory.read_steps
+    limit = min(window, budget - question - _NOTES)
+    fitted = longest(renderer, limit, least=_LEAST_AT_ONCE)
+    if tokens_of(fitted) <= limit:
+        return ReadingPlan(fitted, (steps,))
+    # The parts are read once, each beside the question; then their notes, which fill the window at most.
+    beside = question + _NOTES
+    room = (budget - window - 2 * beside) / (1 + beside / (_EARLIEST_CUT * window))
+    fitted = longest(renderer, int(room), least=_LEAST_CLIP)
+    options = fitted.options  # no text may be longer than a part
+    fitted = _clipped(fitted, min(options.clip, window), min(options.full, window))
+    segments = _divide(fitted, window)
+    needed = tokens_of(fitted) + (1 + len(segments)) * beside + window
+    if needed > budget:
+        raise RunTokensExhausted(
+            f"reading {len(steps)} steps takes about {needed} tokens, and the run may take {budget}"
+        )
+    return ReadingPlan(fitted, segments)
 
 
-def _shorter(options: RenderOptions, clip: int) -> RenderOptions:
-    return replace(options, clip=clip, full=min(options.full, 12 * clip))
+def longest(renderer: Renderer, tokens: int, *, least: int) -> Renderer:
+    """Return the writer that shortens no text more than its record has to be to take so many tokens.
+
+    All texts get the same limit, so that the longest ones are shortened first; those of steps with findings
+    are whole as long as they alone do not fill half of the record.
+
+    Args:
+        renderer: of the run.
+        tokens: that the record may take.
+        least: characters below which no text is shortened, even if the record takes more.
+    """
+    full = max(least, 2 * tokens // max(1, len(renderer.in_full)))
+    steps = renderer.trajectory.read_steps
+    low, high = least, max([least, *(len(text) for step in steps for text in sources(step))])
+    if tokens_of(_clipped(renderer, high, full)) <= tokens:
+        return _clipped(renderer, high, full)
+    while low < high - 1:
+        middle = (low + high) // 2
+        fits = tokens_of(_clipped(renderer, middle, full)) <= tokens
+        low, high = (middle, high) if fits else (low, middle)
+    return _clipped(renderer, low, full)
 
 
-def _tokens(renderer: Renderer, options: RenderOptions) -> int:
-    return estimate_tokens(replace(renderer, options=options).record())
+def _clipped(renderer: Renderer, clip: int, full: int) -> Renderer:
+    options = replace(renderer.options, clip=clip, full=max(clip, full))
+    return replace(renderer, options=options)
 
 
-def _divide(
-    renderer: Renderer, options: RenderOptions, window: int
-) -> tuple[tuple[Step, ...], ...]:
+def tokens_of(renderer: Renderer) -> int:
+    """Return the estimated tokens of a run's record."""
+    return estimate_tokens(renderer.record())
+
+
+def _divide(renderer: Renderer, window: int) -> tuple[tuple[Step, ...], ...]:
     """Fill parts up to the window; each ends at a hand-over if there is one late enough."""
-    writer = replace(renderer, options=options)
     parts: list[tuple[Step, ...]] = []
     part: list[Step] = []
     sizes: list[int] = []
     filled = 0
     for step in renderer.trajectory.read_steps:
-        size = estimate_tokens(writer.step(step))
+        size = estimate_tokens(renderer.step(step))
         if part and filled + size > window:
             cut = _cut(part, sizes, window, renderer.trajectory)
             parts.append(tuple(part[:cut]))
@@ -165,3 +150,44 @@ def _hands_over(step: Step, following: Step) -> bool:
     if step.handoff_to:
         return True
     return following.kind is StepKind.MESSAGE and following.agent != step.agent
+
+
+def digest_of(
+    renderer: Renderer, parts: Sequence[tuple[Sequence[Step], str, Sequence[Point]]], *, window: int
+) -> str:
+    """Write the notes on each part with the steps that stood out, whole as far as they fit.
+
+    Args:
+        renderer: of the run.
+        parts: the steps of each part, its reader's summary and the errors found in it.
+        window: limit of the record in tokens.
+    """
+    notes = [list(renderer.quoted(summary, _NOTE)) for _, summary, _ in parts]
+    left = int(window * _SHARE) - sum(estimate_tokens("\n".join(lines)) for lines in notes)
+    shown = _standing_out(renderer, [point for _, _, points in parts for point in points], left)
+    blocks: list[str] = []
+    for (steps, _, _), lines in zip(parts, notes, strict=True):
+        blocks.append(f"Steps {steps[0].index} to {steps[-1].index}, notes of a first reader:")
+        blocks.extend(lines)
+        chosen = [step for step in steps if step.index in shown]
+        if chosen:
+            blocks.append("Steps of this part that stood out:")
+            blocks.extend(renderer.step(step) for step in chosen)
+    return renderer.fenced("record", "\n".join(blocks))
+
+
+def _standing_out(renderer: Renderer, points: Sequence[Point], room: int) -> Collection[int]:
+    """Choose the steps to show, the most telling first, within the limit."""
+    steps = renderer.trajectory.steps
+    ranked = sorted(
+        points, key=lambda point: (point.harmless, point.inherited_from is not None, point.step)
+    )
+    wanted = [*sorted(renderer.in_full), len(steps) - 1, *(point.step for point in ranked)]
+    wanted += [point.inherited_from for point in ranked if point.inherited_from is not None]
+    shown: set[int] = set()
+    for index in dict.fromkeys(wanted):
+        size = estimate_tokens(renderer.step(steps[index]))
+        if size <= room:
+            shown.add(index)
+            room -= size
+    return shown

@@ -75,13 +75,13 @@ class RenderOptions:
     """The lengths to which texts are clipped.
 
     Attributes:
-        clip: characters of an ordinary step.
-        full: characters of a step that is shown in full.
+        clip: characters of each text of an ordinary step.
+        full: the same of steps that are shown in full.
         task: characters of the task.
     """
 
-    clip: int = 500
-    full: int = 2000
+    clip: int = 1_000_000
+    full: int = 1_000_000
     task: int = 8000
 
 
@@ -101,6 +101,11 @@ class Renderer:
     _texts: dict[str, int] = field(default_factory=dict)
     # Shared by copies with other options: sanitising costs far more than clipping.
     _sanitised: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """The marks of the beginning and the end of what a reader is shown."""
+        return nonce(self.nonce, "begin")[:6], nonce(self.nonce, "end")[:6]
 
     def record(self, steps: Sequence[Step] | None = None) -> str:
         """Return the record between its fences.
@@ -140,7 +145,7 @@ class Renderer:
         for name, value in facts:
             if value:
                 lines.append(f"{name}:")
-                lines.extend(self.quoted(value, self.options.clip))
+                lines.extend(self.quoted(value, self.options.task))
         return self.fenced("task", "\n".join(lines))
 
     def step(self, step: Step) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip
@@ -14,19 +13,15 @@ from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, Evidence, Mod
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace_judge.llm.answers import Counterfactual, FailurePoint, MappedMode
+    from mast_trace_judge.llm.answers import Correction, MappedMode, NotedError, Reading
     from mast_trace_judge.llm.quotes import QuoteCheck
 
 _TEXT = 600
 _QUOTES = 6
 _LISTED = 10
-_DOUBTED = 0.5
-"""Factor for a fix that needed later knowledge, or whose step is only a consequence: otherwise the
-last step would always seem decisive.
-"""
 _LEAST_SHOWN = 0.25
-_UNQUOTED = 0.5
-"""Factor for a flip at a step in which the model has quoted no error."""
+_RANKED = 3
+"""Steps that a reading may suggest."""
 
 
 @dataclass(frozen=True)
@@ -35,28 +30,31 @@ class Point:
 
     step: int
     what: str
-    severity: Literal["minor", "major", "decisive"]
-    caused_by: int | None
-    repaired_at: int | None
+    right: str
+    inherited_from: int | None
+    harmless: bool
     quotes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Flip:
-    """The model's estimate for a run in which one step had been right.
+class Suggestion:
+    """A step that a model suggests as the decisive one.
 
     Attributes:
-        weight: probability that the run would have succeeded, discounted where the answer is
-            doubtful.
-        reason: of the estimate.
-        minimal_fix: description of the change.
-        corrected: the step as it should have been; None where the model wrote no such step, or says
-            itself that it needs later knowledge.
+        step: its number.
+        reason: the model's.
+        quotes: passages of the step that show an error; none where it has no text of its own.
+        weight: 1 for the step that the model puts first, a half for the second, a third for the third; a mean
+            where several readings were joined.
+        minimal_fix: description of the change that makes the step right.
+        corrected: the step as it should have been, where the model was asked for it.
     """
 
-    weight: float
+    step: int
     reason: str
-    minimal_fix: str
+    quotes: tuple[str, ...] = ()
+    weight: float = 1.0
+    minimal_fix: str = ""
     corrected: CorrectedStep | None = None
 
 
@@ -66,27 +64,26 @@ class ModelReading:
 
     Attributes:
         outcome: ``unknown`` where the model cannot tell, or contradicts itself.
-        flips: for each step that was tried, the effect of its correction.
+        failure_probability: from 0 to 1, by the model's own word.
+        suggestions: steps with an error and a verified quote, likeliest first.
+        undecided: why no single step decided the failure by the model; empty where one did.
+        confidence: from 0 to 1, by the model's own word, which orders readings and is never shown.
         modes: failure modes with verified quotes.
         problems: questions without an answer, with the reason.
         dropped: number of quotes and steps that the model made up.
         models: names of the models.
-        grounded: steps with an error and a verified quote.
-        addressed: whether the run contains text that addresses its judge, and may have influenced
-            the model.
         voters: the readings that have voted; empty for a single one.
     """
 
     outcome: Literal["success", "failure", "unknown"]
     failure_probability: float
-    reason: str
-    flips: Mapping[int, Flip] = field(default_factory=lambda: MappingProxyType({}))
+    suggestions: tuple[Suggestion, ...] = ()
+    undecided: str = ""
+    confidence: float = 0.5
     modes: tuple[ModeFinding, ...] = ()
     problems: tuple[str, ...] = ()
     dropped: int = 0
     models: tuple[str, ...] = ()
-    grounded: frozenset[int] = frozenset()
-    addressed: bool = False
     voters: tuple[ModelReading, ...] = ()
 
     @property
@@ -96,38 +93,29 @@ class ModelReading:
 
     @property
     def likeliest(self) -> int | None:
-        """The step whose correction would most probably have saved the run; None if none was tried.
-
-        A step without a verified quote of an error counts half; among equals the earliest is taken.
-        """
-        weights = {step: self.weight(step) for step in sorted(self.flips)}
-        best = max(weights, key=lambda step: weights[step], default=None)
-        return best if best is not None and weights[best] > 0.0 else None
-
-    def weight(self, step: int) -> float:
-        """Return the weight of a step's correction, discounted where no quote shows an error there."""
-        flip = self.flips.get(step)
-        if flip is None:
-            return 0.0
-        return flip.weight * (1.0 if step in self.grounded else _UNQUOTED)
-
-    def is_shared(self, step: int) -> bool:
-        """True if at least half of the readings quote an error in the step."""
-        named = sum(step in reading.grounded for reading in self.readings)
-        return 2 * named >= len(self.readings)
+        """The step that is suggested first; None if none is."""
+        return self.suggestions[0].step if self.suggestions else None
 
     @property
     def has_evidence(self) -> bool:
         """True if a verified quote shows any error of this reading."""
-        return bool(self.grounded or self.modes)
+        return bool(self.suggestions or self.modes)
+
+
+UNDECIDED: Final[Mapping[str, str]] = {
+    "several": "the model finds no single step: several would have had to be right together",
+    "cut off": "the model finds no single step: the run was cut off from outside",
+    "nothing": "the model finds no step that went wrong",
+}
+"""The words for failures that no single step decided, by a reading's answer."""
 
 
 class Verifier:
     """Verifies a model's answers against the run.
 
     Attributes:
-        unknown_steps: step numbers that the run does not have, or that were not shown.
-        ungrounded: steps of points without a verified quote.
+        unknown_steps: number of steps named that the run does not have.
+        ungrounded: steps of errors without a verified quote.
         ungrounded_modes: failure modes without a verified quote.
     """
 
@@ -143,46 +131,64 @@ class Verifier:
         """Number of quotes and steps that the model made up."""
         return self.quotes.dropped + self.unknown_steps
 
-    def points(self, points: Iterable[FailurePoint]) -> list[Point]:
-        """Verify the points of a reading; a point without a verified quote is dropped."""
+    def points(self, errors: Iterable[NotedError]) -> list[Point]:
+        """Verify errors, in the order of time; one without a verified quote is dropped.
+
+        A step without text of its own can be named by its number alone.
+        """
         checked = []
-        for point in points:
-            known = self._existing([point.step])
-            found = self.quotes.verify(point.quotes, known)
-            if not found:
-                self.ungrounded.append(point.step)
+        for error in errors:
+            known = self._existing([error.step])
+            found = self.quotes.verify(error.quotes, known)
+            if not found and not (known and self.quotes.has_no_text_of_its_own(known[0])):
+                self.ungrounded.append(error.step)
                 continue
             step = known[0] if known else found[0][0]
-            if all(place != step for place, _ in found):
+            if found and all(place != step for place, _ in found):
                 step = found[0][0]  # every quote is in another step: that one is meant
+            origin = error.inherited_from
             checked.append(
                 Point(
                     step=step,
-                    what=plain(point.what),
-                    severity=point.severity,
-                    caused_by=self._earlier(point.caused_by, step),
-                    repaired_at=self._later(point.repaired_at, step),
+                    what=plain(error.what),
+                    right=plain(error.right),
+                    inherited_from=origin if origin is not None and 0 <= origin < step else None,
+                    harmless=error.harmless,
                     quotes=tuple(text for place, text in found if place == step)[:_QUOTES],
                 )
             )
         return sorted(checked, key=lambda point: point.step)
 
-    def flip(self, answer: Counterfactual, step: int) -> Flip:
-        """Weigh a counterfactual; a step with later knowledge in it is not kept, for it proves nothing."""
-        weight, corrected = answer.flip_probability, _corrected(answer)
-        if not answer.uses_only_earlier_information:
-            weight, corrected = weight * _DOUBTED, None
-        if self._earlier(answer.earlier_cause, step) is not None:
-            weight *= _DOUBTED
-        return Flip(weight, plain(answer.reason), plain(answer.minimal_fix), corrected)
+    def suggestions(self, reading: Reading) -> tuple[Suggestion, ...]:
+        """Return the steps that a reading suggests, likeliest first; those without a verified error are dropped."""
+        points = self.points(reading.errors)
+        first = reading.decisive
+        if first.kind in {"cut off", "nothing"}:
+            return ()
+        decisive = self.points(reading.decisive.as_errors)
+        shown: dict[int, Point] = {}
+        for point in [*decisive, *points]:
+            if not point.harmless:
+                shown.setdefault(point.step, point)
+        named = dict.fromkeys([*(point.step for point in decisive), *reading.ranking])
+        return tuple(
+            Suggestion(
+                step=step,
+                reason=shown[step].what,
+                quotes=shown[step].quotes,
+                weight=1 / rank,
+                minimal_fix=shown[step].right,
+            )
+            for rank, step in enumerate([step for step in named if step in shown][:_RANKED], 1)
+        )
 
     def modes(self, answers: Iterable[MappedMode]) -> tuple[ModeFinding, ...]:
-        """Verify failure modes; a mode without a verified quote is not reported."""
+        """Verify failure modes; one without a verified quote, or that did no harm, is not reported."""
         checked: dict[str, ModeFinding] = {}
         for answer in sorted(answers, key=lambda answer: -answer.probability):
             known = self._existing(answer.steps)
             found = self.quotes.verify(answer.quotes, known)
-            if answer.code in checked or answer.probability < _LEAST_SHOWN:
+            if answer.code in checked or answer.probability < _LEAST_SHOWN or answer.harmless:
                 continue
             if not found:
                 self.ungrounded_modes.append(answer.code)
@@ -219,16 +225,9 @@ class Verifier:
         self.unknown_steps += len({step for step in steps if not 0 <= step < self._steps})
         return known
 
-    @staticmethod
-    def _earlier(step: int | None, than: int) -> int | None:
-        return step if step is not None and 0 <= step < than else None
 
-    def _later(self, step: int | None, than: int) -> int | None:
-        return step if step is not None and than < step < self._steps else None
-
-
-def _corrected(answer: Counterfactual) -> CorrectedStep | None:
-    """Return the step that a model has written; None if it is no answer."""
+def corrected(answer: Correction) -> CorrectedStep | None:
+    """Return the step that a model has written; None if it is no answer, or needs later knowledge: it would prove nothing."""
     calls = tuple(
         CorrectedCall(name=each.name.strip(), arguments=clean(each.arguments))
         for each in answer.corrected_calls
@@ -237,7 +236,7 @@ def _corrected(answer: Counterfactual) -> CorrectedStep | None:
     step = CorrectedStep(
         prompt=version, text=clean(answer.corrected_text).strip(), tool_calls=calls
     )
-    return step if step.is_answer else None
+    return step if step.is_answer and answer.uses_only_earlier_information else None
 
 
 def plain(text: str) -> str:

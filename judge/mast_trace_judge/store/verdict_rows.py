@@ -57,7 +57,7 @@ def _columns(
 _VERDICT = _columns(Verdict, but=_PARTS | _JOINED)
 _MODE = _columns(ModeFinding, "Modes.")
 _CANDIDATE = _columns(Candidate, "Candidates.")
-_PLACE = _columns(Place, "LookFirst.")
+_PLACE = _columns(Place, "LookFirst.", but=frozenset({"corrected"}))
 _DECISIVE = _columns(DecisiveError, "Decisive", but=frozenset({"corrected"}))
 _RUN = _columns(RunFacts, "Run")
 
@@ -69,6 +69,7 @@ def row_of(verdict: Verdict) -> dict[str, Any]:
         **_nested(verdict.modes, _MODE),
         **_nested(verdict.candidates, _CANDIDATE),
         **_nested(verdict.look_first, _PLACE),
+        _PLACE["why"]: [packed(place.why, place.corrected) for place in verdict.look_first],
         **_decisive_row(verdict.decisive or _UNDECIDED),
         **_row(verdict.run or _UNKNOWN, _RUN),
     }
@@ -82,7 +83,7 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
         **_fields(row, _VERDICT),
         modes=tuple(ModeFinding(**fields) for fields in _records(row, _MODE)),
         candidates=tuple(Candidate(**fields) for fields in _records(row, _CANDIDATE)),
-        look_first=tuple(Place(**fields) for fields in _records(row, _PLACE)),
+        look_first=tuple(map(_place, _records(row, _PLACE))),
         decisive=_decisive(row) if decided else None,
         run=None if run.seen == _UNKNOWN.seen else run,
     )
@@ -98,6 +99,11 @@ def _decisive(row: Mapping[str, Any]) -> DecisiveError:
     fields = _fields(row, _DECISIVE)
     description, corrected = unpacked(fields["minimal_fix"])
     return DecisiveError(**{**fields, "minimal_fix": description, "corrected": corrected})
+
+
+def _place(fields: dict[str, Any]) -> Place:
+    why, corrected = unpacked(fields["why"])
+    return Place(**{**fields, "why": why, "corrected": corrected})
 
 
 def _row(record: BaseModel, columns: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.llm.answers import Mapping as MappedModes
 from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.store.ledger import TABLE
 from mast_trace_judge.study.agreement import Agreement, agreement
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 _ANSWERS = f"""
-SELECT toString(Model) AS Model, Project, TraceId, Sample, toString(Stage) AS Stage, Answer
+SELECT toString(Model) AS Model, Project, TraceId, Sample, Answer
 FROM {TABLE} FINAL
-WHERE JudgeVersion = {{version:String}} AND Status = 'ok' AND Stage IN ('read', 'map')
-ORDER BY StartedAt, toString(Stage) = 'map'
+WHERE JudgeVersion = {{version:String}} AND Status = 'ok' AND Stage = 'read'
+ORDER BY StartedAt
 """  # noqa: S608  # made of constants
 
 _STEPS = """
@@ -66,11 +65,7 @@ def reading_votes(store: Store, judge_version: str) -> ReadingVotes:
     votes: ReadingVotes = defaultdict(lambda: defaultdict(dict))
     for row in store.query(_ANSWERS, {"version": judge_version}):
         of_run = votes[row["Model"]][f"{row['Project']}/{row['TraceId']}"]
-        if row["Stage"] == "read":
-            of_run[row["Sample"]] = ReadingVote(_outcome(row["Answer"]))
-        elif row["Sample"] in of_run:
-            outcome = of_run[row["Sample"]].outcome
-            of_run[row["Sample"]] = ReadingVote(outcome, _codes(row["Answer"]))
+        of_run[row["Sample"]] = _vote(row["Answer"])
     return votes
 
 
@@ -105,18 +100,13 @@ def _shared_modes(votes: list[ReadingVote]) -> dict[str, bool]:
     }
 
 
-def _codes(answer: str) -> frozenset[str]:
+def _vote(answer: str) -> ReadingVote:
     try:
-        return frozenset(mode.code for mode in parse_answer(answer, MappedModes).modes)
+        reading = parse_answer(answer, Reading)
     except VerdictUnreadable:  # written for another version's question
-        return frozenset()
-
-
-def _outcome(answer: str) -> str:
-    try:
-        return parse_answer(answer, Reading).outcome
-    except VerdictUnreadable:  # written for another version's question
-        return ""
+        return ReadingVote("")
+    codes = frozenset(mode.code for mode in reading.modes if not mode.harmless)
+    return ReadingVote(reading.outcome, codes)
 
 
 @dataclass(frozen=True)

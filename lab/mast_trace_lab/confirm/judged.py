@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.decision_points import DecisionPoint
-    from mast_trace_judge.verdict import Candidate, CorrectedStep, DecisiveError, Verdict
+    from mast_trace_judge.verdict import Candidate, CorrectedStep, DecisiveError, Place, Verdict
 
 
 def prior_of(verdict: Verdict | None, points: Sequence[DecisionPoint]) -> dict[int, float]:
@@ -160,8 +160,8 @@ def judge_fix(
         points: its decision points.
         live_tools: names of tools that may be executed; ``*`` for all.
     """
-    error = verdict.decisive if verdict else None
-    if error is None or not (error.minimal_fix or error.corrected):
+    error = _fixed(verdict)
+    if error is None:
         return {}, ()
     point = point_of(error.step, error.agent, points)
     if point is None or point.step != error.step:
@@ -181,6 +181,16 @@ def judge_fix(
     if reason:
         return {}, (RefusedFix(error.step, "judge", reason),)
     return {point.step: text}, ()
+
+
+def _fixed(verdict: Verdict | None) -> DecisiveError | Place | None:
+    """Return the decisive error if it has a fix, else the first suggested step that a model has corrected."""
+    if verdict is None:
+        return None
+    error = verdict.decisive
+    if error is not None and (error.minimal_fix or error.corrected):
+        return error
+    return next((place for place in verdict.look_first if place.corrected), None)
 
 
 def _objection(

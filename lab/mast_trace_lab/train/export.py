@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, get_args
 
 from mast_trace.exceptions import BudgetExhausted, ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.llm.interview import messages_about
-from mast_trace_judge.llm.prompts import prompt
-from mast_trace_judge.llm.run_reader import renderer_of
+from mast_trace_judge.llm.run_reader import marked, renderer_of, whole_question
 from mast_trace_judge.llm.segments import plan_reading
-from mast_trace_judge.llm.transcript import nonce
+from mast_trace_judge.llm.transcript import estimate_tokens, nonce
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.planted import is_uncertain
 from mast_trace_judge.store.labels import NO_MODES, labels_of
@@ -56,28 +55,25 @@ def prompt_of(
     Args:
         trajectory: the run.
         question: to be asked about it.
-        config: has the window and the lengths to which texts are clipped.
+        config: has the window to which texts are shortened.
         version: of the judge, from which the mark of the fences is derived.
-        profiles: the user's own; with the rules they choose the steps that are shown in full.
+        profiles: the user's own.
     """
     local = judge_by_rules(trajectory, profiles)
-    mark = nonce(trajectory.trace_id, version)
-    writer = renderer_of(trajectory, local, mark=mark, clip=config.judge_clip_characters)
+    writer = renderer_of(trajectory, local, mark=nonce(trajectory.trace_id, version))
+    asked = whole_question() if question == "read" else _STEP
     try:
         plan = plan_reading(
             writer,
             window=config.judge_window_tokens,
             budget=config.judge_max_tokens_per_run,
-            questions=2 + config.judge_candidates,
+            question=estimate_tokens(asked),
         )
     except BudgetExhausted:
         return None
     if not plan.at_once:
         return None
-    writer = replace(writer, options=plan.options)
-    record = f"{writer.task()}\n\n{writer.record()}"
-    asked = prompt("read").text if question == "read" else _STEP
-    return tuple(messages_about(record, asked))
+    return tuple(messages_about(marked(plan.renderer, plan.renderer.record()), asked))
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from pydantic import StrictInt  # noqa: TC002  # pydantic reads it at run time
+from pydantic import BaseModel, ConfigDict, StrictInt
 
 from mast_trace.exceptions import ConfigurationError, VerdictUnreadable
-from mast_trace_judge.llm.answers import ModelAnswer, Reading, parse_answer
+from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Verifier
 from mast_trace_judge.study.datasets.labelled import same_agent
@@ -17,14 +17,14 @@ from mast_trace_judge.study.datasets.labelled import same_agent
 if TYPE_CHECKING:
     from mast_trace_lab.train.examples import Example
 
-_SEVERITIES: Final = ("decisive", "major", "minor")
-
 _WIDTH = 20
 """A run's number of steps for each step of sigma, where sigma is not set."""
 
 
-class StepAnswer(ModelAnswer):
-    """The answer to the question ``step``."""
+class StepAnswer(BaseModel):
+    """The answer to the question ``step``, to the letter: training is to teach the format."""
+
+    model_config = ConfigDict(extra="forbid")
 
     step: StrictInt
 
@@ -33,24 +33,18 @@ def named_step(text: str, example: Example) -> int | None:
     """Return the step that an answer names; None if the format gate is closed.
 
     The gate is open to an answer that has the shape that its question asks for, and a step that the
-    run has. An answer to ``read`` names the step of its worst point that was not repaired, the
-    earliest of several, and only points with a quote that is in the run count: the judge drops the
-    others.
+    run has. An answer to ``read`` names the step that it puts first, and only steps with a quote that is in
+    the run count: the judge drops the others.
     """
     try:
         if example.question == "step":
-            step = parse_answer(text, StepAnswer).step
+            step = parse_answer(text, StepAnswer, repair=False).step
             return step if 0 <= step < example.steps else None
-        reading = parse_answer(text, Reading)
+        reading = parse_answer(text, Reading, repair=False)
     except VerdictUnreadable:
         return None
-    points = Verifier(QuoteCheck(example.run), example.steps).points(reading.points)
-    worst = min(
-        (point for point in points if point.repaired_at is None),
-        key=lambda point: (_SEVERITIES.index(point.severity), point.step),
-        default=None,
-    )
-    return None if worst is None else worst.step
+    suggested = Verifier(QuoteCheck(example.run), example.steps).suggestions(reading)
+    return suggested[0].step if suggested else None
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,9 @@ def note(cli: CLI, calls: Iterable[tuple[int, str, str, str, int]]) -> None:
 
 def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
     calls = [
-        (number, model, stage, answer, 1)
+        (number, model, "read", _read("failure", "3.2" if seen else "1.1"), 1)
         for number in range(RUNS)
         for model, seen in (("one", number < 6), ("two", number < 7))
-        for stage, answer in (("read", "{}"), ("map", _mapped("3.2" if seen else "1.1")))
     ]
     note(rated, calls)
     found = {each["subject"]: each for each in rated.json("judge", "agree")["panel"]}
@@ -112,13 +111,11 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
 
 
 def test_a_model_is_compared_with_itself(rated: CLI) -> None:
-    read = {"failure_probability": 0.9, "reason": "r", "points": []}
     assert rated.json("judge", "agree")["self_consistency"] == []
     for number in range(4):
         for sample in (1, 2):
             outcome = "success" if number == 0 and sample == 1 else "failure"
-            answer = json.dumps({**read, "outcome": outcome})
-            note(rated, [(number, "one", "read", answer, sample)])
+            note(rated, [(number, "one", "read", _read(outcome), sample)])
     (found,) = rated.json("judge", "agree")["self_consistency"]
     assert (found["model"], found["runs"], found["readings"]) == ("one", 4, 8)
     assert found["outcome"] == pytest.approx(3 / 4)
@@ -126,9 +123,10 @@ def test_a_model_is_compared_with_itself(rated: CLI) -> None:
     assert "models with themselves" in rated("judge", "agree")[1]
 
 
-def _mapped(code: str) -> str:
-    found = {"code": code, "probability": 0.9, "steps": [1], "reason": "r", "quotes": ["q"]}
-    return json.dumps({"modes": [found]})
+def _read(outcome: str, *codes: str) -> str:
+    modes = [{"code": code, "probability": 0.9, "steps": [1], "quotes": ["q"]} for code in codes]
+    told = {"solution": "s", "errors": [], "ranking": [], "confidence": 0.5}
+    return json.dumps({**told, "outcome": outcome, "modes": modes})
 
 
 def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:

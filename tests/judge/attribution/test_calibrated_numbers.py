@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
 from mast_trace_judge.layer_fusion import fuse_layers
-from mast_trace_judge.llm.verification import Flip, ModelReading
+from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import attribute, summarise
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
-from mast_trace_judge.local.attribution.profile import Likeness, Profile
+from mast_trace_judge.local.attribution.profile import Likeness
 from mast_trace_judge.local.layers import judge_by_rules
 
 SHIPPED = json.loads(
@@ -33,17 +33,6 @@ def calibrated(probabilities, share, first):
     return {
         step: (1 - share) * probabilities[step] + share * power / sum(powers)
         for step, power in zip(order, powers, strict=True)
-    }
-
-
-def pooled(probabilities, flips):
-    """Odds raised by e to 1.5 times the flip; mixed with the flips by 0.4 times the largest."""
-    raised = {s: p * math.exp(1.5 * flips.get(s, 0.0)) for s, p in probabilities.items()}
-    share = 0.4 * max(flips.values())
-    return {
-        step: (1 - share) * value / sum(raised.values())
-        + share * flips.get(step, 0.0) / sum(flips.values())
-        for step, value in raised.items()
     }
 
 
@@ -120,59 +109,13 @@ def test_who_wrote_the_code_that_survives_is_named():
     assert found.candidates[0].rule == "first writer of the code that survives"
 
 
-@pytest.mark.parametrize(
-    ("framework", "profile", "name"),
-    [
-        ("crewai", "cascade", "fused"),
-        ("ag2", "ag2-captain", "fused, ag2-captain"),
-        ("magentic-one", "magentic-one", "fused, magentic-one"),
-        ("mine", "own", "fused"),
-    ],
-)
-def test_of_a_run_that_a_model_has_read(framework, profile, name, monkeypatch):
-    """Local probabilities and flips are pooled, then calibrated as the profile's runs need it."""
-    own = Profile(name="own", weights={"first_actor": 1.0}, frameworks=("mine",))
-    monkeypatch.setattr(Likeness, "covers", lambda *_: True)
-    run = replace(undecided(), framework=framework)
-    local = judge_by_rules(run, [own])
-    assert local.attribution.profile == profile
-    flips = {2: 0.8, 5: 0.3}
-    reading = ModelReading(
-        "failure",
-        0.9,
-        "",
-        {step: Flip(weight, "", "") for step, weight in flips.items()},
-        grounded=frozenset(flips),
-    )
-    found = fuse_layers(run, local, reading).attribution
-    shipped = SHIPPED[name]
-    assert found.probabilities == pytest.approx(
-        calibrated(
-            pooled(local.attribution.probabilities, flips), shipped["share"], shipped["first"]
-        )
-    )
-    assert (found.profile, found.candidates[0].step) == (profile, 2)
-
-
-def test_a_model_that_tried_no_step_changes_no_probability():
-    """Local probabilities are calibrated already."""
-    run = undecided()
-    local = judge_by_rules(run)
-    for flips in ({}, {2: Flip(0.0, "", "")}):
-        reading = replace(ModelReading("failure", 0.9, ""), flips=flips)
-        found = fuse_layers(run, local, reading).attribution
-        assert found.probabilities == pytest.approx(local.attribution.probabilities)
-
-
 def test_no_percentage_of_a_step_that_a_model_helped_to_choose(monkeypatch):
-    """The shipped numbers were fitted to two models' recorded answers: of another nothing is known."""
+    """Nothing is known of a model's share of right steps before its runs were labelled."""
     monkeypatch.setattr(Likeness, "covers", lambda *_: True)
     run = replace(undecided(), framework="ag2")
     local = judge_by_rules(run)
     assert local.attribution.calibrated
-    flips = {2: Flip(0.8, "", "")}
-    reading = ModelReading("failure", 0.9, "", flips, grounded=frozenset(flips))
-    found = fuse_layers(run, local, reading).attribution
-    assert (found.calibrated, found.decisive.step) == (False, 2)
-    silent = ModelReading("failure", 0.9, "")
+    reading = ModelReading("failure", 0.9, (Suggestion(2, ""),))
+    assert not fuse_layers(run, local, reading).attribution.calibrated
+    silent = ModelReading("failure", 0.9)
     assert fuse_layers(run, local, silent).attribution.calibrated, "the profile's own numbers"

@@ -20,10 +20,4 @@ def test_runs_without_a_usable_label_say_nothing():
 
 
 def test_what_ships_is_modest():
-    """Each kind of run has one."""
-    for found in (
-        calibration.cascade_calibration(),
-        *(calibration.fused_calibration(name) for name in ("ag2-captain", "magentic-one", "own")),
-    ):
-        assert 0 < found.share < 0.8
-    assert calibration.fused_calibration("own") == calibration.fused_calibration("cascade")
+    assert 0 < calibration.cascade_calibration().share < 0.8

@@ -18,7 +18,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import MemoryLedger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import Verdict
@@ -27,12 +27,12 @@ Answer = dict[str, Any] | str | Reply
 
 _STAGES = (
     ("counterfactual", re.compile(r"Suppose that only step (\d+) had been done right")),
-    ("map", re.compile(r"The failure modes of the MAST taxonomy:")),
     ("segment", re.compile(r"This record is part (\d+) of")),
     ("name", re.compile(r"Write one sentence that names this failure")),
     ("read", re.compile(r"Read the whole record from its beginning")),
 )
 
+_MARK = re.compile(r"^Mark: (\w+)$", re.MULTILINE)
 WRONG_STEP = 3
 RUN_TEXTS = {
     WRONG_STEP: "A double room in Lisbon costs 181 EUR a night.",
@@ -52,14 +52,14 @@ def trip(*, outcome: str = "", **attributes: Any) -> Trajectory:
     return run.build()
 
 
-def point(step: int, *quotes: str, severity: str = "major", **more: Any) -> dict[str, Any]:
-    """A failure point as a model notes it."""
+def point(step: int, *quotes: str, **more: Any) -> dict[str, Any]:
+    """An error as a model notes it."""
     return {
         "step": step,
         "what": "the price is not the one that the tool returned",
-        "caused_by": None,
-        "repaired_at": None,
-        "severity": severity,
+        "right": "say 118 EUR, as the tool returned",
+        "inherited_from": None,
+        "harmless": False,
         "quotes": list(quotes),
         **more,
     }
@@ -71,29 +71,46 @@ def mode(code: str, steps: list[int], *quotes: str, probability: float = 0.9) ->
         "code": code,
         "probability": probability,
         "steps": steps,
+        "harmless": False,
         "reason": "the price differs from the tool's",
         "quotes": list(quotes),
     }
 
 
-def reading(*points: dict[str, Any], outcome: str = "failure", p: float = 0.9) -> dict[str, Any]:
-    """A reading of the whole run."""
+def reading(
+    *points: dict[str, Any],
+    outcome: str = "failure",
+    p: float = 0.9,
+    modes: Sequence[dict[str, Any]] = (),
+    **more: Any,
+) -> dict[str, Any]:
+    """A reading of the whole run, which suggests the steps of the errors in their order."""
+    first = points[0] if points else {"step": None, "quotes": []}
     return {
+        "solution": "three nights at 118 EUR and the flights",
+        "errors": list(points),
         "outcome": outcome,
         "failure_probability": p,
-        "reason": "the total rests on a wrong price",
-        "points": list(points),
+        "decisive": {
+            "kind": "single" if points else "nothing",
+            "step": first["step"],
+            "reason": "the total rests on this price",
+            "minimal_fix": "say 118 EUR, as the tool returned",
+            "quotes": first["quotes"],
+        },
+        "ranking": [each["step"] for each in points],
+        "confidence": 0.7,
+        "modes": list(modes),
+        **more,
     }
 
 
-def what_if(flip: float = 0.9, **more: Any) -> dict[str, Any]:
-    """An answer to what the correction of a step would have changed."""
+def what_if(**more: Any) -> dict[str, Any]:
+    """A step as it should have been."""
     return {
-        "minimal_fix": "say 118 EUR, as the tool returned",
-        "uses_only_earlier_information": True,
-        "flip_probability": flip,
-        "earlier_cause": None,
         "reason": "the sum would have been right",
+        "minimal_fix": "say 118 EUR, not 181",
+        "uses_only_earlier_information": True,
         "corrected_text": "The room costs 118 EUR a night.",
         "corrected_calls": [],
         **more,
@@ -108,15 +125,17 @@ def completion(message: dict[str, Any], finish: str = "stop", **more: Any) -> Re
 
 
 GOOD: dict[str, Answer | Callable[[str], Answer]] = {
-    "read": reading(point(WRONG_STEP, "181 EUR a night", severity="decisive")),
-    "counterfactual": lambda step: what_if(0.9 if int(step) == WRONG_STEP else 0.1),
-    "map": {"modes": [mode("2.6", [WRONG_STEP], "costs 181 EUR a night")]},
-    "segment": {"summary": "prices were looked up", "points": []},
+    "read": reading(
+        point(WRONG_STEP, "181 EUR a night"),
+        modes=[mode("2.6", [WRONG_STEP], "costs 181 EUR a night")],
+    ),
+    "counterfactual": what_if(),
+    "segment": {"summary": "prices were looked up", "errors": []},
 }
 _NAMELESS = {"sentence": "", "quotes": []}
 
 
-OPINION = "the model reads the run as a failure; no outcome was recorded, so this is an opinion"
+OPINION = "the model reads the run as a failure and suggests step 3; no outcome was recorded, so this is an opinion"
 """The note in a verdict on a run of unknown outcome that a reliable model has read."""
 
 
@@ -143,7 +162,10 @@ class JudgeScript:
             if self.first:
                 return _reply(self.first.pop(0))
         answer = self.answers.get(stage, _NAMELESS) if stage == "name" else self.answers[stage]
-        return _reply(answer(caught) if callable(answer) else answer)
+        answer = answer(caught) if callable(answer) else answer
+        if isinstance(answer, dict) and stage == "read":
+            answer = {"marks": " ".join(_MARK.findall(question)), **answer}
+        return _reply(answer)
 
 
 def stage_of(question: str) -> tuple[str, str]:

@@ -29,9 +29,9 @@ BAD = {
     "refusal": "I cannot help with that.",
     "stall": Reply("late", delay=2.0),
     "won over": json.dumps(reading(outcome="success", p=0.01)),
-    "quotes": json.dumps(reading(point(3, INVENTED, severity="decisive"))),
+    "quotes": json.dumps(reading(point(3, INVENTED))),
     "steps": json.dumps(reading(point(999, INVENTED), point(-4, INVENTED))),
-    "modes": json.dumps({"modes": [mode("3.1", [999], INVENTED), mode("2.6", [3], INVENTED)]}),
+    "modes": json.dumps(reading(modes=[mode("3.1", [999], INVENTED), mode("2.6", [3], INVENTED)])),
 }
 
 

@@ -23,7 +23,15 @@ from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.llm.endpoint import Dialect, ModelEndpoint, PromptTooLong, _Refused, _sorted
+from mast_trace_judge.llm.endpoint import (
+    UNKNOWN,
+    Dialect,
+    ModelEndpoint,
+    PromptTooLong,
+    _OutputTooLong,
+    _Refused,
+    _sorted,
+)
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 from mast_trace_judge.store.ledger import MemoryLedger
 
@@ -107,7 +115,7 @@ LATE = Reply(text="too late", delay=1.5)
 @pytest.mark.parametrize(
     ("read", "settings", "most", "said"),
     [
-        (LATE, {"judge_timeout_seconds": 0.2, "judge_attempts": 2}, 2, "no answer within 0.2 s"),
+        (LATE, {"judge_timeout_seconds": 0.2, "judge_attempts": 2}, 2, "no answer within 0.4 s"),
         (LATE, {"judge_run_timeout_seconds": 0.3}, 1, "longer than 0.3 s"),
         (Reply(status=429, headers={"Retry-After": "3600"}), {}, 1, "HTTP 429"),
         (Reply(status=400, text="this text breaks our policy"), {}, 3, "breaks our policy"),
@@ -201,8 +209,8 @@ async def test_a_prompt_that_is_too_long_is_shortened():
     script = JudgeScript()
 
     def small(request):
-        if len(request["messages"][1]["content"]) > 9000:
-            return Reply(status=400, text="maximum context length is 2000 tokens")
+        if len(request["messages"][1]["content"]) > 20_000:
+            return Reply(status=400, text="maximum context length is 5000 tokens")
         return script(request)
 
     run = RunBuilder("Count.", outcome="failure")
@@ -342,3 +350,168 @@ async def test_pauses_grow_and_keep_to_what_the_server_says():
     pauses = [retry._pause(attempt, Transient("busy")) for attempt in range(4)]
     assert all(0.5 * 2**n <= pause <= 2**n for n, pause in enumerate(pauses))
     assert 7.0 <= retry._pause(0, Transient("busy", retry_after=7.0)) <= 7.2
+
+
+OUTPUT = "max_tokens is too large: 8192. This model supports at most 4096 completion tokens."
+PROMPT = (
+    "This model's maximum context length is 4096 tokens. Please reduce the length of the messages."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        # OpenAI
+        (400, PROMPT, PromptTooLong),
+        (400, "Input tokens exceed the configured limit of 272000 tokens.", PromptTooLong),
+        (400, OUTPUT, _OutputTooLong),
+        (429, "Request too large for gpt-4 on tokens per min (TPM): Limit 30000", PromptTooLong),
+        (429, "Rate limit reached: too many tokens per minute", Transient),
+        # Anthropic
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", PromptTooLong),
+        (400, "input length and `max_tokens` exceed context limit: 195000 + 8192 > 200000", _OutputTooLong),
+        (400, "max_tokens: 90000 > 64000, which is the maximum allowed number", _OutputTooLong),
+        # Google
+        (400, "The input token count (12) exceeds the maximum number of tokens allowed (10).", PromptTooLong),
+        # vLLM
+        (400, "you requested 12192 tokens (4000 in the messages, 8192 in the completion)", _OutputTooLong),
+        (400, "'max_completion_tokens' is too large: 8192 (8192 > 4096 - 3000)", _OutputTooLong),
+        (400, "The decoder prompt (length 50) is longer than the maximum model length of 40.", PromptTooLong),
+        # llama.cpp, LM Studio, Ollama
+        (500, "request (9000 tokens) exceeds the available context size (4096 tokens)", PromptTooLong),
+        (400, "the model is loaded with context length of only 4096 tokens", PromptTooLong),
+        (400, "the input length exceeds the context length", PromptTooLong),
+        (400, "prompt too long; exceeded max context length by 12 tokens", PromptTooLong),
+        # TGI
+        (422, "`inputs` must have less than 1024 tokens. Given: 5000", PromptTooLong),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000", _OutputTooLong),
+        # Groq
+        (400, "Please reduce the length of the messages or completion.", PromptTooLong),
+        (413, "Request too large for model `llama`", PromptTooLong),
+        (400, "`max_tokens` must be less than or equal to `8192`", _OutputTooLong),
+        # Mistral
+        (400, "Prompt contains 40000 tokens, too large for model with 32768", PromptTooLong),
+        # Bedrock
+        (400, "Input is too long for requested model.", PromptTooLong),
+        (400, "Malformed input request: too many total text bytes: 30 > 25", PromptTooLong),
+        (400, "The maximum tokens you requested exceeds the model limit of 4096.", _OutputTooLong),
+        # DeepSeek
+        (400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", _OutputTooLong),
+        (400, "Unsupported parameter: 'max_tokens' is not supported with this model.", _Refused),
+    ],
+)  # fmt: skip
+def test_the_words_for_too_long_a_prompt_or_answer(status, said, kind):
+    response = httpx.Response(status, request=httpx.Request("POST", "http://x"))
+    assert type(_sorted(openai.APIStatusError(said, response=response, body=None))) is kind
+
+
+async def test_a_server_that_takes_shorter_answers_is_asked_for_them():
+    script = JudgeScript()
+
+    def small(request):
+        most = request["max_completion_tokens"]
+        return Reply(status=400, text=OUTPUT) if most > 4096 else script(request)
+
+    result = await judged(small)
+    assert result.verdict.method == "fused"
+    assert [r["max_completion_tokens"] for r in result.requests] == [8192, 4096]
+
+
+async def test_a_prompt_is_shortened_where_a_shorter_answer_is_not_enough():
+    script = JudgeScript()
+
+    def small(request):
+        prompt = sum(len(m["content"]) for m in request["messages"]) // 4
+        return Reply(status=400, text=OUTPUT) if prompt > 7000 else script(request)
+
+    run = RunBuilder("Count.", outcome="failure")
+    for number in range(60):
+        run.says("counter", f"{number} " + "and so on, and so forth, " * 20, to="boss")
+    assert (await judged(small, run.build())).verdict.method == "fused"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cached", "method"), [(2000, 0, "fused"), (300, 0, "local"), (300, 100, "fused")]
+)
+async def test_a_prompt_that_the_server_has_cut_without_a_word_is_noticed(tokens, cached, method):
+    """There are about 1,400 words in it, and no token is more than a word; cached ones may not be among the count."""
+    usage = {"prompt_tokens": tokens, "completion_tokens": 50, "total_tokens": tokens + 50}
+    usage["prompt_tokens_details"] = {"cached_tokens": cached}
+    answer = completion({"content": json.dumps(GOOD["read"])}, usage=usage)
+    verdict = (await judged(JudgeScript({**GOOD, "read": answer}), trip(outcome="failure"))).verdict
+    assert verdict.method == method
+    assert ("has cut the prompt" in verdict.status_reason) is (method == "local")
+    assert verdict.input_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("listed", "window"),
+    [
+        ({}, UNKNOWN),
+        ({"max_model_len": 40_000}, 40_000 - 8192 - 4000),
+        ({"context_window": 16_000}, 16_000 - 4000 - 4000),
+        ({"meta": {"n_ctx": 40_000, "n_ctx_train": 131_072}}, 40_000 - 8192 - 4000),
+        ({"max_context_length": 131_072, "loaded_context_length": 40_000}, 40_000 - 8192 - 4000),
+        ({"context_length": "large"}, UNKNOWN),
+    ],
+)
+async def test_the_window_is_asked_of_the_server(listed, window):
+    """A quarter of it at most is the answer's."""
+    asked = []
+
+    def answer(request):
+        asked.append(request.url.path)
+        models = [{"id": "other", "max_model_len": 9}, {"id": "m", **listed}]
+        return httpx.Response(200, json={"object": "list", "data": models})
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    client = openai.AsyncOpenAI(api_key="k", base_url="http://x/v1", http_client=http)
+    endpoint = ModelEndpoint(client, "m", limit=AdaptiveLimit(1))
+    assert [await endpoint.window() for _ in range(2)] == [window, window]
+    assert asked == ["/v1/models"]
+
+
+async def test_a_server_without_a_list_of_models_is_asked_all_the_same():
+    client = openai.AsyncOpenAI(api_key="k", base_url="http://127.0.0.1:9/v1", max_retries=0)
+    endpoint = ModelEndpoint(client, "m", limit=AdaptiveLimit(1))
+    assert await endpoint.window() == UNKNOWN
+
+
+async def test_a_slow_model_is_waited_for_longer_each_time():
+    """At equal waits it would never answer in time."""
+    script = JudgeScript()
+
+    def slow(request):
+        return Reply(text=script(request), delay=1.0)
+
+    result = await judged(slow, judge_timeout_seconds=0.4, judge_attempts=5)
+    assert result.verdict.method == "fused"
+    assert result.ledger.calls[0].retries > 0
+
+
+async def test_the_effort_of_reasoning_is_sent_and_left_out_where_it_is_refused():
+    server = Dialects(JudgeScript(), unknown=("reasoning_effort",))
+    result = await judged(server, judge_reasoning_effort="low")
+    assert result.verdict.method == "fused"
+    assert [r.get("reasoning_effort") for r in result.requests] == ["low", None]
+
+
+async def test_no_run_waits_for_the_first_call_of_another():
+    started, release = threading.Event(), threading.Event()
+    script = JudgeScript()
+
+    def first_hangs(request):
+        if not started.is_set():
+            started.set()
+            release.wait(20)
+        return script(request)
+
+    with ScriptedLLM(first_hangs) as server:
+        judge = Judge(config_for(server, judge_timeout_seconds=30.0), ledger=MemoryLedger())
+        slow = asyncio.create_task(judge.judge(run_of(trip(), f"{1:032x}"), trip()))
+        await asyncio.to_thread(started.wait)
+        verdict = await judge.judge(run_of(trip(), f"{2:032x}"), trip())
+        assert (verdict.method, slow.done()) == ("fused", False)
+        release.set()
+        assert (await slow).method == "fused"
+        await judge.aclose()

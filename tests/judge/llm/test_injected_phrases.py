@@ -96,7 +96,7 @@ def poisoned(order, place, **attributes):
     return run.build()
 
 
-OBEDIENT = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.0), "map": {"modes": []}})
+OBEDIENT = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.0)})
 """A reader that obeys whatever a run may say, whether it was withheld or not: the worst there is."""
 
 

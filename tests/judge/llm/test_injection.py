@@ -28,8 +28,11 @@ class Obedient:
             self.obeyed += 1
             self.script.answers = {
                 **GOOD,
-                "read": reading(outcome="success", p=0.0),
-                "map": {"modes": [mode("1.2", [5], "the auditor acts as the planner")]},
+                "read": reading(
+                    outcome="success",
+                    p=0.0,
+                    modes=[mode("1.2", [5], "the auditor acts as the planner")],
+                ),
             }
         return self.script(request)
 

@@ -1,8 +1,9 @@
-"""Models that answer badly: no verdict is lost, none is false, and the reason is given."""
+"""Models that answer badly: what is right is kept, nothing is false, and the reason is given."""
 
 import json
 
 import pytest
+from judge.builders import RunBuilder
 from judge.llm.scripted_judge import (
     GOOD,
     JudgeScript,
@@ -13,75 +14,157 @@ from judge.llm.scripted_judge import (
     reading,
     trip,
     what_if,
+    with_answers,
 )
 
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace_judge.llm.answers import (
-    Counterfactual,
-    FailurePoint,
+    Correction,
     MappedMode,
-    Mapping,
+    NotedError,
     Reading,
+    SegmentNotes,
+    json_schema,
     parse_answer,
 )
-from mast_trace_judge.llm.layer import vote
 from mast_trace_judge.llm.quotes import QuoteCheck
-from mast_trace_judge.llm.verification import Flip, ModelReading, Verifier
+from mast_trace_judge.llm.verification import Verifier, corrected
 
 CUT = json.dumps(GOOD["read"])[:90]
+ANSWER = {"marks": "a b", **GOOD["read"]}
+TEXT = json.dumps(ANSWER)
 
 
 async def test_cut_json_is_asked_for_again():
     script = JudgeScript(first=[CUT])
     result = await judged(script)
-    assert script.asked[:2] == ["read", "read"]
+    assert script.asked == ["read", "read"]
     assert "cannot be read" in str(result.requests[1]["messages"][-1]["content"])
     assert result.verdict.method == "fused"
-    assert [call.status for call in result.ledger.calls][:2] == ["unreadable", "ok"]
+    assert [call.status for call in result.ledger.calls] == ["unreadable", "ok"]
 
 
 @pytest.mark.parametrize(
     "answer",
-    [CUT, "I think the run failed.", "{}", '{"outcome": "fine"}', "[]", "null", "{" * 5000],
-    ids=["cut", "prose", "empty", "wrong", "list", "null", "nested"],
+    [CUT, "I think the run failed.", "{}", '{"outcome": "failure"}', "[]", "null", "{" * 5000],
+    ids=["cut", "prose", "empty", "little", "list", "null", "nested"],
 )
-async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
-    verdict = (await judged(JudgeScript({**GOOD, "read": answer}))).verdict
-    assert (verdict.status, verdict.outcome, verdict.method) == ("unscored", "unknown", "local")
-    assert "cannot be read" in verdict.status_reason
+@pytest.mark.parametrize("recorded", ["", "failure"])
+async def test_an_unreadable_answer_leaves_what_is_known(answer, recorded):
+    verdict = (await judged(with_answers(read=answer), trip(outcome=recorded))).verdict
+    assert verdict.method == "local"
+    assert (verdict.status, verdict.outcome) == (
+        ("ok", "failure") if recorded else ("unscored", "unknown")
+    )
+    assert "read: the model's answer cannot be read" in verdict.status_reason
     assert verdict.calls == 2
     assert verdict.candidates
 
 
+async def test_a_step_that_could_not_be_corrected_stays_suggested():
+    script = with_answers(counterfactual=CUT)
+    verdict = (await judged(script, trip(outcome="failure"), judge_candidates=1)).verdict
+    assert verdict.candidates[0].step == 3
+    assert "step 3 was not tried" in verdict.status_reason
+
+
 @pytest.mark.parametrize(
-    ("answers", "recorded", "method", "said"),
+    "text",
     [
-        ({"read": CUT}, "failure", "local", "without the model: read: the model's answer cannot"),
-        ({"map": CUT}, "", "fused", "failure modes were not mapped"),
-        ({"counterfactual": CUT}, "", "fused", "was not tried"),
+        TEXT[:-1] + ",}",
+        TEXT.replace('"solution"', '// thinking\n"solution"'),
+        TEXT.replace('"solution"', '/* thinking */ "solution"'),
+        str(ANSWER).replace("None", "null").replace("False", "false"),
+        str(ANSWER),
+        TEXT.replace("three nights", "three\nnights"),
+        json.dumps({**ANSWER, "extra": 1}),
+        json.dumps({"answer": ANSWER}),
+        json.dumps({"result": {"reading": ANSWER, "time": 3}}),
+        json.dumps([ANSWER]),
+        json.dumps({key.upper(): value for key, value in ANSWER.items()}),
+        json.dumps({**ANSWER, "outcome": "FAILED"}),
+        json.dumps({**ANSWER, "failure_probability": "90%"}),
+        json.dumps({**ANSWER, "failure_probability": 90}),
+        json.dumps({**ANSWER, "ranking": ["[3]", "x"]}),
+        json.dumps({**ANSWER, "ranking": 3}),
+        json.dumps({**ANSWER, "confidence": "high"}),
+        json.dumps({**ANSWER, "errors": [{"step": "?"}, 5, *ANSWER["errors"]]}),
+        json.dumps({**ANSWER, "errors": ANSWER["errors"][0]}),
+        json.dumps({**ANSWER, "errors": [point("[3]", quotes="181 EUR a night")]}),
+        json.dumps({**ANSWER, "errors": [{"step": 3, "quotes": ["181 EUR a night"]}]}),
+        json.dumps({**ANSWER, "modes": [{**ANSWER["modes"][0], "code": "2.6 Reasoning-action"}]}),
+        json.dumps({**ANSWER, "modes": [{**ANSWER["modes"][0], "code": "Reasoning-Action Mismatch"}]}),
+        json.dumps({**ANSWER, "modes": [{"code": "9.9"}, *ANSWER["modes"]]}),
+        f"<think>{{3?}}</think>{TEXT}",
+        f"It says {{so}}.</think>{TEXT}",
+        f"Here you are:\n```json\n{TEXT}\n```\nAnything else?",
+        f'The record says {{"outcome": "success"}}. My answer: {TEXT}',
+        TEXT.replace("this price", 'this \\"price').replace('\\"price', '"price"'),
     ],
-)
-async def test_an_unreadable_answer_leaves_what_is_known(answers, recorded, method, said):
-    script = JudgeScript({**GOOD, **answers})
-    verdict = (await judged(script, trip(outcome=recorded))).verdict
-    assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", method)
-    assert said in verdict.status_reason
-    assert verdict.candidates
+    ids=str,
+)  # fmt: skip
+def test_what_is_wrong_costs_no_more_than_its_point(text):
+    read = parse_answer(text, Reading)
+    assert (read.outcome, read.failure_probability) == ("failure", 0.9)
+    assert ([each.step for each in read.errors], read.ranking, read.decisive.step) == ([3], [3], 3)
+    assert [each.quotes for each in read.errors] == [["181 EUR a night"]]
+    assert [each.code for each in read.modes] == ["2.6"]
 
 
-def verified(*points):
-    """The points of a reading after verification, and how many claims were dropped."""
+@pytest.mark.parametrize("left_out", GOOD["read"])
+def test_a_missing_field_costs_itself_alone(left_out):
+    """The marks are the first field of nine."""
+    told = {name: value for name, value in ANSWER.items() if name != left_out}
+    read, whole = parse_answer(json.dumps(told), Reading), Reading(**ANSWER)
+    for name in told:
+        assert getattr(read, name) == getattr(whole, name)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_read"),
+    [
+        ({"content": [{"type": "text", "text": TEXT[:50]}, {"type": "text", "text": TEXT[50:]}]}, True),
+        ({"content": None, "reasoning_content": TEXT}, True),
+        ({"content": "", "reasoning": TEXT}, True),
+        (
+            {
+                "content": None,
+                "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "answer", "arguments": TEXT}}
+                ],
+            },
+            True,
+        ),
+        ({"content": None}, False),
+    ],
+)  # fmt: skip
+async def test_an_answer_is_taken_from_where_it_stands(message, is_read):
+    told = {**message}
+    told = json.loads(json.dumps(told).replace("a b", "MARKS"))
+    answer = completion(told)
+
+    def marked(request):
+        marks = [
+            line[6:]
+            for line in str(request["messages"][1]["content"]).split("\n")
+            if line[:6] == "Mark: "
+        ]
+        return type(answer)(body=answer.body.replace("MARKS", " ".join(marks)))  # fmt: skip
+
+    verdict = (await judged(marked, trip(outcome="failure"))).verdict
+    assert (verdict.method == "fused") is is_read
+
+
+def verified(*errors):
+    """The errors of a reading after verification, and the verifier."""
     verifier = Verifier(QuoteCheck(trip()), len(trip().steps))
-    found = verifier.points(FailurePoint(**each) for each in points)
-    return found, verifier
+    return verifier.points(NotedError(**each) for each in errors), verifier
 
 
 @pytest.mark.parametrize(
     ("told", "step", "quotes", "dropped"),
     [
         (point(3, "181 EUR a night"), 3, ("181 EUR a night",), 0),
-        (point(0, "What does the trip cost"), 0, ("What does the trip cost",), 0),
-        (point(5, "I agree"), 5, ("I agree",), 0),
         (point(5, "I agree", "nowhere in it"), 5, ("I agree",), 1),
         # Every quote is in another step: that one is meant.
         (point(5, "a double room: 118 EUR a night"), 2, ("a double room: 118 EUR a night",), 0),
@@ -92,7 +175,7 @@ def verified(*points):
         (point(3), None, (), 0),
     ],
 )
-def test_a_point_stands_at_a_step_that_has_a_quote_of_it(told, step, quotes, dropped):
+def test_an_error_stands_at_a_step_that_has_a_quote_of_it(told, step, quotes, dropped):
     found, verifier = verified(told)
     assert [(each.step, each.quotes) for each in found] == (
         [] if step is None else [(step, quotes)]
@@ -101,39 +184,65 @@ def test_a_point_stands_at_a_step_that_has_a_quote_of_it(told, step, quotes, dro
     assert verifier.dropped == dropped
 
 
-@pytest.mark.parametrize(("field", "known"), [("caused_by", {0, 2}), ("repaired_at", {4, 5})])
-def test_a_cause_lies_before_its_error_and_a_repair_behind_it(field, known):
-    """Within the run; else the model is wrong about it."""
-    for step in (-1, 0, 2, 3, 4, 5, 6, None):
-        (found,), _ = verified(point(3, "181 EUR a night", **{field: step}))
-        assert getattr(found, field) == (step if step in known else None)
+def test_a_step_without_text_of_its_own_is_named_by_its_number():
+    """One that repeats an earlier text, and one whose content was not recorded; no other."""
+    run = RunBuilder("x").says("a", "The room costs 181 EUR a night.").says("b", "I think so, too.")
+    run.says("c", "The room costs 181 EUR a night.").says("d", "", content_hash="ab")
+    verifier = Verifier(QuoteCheck(run.build()), 4)
+    assert [each.step for each in verifier.points(NotedError(step=n) for n in range(4))] == [2, 3]
+
+
+def test_a_cause_lies_before_its_error():
+    for step in (-1, 0, 2, 3, 4, None):
+        (found,), _ = verified(point(3, "181 EUR a night", inherited_from=step))
+        assert found.inherited_from == (step if step in {0, 2} else None)
+
+
+QUOTES = {3: "181 EUR a night", 4: "together 939 EUR", 5: "I agree"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "weight", "is_kept"),
+    ("decisive", "ranking", "harmless", "suggested"),
     [
-        ({}, 0.8, True),
-        ({"uses_only_earlier_information": False}, 0.4, False),
-        ({"earlier_cause": 2}, 0.4, True),
-        ({"earlier_cause": 0}, 0.4, True),
-        ({"earlier_cause": 3}, 0.8, True),
-        ({"earlier_cause": 5}, 0.8, True),
-        ({"earlier_cause": -1}, 0.8, True),
-        ({"uses_only_earlier_information": False, "earlier_cause": 2}, 0.2, False),
-        ({"corrected_text": " "}, 0.8, False),
-        ({"corrected_text": "x" * 8000}, 0.8, True),
-        ({"corrected_text": "x" * 8001}, 0.8, False),
-        ({"corrected_calls": [{"name": "book", "arguments": "{}"}]}, 0.8, True),
-        ({"corrected_calls": [{"name": " ", "arguments": "{}"}]}, 0.8, False),
-        ({"corrected_calls": [{"name": "book", "arguments": "[]"}]}, 0.8, False),
+        ({"step": 4}, [4, 3, 5], (), [4, 3, 5]),
+        ({"step": 4}, [3, 5], (), [4, 3, 5]),
+        ({"step": None}, [5, 3], (), [5, 3]),
+        ({"step": 2}, [3], (), [3]),  # no error was quoted there
+        ({"step": 5, "quotes": ["181 EUR a night"]}, [], (), [3]),
+        ({"step": 4}, [4, 3], {3}, [4]),
+        ({"step": 3, "kind": "several"}, [3, 5], (), [3, 5]),
+        ({"step": 3, "kind": "cut off"}, [3], (), []),
+        ({"step": 3, "kind": "nothing"}, [3], (), []),
     ],
 )
-def test_late_and_secondary_steps_are_doubted(answer, weight, is_kept):
-    """A fix that needs later knowledge, or whose step follows from another, counts half; no half answer is one."""
-    flip = verified()[1].flip(Counterfactual(**what_if(0.8, **answer)), 3)
-    assert flip.weight == pytest.approx(weight)
-    assert (flip.corrected is not None) is is_kept
-    assert (flip.minimal_fix, flip.reason) == (what_if()["minimal_fix"], what_if()["reason"])
+def test_the_steps_that_a_reading_suggests(decisive, ranking, harmless, suggested):
+    told = reading(
+        *(point(step, quote, harmless=step in harmless) for step, quote in QUOTES.items())
+    )
+    told["decisive"] |= {"quotes": [QUOTES.get(decisive["step"], "nowhere in it")], **decisive}
+    verifier = Verifier(QuoteCheck(trip()), len(trip().steps))
+    found = verifier.suggestions(Reading(**{**told, "ranking": ranking}))
+    assert [each.step for each in found] == suggested
+    assert [each.weight for each in found] == [1 / rank for rank in range(1, len(found) + 1)]
+    assert all(QUOTES[each.step] in each.quotes for each in found)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_kept"),
+    [
+        ({}, True),
+        ({"uses_only_earlier_information": False}, False),
+        ({"corrected_text": " "}, False),
+        ({"corrected_text": "x" * 8000}, True),
+        ({"corrected_text": "x" * 8001}, False),
+        ({"corrected_calls": [{"name": "book", "arguments": "{}"}]}, True),
+        ({"corrected_calls": [{"name": "book", "arguments": {"room": 3}}]}, True),
+        ({"corrected_calls": [{"name": " ", "arguments": "{}"}]}, False),
+        ({"corrected_calls": [{"name": "book", "arguments": "[]"}]}, False),
+    ],
+)
+def test_half_an_answer_is_no_corrected_step(answer, is_kept):
+    assert (corrected(Correction(**what_if(**answer))) is not None) is is_kept
 
 
 @pytest.mark.parametrize(
@@ -141,6 +250,7 @@ def test_late_and_secondary_steps_are_doubted(answer, weight, is_kept):
     [
         ([mode("2.6", [3], "181 EUR", probability=0.25)], {"2.6": (0.25, (3,))}, []),
         ([mode("2.6", [3], "181 EUR", probability=0.24)], {}, []),
+        ([{**mode("2.6", [3], "181 EUR"), "harmless": True}], {}, []),
         ([mode("2.6", [99, 3], "181 EUR a night")], {"2.6": (0.9, (3,))}, []),
         ([mode("1.2", [77], "nowhere")], {}, ["1.2"]),
         (
@@ -162,64 +272,30 @@ def test_a_mode_needs_a_quote_and_is_told_once(answers, found, ungrounded):
     assert verifier.ungrounded_modes == ungrounded
 
 
-READINGS = [
-    ModelReading("failure", 0.9, "", grounded=frozenset(steps)) for steps in ({1}, {1, 2}, {3}, ())
-]
-
-
 @pytest.mark.parametrize(
-    ("flips", "grounded", "likeliest"),
+    ("finish", "message", "told", "calls"),
     [
-        ({2: 0.5, 1: 0.5}, {1, 2}, 1),
-        ({1: 0.5, 2: 0.6}, {1, 2}, 2),
-        ({1: 0.4, 2: 0.7}, {1}, 1),  # without a quote it counts half
-        ({1: 0.3, 2: 0.7}, {1}, 2),
-        ({1: 0.0}, {1}, None),
-        ({}, {1}, None),
+        ("stop", {"content": None, "refusal": "I cannot help."}, "I cannot help", 1),
+        ("content_filter", {"content": TEXT}, "a content filter stopped", 1),
+        ("length", {"content": CUT}, "limit of output tokens", 2),
     ],
 )
-def test_the_likeliest_step_of_a_reading(flips, grounded, likeliest):
-    tried = {step: Flip(weight, "", "") for step, weight in flips.items()}
-    told = ModelReading("failure", 0.9, "", tried, grounded=frozenset(grounded))
-    assert told.likeliest == likeliest
-
-
-def test_a_step_is_shared_by_half_of_the_readings():
-    voted = vote(READINGS)
-    assert [voted.is_shared(step) for step in (1, 2, 3, 4)] == [True, False, False, False]
-    assert [READINGS[1].is_shared(step) for step in (2, 3)] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("finish", "message", "told"),
-    [
-        ("stop", {"content": None, "refusal": "I cannot help."}, "I cannot help"),
-        ("content_filter", {"content": json.dumps(GOOD["read"])}, "a content filter stopped"),
-        ("length", {"content": CUT}, "limit of output tokens"),
-    ],
-)
-async def test_an_answer_that_is_none_is_no_verdict_and_not_asked_again(finish, message, told):
+async def test_an_answer_that_is_none_is_no_verdict(finish, message, told, calls):
     """The words of the model or of its server are the reason."""
-    script = JudgeScript({**GOOD, "read": completion(message, finish)})
+    script = with_answers(read=completion(message, finish))
     verdict = (await judged(script)).verdict
-    assert script.asked == ["read"]
+    assert script.asked == ["read"] * calls
     assert (verdict.status, verdict.outcome) == ("unscored", "unknown")
     assert told in verdict.status_reason
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"modes": []}',
-        'Here you are:\n```json\n{"modes": []}\n```\nAnything else?',
-        '<think>{"modes": "?"}</think>{"modes": []}',
-        'The record says {"modes": [{"code": "9.9"}]}. My answer: {"modes": []}',
-        '{"note": 1} {"modes": []}',
-    ],
-    ids=["plain", "fenced", "thinking", "after a repetition", "second object"],
-)
-def test_finds_the_answer_in_what_surrounds_it(text):
-    assert parse_answer(text, Mapping) == Mapping(modes=[])
+async def test_a_cut_answer_is_asked_for_once_more_with_more_room():
+    script = JudgeScript(first=[completion({"content": CUT}, "length")])
+    result = await judged(script)
+    assert result.verdict.method == "fused"
+    first, second = result.requests
+    assert second["max_completion_tokens"] == 2 * first["max_completion_tokens"]
+    assert "Keep this one short" in second["messages"][-1]["content"]
 
 
 HALF = reading(point(3, "181 EUR a night", what="the price \ud83d"))
@@ -237,23 +313,43 @@ async def test_half_a_character_of_a_model_is_stored_and_shown(answer):
     told = [result.verdict.to_json(), *(call.answer for call in result.ledger.calls)]
     assert json.dumps(told, ensure_ascii=False).encode()
     if "{" in answer:
-        assert parse_answer(answer, Reading).points[0].what == "the price ?"
+        assert parse_answer(answer, Reading).errors[0].what == "the price ?"
 
 
-@pytest.mark.parametrize(
-    ("shape", "field", "value"),
-    [
-        (Reading, "failure_probability", 1.001),
-        (Reading, "failure_probability", -0.001),
-        (Reading, "outcome", "pass"),
-        (Reading, "extra", 1),
-        (MappedMode, "code", "1.6"),
-        (MappedMode, "probability", 1.001),
-    ],
-)
-def test_refuses_values_out_of_bounds(shape, field, value):
-    answer = {Reading: reading(), MappedMode: mode("1.1", [1], "x")}[shape]
-    with pytest.raises(VerdictUnreadable, match=field):
-        parse_answer(json.dumps({**answer, field: value}), shape)
-    for limit in (0, 1) if field.endswith("probability") else ():
-        assert getattr(parse_answer(json.dumps({**answer, field: limit}), shape), field) == limit
+@pytest.mark.parametrize("value", [1.001 * 100, -0.001, "high", True, None, [1, 2]])
+def test_a_number_out_of_bounds_is_none(value):
+    read = parse_answer(json.dumps({**ANSWER, "failure_probability": value}), Reading)
+    assert read.failure_probability == 0.5
+
+
+def test_a_mode_or_an_error_without_its_subject_is_none():
+    told = {"summary": "", "errors": [{"what": "no step"}, {"step": None}, {"step": "two"}]}
+    assert parse_answer(json.dumps(told), SegmentNotes).errors == []
+    with pytest.raises(VerdictUnreadable, match="code"):
+        parse_answer(json.dumps(mode("1.6", [1], "x")), MappedMode)
+
+
+@pytest.mark.parametrize("shape", [Reading, SegmentNotes, Correction])
+def test_schemas_are_what_strict_servers_take(shape):
+    """Every object is closed, and every property required; reasons stand before conclusions."""
+    objects = [json_schema(shape)]
+    while objects:
+        schema = objects.pop()
+        if "properties" in schema:
+            assert (schema["required"], schema["additionalProperties"]) == (
+                list(schema["properties"]),
+                False,
+            )
+            assert not schema.keys() & {"$ref", "title", "default"}
+        objects += [each for value in schema.values() for each in _schemas(value)]
+    order = list(Reading.model_fields)
+    assert order.index("errors") < order.index("decisive") < order.index("confidence")
+
+
+def _schemas(value):
+    several = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
+    return [value] * isinstance(value, dict) + [
+        each for inner in several for each in _schemas(inner)
+    ]

@@ -6,19 +6,17 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from judge.builders import RunBuilder
 from judge.llm.scripted_judge import (
-    GOOD,
     JudgeScript,
     judged,
-    mode,
     point,
     reading,
     run_of,
     trip,
-    what_if,
     with_answers,
 )
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.llm import interview
@@ -29,36 +27,53 @@ from mast_trace_judge.llm.interview import RunContext
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.retry import AdaptiveLimit
 from mast_trace_judge.llm.run_reader import RunReader, _Session
-from mast_trace_judge.llm.verification import Point
+from mast_trace_judge.llm.verification import UNDECIDED
 from mast_trace_judge.local.attribution import Attribution
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.local.outcome import RunOutcome
 from mast_trace_judge.store.ledger import MemoryLedger
+from mast_trace_judge.store.verdict_rows import row_of, verdict_of
 from mast_trace_judge.verdict import CorrectedStep, Evidence
 
 
-async def test_reads_then_tries_then_maps():
-    """One reading, the likeliest steps each tried once, one mapping; the verdict holds all three."""
+async def test_one_reading_suggests_a_step_and_its_modes():
+    """One call; a model's step is the likeliest, and not asserted."""
     script = JudgeScript()
-    result = await judged(script)
+    result = await judged(script, trip(outcome="failure"))
     verdict = result.verdict
-    assert (script.asked[0], script.asked[-1]) == ("read", "map")
-    assert 1 <= script.asked.count("counterfactual") <= 4
+    assert script.asked == ["read"]
     assert (verdict.status, verdict.method, verdict.outcome) == ("ok", "fused", "failure")
-    assert verdict.failure_probability == pytest.approx(0.9)
     assert verdict.calls == len(result.requests) == len(result.ledger.calls)
     assert verdict.model == "scripted"
-    decisive = verdict.decisive
-    assert (decisive.step, decisive.agent, decisive.span_id) == (3, "researcher", "s3")
-    assert decisive.minimal_fix == "say 118 EUR, as the tool returned"
-    version = prompt("counterfactual").version
-    assert decisive.corrected == CorrectedStep(
-        prompt=version, text="The room costs 118 EUR a night."
-    )
+    first = verdict.candidates[0]
+    assert (first.step, first.agent, first.span_id) == (3, "researcher", "s3")
+    assert "The model suggests it" in first.rule
+    assert verdict.decisive is None
     (found,) = [mode for mode in verdict.modes if mode.code == "2.6"]
     assert (found.evidence, found.steps, found.span_ids) == (Evidence.MODEL, (3,), ("s3",))
     assert found.quotes == ("costs 181 EUR a night",)
+
+
+async def test_suggested_steps_are_written_anew_where_that_is_wished():
+    """At most two, for the reader's own steps, with the same record in front, so that caches of it hold."""
+    quotes = {3: "181 EUR a night", 4: "together 939 EUR", 5: "I agree"}
+    script = with_answers(read=reading(*(point(*each) for each in quotes.items())))
+    run = trip(outcome="failure")
+    result = await judged(script, run, judge_candidates=2)
+    assert sorted(script.asked) == ["counterfactual"] * 2 + ["read"]
+    prompts = [request["messages"][1]["content"] for request in result.requests]
+    assert len({text[: text.rindex("<<end record")] for text in prompts}) == 1
+    asked = sorted(re.findall(r"only step (\d+) had", "".join(prompts)))
+    assert asked == ["3", "4"]
+    written = CorrectedStep(
+        prompt=prompt("counterfactual").version, text="The room costs 118 EUR a night."
+    )
+    fixes = {place.step: place.corrected for place in result.verdict.look_first}
+    assert [fixes[step] for step in quotes] == [written, written, None]
+    assert verdict_of(row_of(result.verdict)).look_first == result.verdict.look_first
+    with pytest.raises(ConfigurationError):
+        JudgeConfig.load(judge_candidates=3)
 
 
 @pytest.mark.parametrize("days", [-1, 400])
@@ -78,56 +93,60 @@ async def test_a_clock_that_jumps_during_a_call_makes_no_duration(monkeypatch, d
     assert all(0 <= call.duration_ms < 170_000 for call in result.ledger.calls)
 
 
-async def test_questions_share_their_beginning():
-    """All have the record in front, word for word, where it is short, so that caches of it hold."""
-    result = await judged(JudgeScript())
-    prompts = [request["messages"][1]["content"] for request in result.requests]
-    assert len(prompts) >= 3
-    records = {prompt[: prompt.rindex("<<end record")] for prompt in prompts}
-    assert len(records) == 1
-    assert len({request["messages"][0]["content"] for request in result.requests}) == 1
-
-
-async def test_questions_after_the_reading_have_a_shorter_record():
-    """Questions about a long run share a condensed record, with the steps in question in full."""
+async def test_texts_are_whole_as_long_as_the_record_fits_the_window():
+    """Sixty steps of a thousand characters, half as many tokens as the window has."""
     run = RunBuilder("What does the trip cost?", outcome="failure")
     for number in range(60):
         run.says(f"agent{number % 3}", f"Offer {number}: " + f"{number} EUR a night, " * 60)
-    wrong = run.build().steps[40].text
-    script = with_answers(
-        read=reading(point(40, "Offer 40: 40 EUR a night", severity="decisive")),
-        counterfactual=lambda step: what_if(0.9 if step == "40" else 0.0),
-        map={"modes": []},
-    )
+    script = with_answers(read=reading(point(40, "Offer 40: 40 EUR a night")))
     result = await judged(script, run.build())
-    first, *others = [request["messages"][1]["content"] for request in result.requests]
-    assert len(others) >= 2
-    assert max(map(len, others)) < 0.6 * len(first)
-    assert len({text[: text.rindex("<<end record")] for text in others}) == 1
-    asked = next(text for text in others if "only step 40 had" in text)
-    assert all(run.build().steps[step].text in asked for step in (38, 39, 40))
-    assert wrong not in first
-    assert result.verdict.decisive.step == 40
+    (request,) = result.requests
+    assert all(step.text in request["messages"][1]["content"] for step in run.build().steps)
+    assert 40 in {each.step for each in result.verdict.candidates}
 
 
-async def test_the_taxonomy_is_not_shown_before_the_reading():
+async def test_every_mode_is_explained_with_examples():
     result = await judged(JudgeScript())
-    shown = ["Premature termination" in str(request) for request in result.requests]
-    assert len(shown) >= 3
-    assert shown == [False] * (len(shown) - 1) + [True]
+    asked = result.requests[0]["messages"][1]["content"]
+    for mode in FAILURE_MODES.values():
+        told = asked[asked.index(f"{mode.code} {mode.name}") :].split("\n")[:2]
+        assert all(word in "".join(told) for word in ("Not: ", "Shown: ", "Look-alike: "))
+
+
+async def test_an_outcome_and_its_reason_go_in_and_guesses_of_rules_do_not():
+    run = trip(outcome="failure", outcome_reason="it costs 750")
+    local = judge_by_rules(run)
+    asked = (await judged(JudgeScript(), run)).requests[0]["messages"][1]["content"]
+    assert "| it costs 750" in asked
+    assert local.attribution.candidates
+    assert not any(each.rule in asked for each in local.attribution.candidates if each.rule)
+    assert not any(each.reason in asked for each in local.modes)
 
 
 async def test_the_agent_follows_from_the_step():
-    script = with_answers(
-        counterfactual=lambda step: what_if(0.95 if step == "4" else 0.0),
-        read=reading(point(4, "543 EUR", severity="decisive", what="it was the auditor's fault")),
-    )
+    script = with_answers(read=reading(point(4, "543 EUR", what="it was the auditor's fault")))
     verdict = (await judged(script, trip(outcome="failure"))).verdict
-    steps = trip().steps
-    assert verdict.candidates[0].step == 4
-    assert len(verdict.candidates) == 3
-    for candidate in verdict.candidates:
-        assert candidate.agent == steps[candidate.step].agent
+    assert {candidate.step for candidate in verdict.candidates} >= {3, 4}
+    for each in (*verdict.candidates, *verdict.look_first):
+        assert each.agent == trip().steps[each.step].agent
+
+
+@pytest.mark.parametrize("kind", ["several", "cut off", "nothing"])
+async def test_a_failure_without_a_single_step_is_told(kind):
+    told = reading(point(3, "181 EUR a night"))
+    told["decisive"]["kind"] = kind
+    verdict = (await judged(with_answers(read=told), trip(outcome="failure"))).verdict
+    assert UNDECIDED[kind] in verdict.status_reason
+    suggested = any("The model suggests" in each.rule for each in verdict.candidates)
+    assert suggested is (kind == "several")
+
+
+@pytest.mark.parametrize("seen", ["", "only one", "both wrong ones"])
+async def test_a_model_that_has_not_seen_both_ends_suggests_nothing(seen):
+    script = with_answers(read=reading(point(3, "181 EUR a night"), marks=seen))
+    verdict = (await judged(script, trip(outcome="failure"))).verdict
+    assert (verdict.method, verdict.outcome) == ("local", "failure")
+    assert "did not see the whole record" in verdict.status_reason
 
 
 async def test_a_recorded_outcome_stands():
@@ -140,12 +159,12 @@ async def test_a_recorded_outcome_stands():
     assert (verdict.outcome, verdict.failure_probability) == ("failure", 1.0)
 
 
-async def test_a_run_in_which_nothing_went_wrong_takes_one_call():
+async def test_a_success_that_a_model_sees_changes_nothing():
     script = with_answers(read=reading(outcome="success", p=0.05))
     verdict = (await judged(script)).verdict
-    assert script.asked == ["read"]
+    alone = (await judged(with_answers(read="no JSON"))).verdict
     assert (verdict.outcome, verdict.decisive) == ("unknown", None)
-    assert verdict.failure_probability > 0.0
+    assert (verdict.failure_probability, verdict.modes) == (alone.failure_probability, alone.modes)
     assert "reads the run as a success; no outcome was recorded" in verdict.status_reason
 
 
@@ -178,33 +197,6 @@ def test_an_outcome_at_odds_with_its_probability_is_none(recorded, told, probabi
     asked = session(trip(outcome=recorded))
     assert asked._consistent(Reading(**reading(outcome=told, p=probability))) == found
     assert len(asked._problems) == (found[0] == "unknown" and told != "unclear")
-
-
-@pytest.mark.parametrize(
-    ("points", "most", "tried"),
-    [
-        # The local layers suspect the steps 3 and 4.
-        ((), 4, [3, 4]),
-        (((1, "minor"), (2, "major"), (4, "decisive"), (5, "decisive")), 4, [4, 5, 2, 3]),
-        (((1, "minor"), (2, "major"), (4, "decisive"), (5, "decisive")), 3, [4, 5, 3]),
-        (((1, "minor"), (2, "major"), (4, "decisive"), (5, "decisive")), 2, [4, 3]),
-        (((1, "minor"), (5, "major")), 1, [5]),
-        (((1, "minor"), (5, "major")), 0, []),
-        (((1, "minor"), (5, "major")), 8, [5, 1, 3, 4]),
-        (((5, "repaired"), (1, "minor")), 8, [1, 3, 4]),
-        (((0, "decisive"),), 8, [3, 4]),  # nobody answers for the task
-        (((3, "invented"),), 8, [4]),
-    ],
-)
-def test_only_the_likeliest_steps_are_tried(points, most, tried):
-    asked = session(trip(outcome="failure"), judge_candidates=most)
-    noted = [
-        Point(step, "", "decisive" if kind == "repaired" else kind, None, 5 if kind == "repaired" else None, ())
-        for step, kind in points
-        if kind != "invented"
-    ]  # fmt: skip
-    asked._verifier.ungrounded = [step for step, kind in points if kind == "invented"]
-    assert asked._candidates(noted) == tried
 
 
 async def test_without_a_model_nothing_is_asked():
@@ -296,19 +288,9 @@ async def test_the_version_says_what_a_verdict_depends_on():
         "judge_prices": {"m": {"input": 1, "output": 1}},
     }
     assert Judge(JudgeConfig(**base, **same)).version == version
-    for change in ({"judge_model": "n"}, {"judge_clip_characters": 200}, {"judge_candidates": 1}):
+    for change in ({"judge_model": "n"}, {"judge_window_tokens": 9000}, {"judge_candidates": 1}):
         assert Judge(JudgeConfig(**{**base, **change})).version != version
     assert Judge(JudgeConfig()).version != version
-
-
-async def test_modes_of_both_layers_are_merged():
-    """A finding of a rule that the model confirms is more certain than either alone."""
-    script = with_answers(map={"modes": [mode("2.6", [3], "181 EUR a night", probability=0.6)]})
-    verdict = (await judged(script)).verdict
-    (confirmed,) = [mode for mode in verdict.modes if mode.code == "2.6"]
-    assert confirmed.probability > 0.6
-    assert len({mode.code for mode in verdict.modes}) == len(verdict.modes)
-    assert GOOD["map"] == {"modes": [mode("2.6", [3], "costs 181 EUR a night")]}
 
 
 def test_own_profiles_are_part_of_the_judge(tmp_path):

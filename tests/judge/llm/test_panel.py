@@ -5,7 +5,7 @@ from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, t
 from scripted_llm import Reply
 
 from mast_trace_judge.llm.layer import vote
-from mast_trace_judge.llm.verification import Flip, ModelReading
+from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.study.agreement import ALL_MODES
 from mast_trace_judge.study.panel_votes import panel_agreement, panel_votes
@@ -23,7 +23,7 @@ class Panel:
 
 
 def says(outcome, p, **more):
-    return ModelReading(outcome=outcome, failure_probability=p, reason=f"{outcome} {p}", **more)
+    return ModelReading(outcome=outcome, failure_probability=p, **more)
 
 
 def reports(code, probability):
@@ -34,7 +34,8 @@ async def test_the_majority_decides():
     blind = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
     panel = Panel(a=JudgeScript(), b=JudgeScript(), c=blind)
     verdict = (await judged(panel, judge_model="a, b,c")).verdict
-    assert (verdict.outcome, verdict.model) == ("failure", "a, b, c")
+    assert "reads the run as a failure" in verdict.status_reason
+    assert (verdict.outcome, verdict.model) == ("unknown", "a, b, c")
     assert verdict.failure_probability == pytest.approx(1.9 / 3, abs=1e-3)
     assert "2.6" in {found.code for found in verdict.modes}
 
@@ -70,16 +71,18 @@ def test_half_of_the_models_carry_a_mode():
     assert (carried.code, carried.probability) == ("1.3", pytest.approx(1.4 / 3, abs=1e-3))
 
 
-def test_flips_are_averaged_over_those_who_tried():
-    one = says("failure", 0.9, flips={3: Flip(0.9, "sum right", "say 118"), 4: Flip(0.2, "", "")})
-    other = says("failure", 0.9, flips={3: Flip(0.5, "perhaps", "ask")})
-    flips = vote([one, other]).flips
-    assert flips[3] == Flip(pytest.approx(0.7), "sum right", "say 118")
-    assert flips[4].weight == pytest.approx(0.2)
+def test_the_weights_of_suggested_steps_are_averaged_over_all():
+    """The surest reading words them."""
+    one = says("failure", 0.9, suggestions=(Suggestion(3, "sum"), Suggestion(4, "", weight=0.5)))
+    other = says("failure", 0.9, suggestions=(Suggestion(4, "total"),), confidence=0.9)
+    silent = says("failure", 0.9)
+    first, second = vote([one, other, silent]).suggestions
+    assert (first.step, first.reason, first.weight) == (4, "total", pytest.approx(0.5))
+    assert (second.step, second.reason, second.weight) == (3, "sum", pytest.approx(1 / 3))
 
 
 async def test_the_ledger_tells_how_far_the_models_agree(store):
-    alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})
+    alone = JudgeScript({**GOOD, "read": reading(modes=[mode("3.2", [5], "I agree")])})
     calm = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
     panel = Panel(a=JudgeScript(), b=alone, c=calm)
     result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))

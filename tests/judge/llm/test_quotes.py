@@ -66,6 +66,32 @@ def test_does_not_find_what_is_not_there(run, quote, step):
     assert check(run, quote, step) == []
 
 
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "hours, from 9 to 12:30.",
+        "**Blue Hall**, 35",
+        "10 %.",
+        "the room: Blue Hall.",
+        "(a) ... (b)",
+        "x = {y};",
+    ],
+)
+def test_an_exact_quote_is_returned_sign_for_sign(run, quote):
+    """Also where its signs are those of an ellipsis, and where another text has the same words."""
+    other = (
+        RunBuilder("x")
+        .calls("clerk", "run", {"text": "x y, (a) (b)"}, "(a) ... (b) x = {y};")
+        .build()
+    )
+    for trajectory in (run, other):
+        for step in trajectory.steps:
+            if quote in step.text:
+                assert check(trajectory, quote, step.index) == [(step.index, quote)]
+                return
+    raise AssertionError(quote)
+
+
 def test_parts_around_an_ellipsis_follow_each_other(run):
     assert check(run, "The meeting ... 3.5 hours […] 12:30", 0) == [
         (0, "The meeting"),
@@ -88,7 +114,7 @@ def test_a_quote_is_moved_to_the_only_step_that_has_it(run):
 def test_arguments_and_errors_may_be_quoted():
     asked = {"room": "Blue Hall"}
     run = RunBuilder("x").calls("clerk", "book", asked, error="room is taken").build()
-    assert check(run, '"room": "Blue Hall"', 0) == [(0, 'room": "Blue Hall')]
+    assert check(run, '"room": "Blue Hall"', 0) == [(0, '"room": "Blue Hall"')]
     assert check(run, "room is taken", 0) == [(0, "room is taken")]
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 from judge.builders import RunBuilder
-from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, point, reading, what_if
+from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, point, reading
 from scripted_llm import messages_of
 
 from mast_trace.exceptions import BudgetExhausted
 from mast_trace_judge.llm.segments import plan_reading
-from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
+from mast_trace_judge.llm.transcript import Renderer, estimate_tokens
 
 WORDS = "looking through the ledger line by line and comparing it with the bank statement "
 
@@ -29,22 +29,31 @@ def long_run(steps, *, agents=4, every=25, words=6, **attributes):
     return run.build()
 
 
-def plan(trajectory, *, window=8000, budget=1_000_000, clip=500):
-    renderer = Renderer(trajectory, "mark", RenderOptions(clip=clip))
-    return renderer, plan_reading(renderer, window=window, budget=budget, questions=6)
+def plan(trajectory, *, window=8000, budget=1_000_000, in_full=()):
+    renderer = Renderer(trajectory, "mark", in_full=in_full)
+    chosen = plan_reading(renderer, window=window, budget=budget, question=3000)
+    return chosen.renderer, chosen
 
 
-def test_a_short_run_is_read_at_once():
-    _, chosen = plan(long_run(20))
+def test_a_run_that_fits_is_read_whole():
+    trajectory = long_run(70)
+    renderer, chosen = plan(trajectory, window=9000)
     assert chosen.at_once
-    assert chosen.options.clip == 500
+    assert all(step.text in renderer.record() for step in trajectory.steps)
 
 
-def test_a_run_that_nearly_fits_is_clipped_more():
-    """Half the text of each step is better than reading in parts."""
-    _, chosen = plan(long_run(75), window=8000)
+def test_the_longest_texts_are_shortened_first_and_no_more_than_needed():
+    """Those of steps with findings stay whole."""
+    run = RunBuilder("x")
+    for number in range(12):
+        run.says("clerk", f"{number}: " + WORDS * (100 if number in {3, 7} else 20), to="boss")
+    trajectory = run.build()
+    renderer, chosen = plan(trajectory, window=8000, in_full={7})
+    record = renderer.record()
     assert chosen.at_once
-    assert chosen.options.clip == 250
+    whole = [step.index for step in trajectory.steps if step.text in record]
+    assert whole == [number for number in range(12) if number != 3]
+    assert 7000 < estimate_tokens(record) <= 8000
 
 
 def test_parts_hold_every_step_once_and_fit_the_window():
@@ -65,8 +74,8 @@ def test_parts_end_where_control_changes_hands():
 
 def test_a_small_budget_shortens_the_texts():
     _, rich = plan(long_run(2000))
-    _, poor = plan(long_run(2000), budget=180_000)
-    assert poor.options.clip < rich.options.clip
+    _, poor = plan(long_run(2000), budget=200_000)
+    assert poor.renderer.options.clip < rich.renderer.options.clip
     with pytest.raises(BudgetExhausted, match="2000 steps"):
         plan(long_run(2000), budget=20_000)
 
@@ -79,16 +88,17 @@ class SegmentReader:
         self.script = JudgeScript(
             {
                 **GOOD,
-                "read": reading(point(wrong, "I did not look it up", severity="decisive")),
-                "counterfactual": lambda step: what_if(0.9 if int(step) == wrong else 0.0),
-                "map": {"modes": [mode("3.2", [wrong], "I did not look it up")]},
+                "read": reading(
+                    point(wrong, "I did not look it up"),
+                    modes=[mode("3.2", [wrong], "I did not look it up")],
+                ),
             }
         )
 
     def __call__(self, request):
         prompt = messages_of(request)[1]["content"]
         found = [point(self.wrong, "I did not look it up")] if "4,711.00" in prompt else []
-        self.script.answers["segment"] = {"summary": "lines were compared", "points": found}
+        self.script.answers["segment"] = {"summary": "lines were compared", "errors": found}
         return self.script(request)
 
 
@@ -101,17 +111,17 @@ async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
     lines = sum(step.text.count("\n") + 1 for step in trajectory.steps)
     assert lines >= 15_000
     model = SegmentReader(wrong=750)
-    result = await judged(model, trajectory, judge_max_tokens_per_run=400_000)
+    limits = {"judge_max_tokens_per_run": 400_000, "judge_window_tokens": 24_000}
+    result = await judged(model, trajectory, **limits)
     verdict = result.verdict
     assert (verdict.status, verdict.method, verdict.status_reason) == ("ok", "fused", "")
     assert model.script.asked.count("segment") > 5
     assert model.script.asked.count("read") == 1
-    assert verdict.decisive is not None
-    assert verdict.decisive.step == 750
+    assert 750 in {each.step for each in verdict.candidates}
     assert {found.code for found in verdict.modes} >= {"3.2"}
     final = next(r for r in result.requests if "Read the whole record" in str(r))
     assert "4,711.00" in messages_of(final)[1]["content"]
-    assert estimate_tokens(messages_of(final)[1]["content"]) < 24_000
+    assert estimate_tokens(messages_of(final)[1]["content"]) < 28_000
     assert verdict.input_tokens + verdict.output_tokens <= 400_000
 
 
@@ -130,7 +140,7 @@ async def test_a_part_that_cannot_be_read_does_not_spoil_the_rest():
     assert refused
     assert verdict.method == "fused"
     assert "part 1 of" in verdict.status_reason
-    assert verdict.decisive.step == 200
+    assert 200 in {each.step for each in verdict.candidates}
 
 
 async def test_a_run_beyond_its_budget_is_left_to_the_local_layers():

@@ -13,7 +13,7 @@ from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import ReplayArm
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, DecisiveError, Verdict
+from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, DecisiveError, Place, Verdict
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.judged import judge_fix
 from mast_trace_lab.confirm.preparation import fixes_of
@@ -223,3 +223,14 @@ def test_nothing_is_said_where_nothing_was_proposed() -> None:
     error = DecisiveError(step=0, agent="ann", probability=0.9)
     for verdict in (None, Verdict.model_construct(decisive=error)):
         assert judge_fix(run, verdict, decision_points(run)) == ({}, ())
+
+
+def test_the_step_that_a_model_suggests_has_its_fix_tried() -> None:
+    """It is a place to look at, where the verdict asserts no step."""
+    run = _run(Message("Lima", "assistant"))
+    error = _judged("Rome").decisive
+    place = Place(step=0, agent="ann", basis="model", why="", corrected=error.corrected)
+    suggested = Verdict.model_construct(look_first=(place,))
+    assert judge_fix(run, suggested, decision_points(run)) == ({0: "Rome"}, ())
+    bare = Verdict.model_construct(look_first=(place.model_copy(update={"corrected": None}),))
+    assert judge_fix(run, bare, decision_points(run)) == ({}, ())

@@ -15,18 +15,17 @@ from mast_trace_lab.train.export import prompt_of
 
 
 @pytest.mark.parametrize("outcome", ["failure", ""])
-@pytest.mark.parametrize("clip", [500, 80])
-async def test_the_judges_first_question_is_the_prompt(outcome: str, clip: int) -> None:
+async def test_the_judges_question_is_the_prompt(outcome: str) -> None:
     """Character by character, the mark of the fences included."""
     run = replace(trip(outcome=outcome), trace_id="ab" * 16)
-    done = await judged(JudgeScript(), run, judge_clip_characters=clip)
+    done = await judged(JudgeScript(), run)
     sent = next(
         each["messages"]
         for each in done.requests
         if stage_of(each["messages"][-1]["content"])[0] == "read"
     )
     with ScriptedLLM([]) as server:
-        config = config_for(server, judge_clip_characters=clip)
+        config = config_for(server)
         version = judge_version(config)
         assert version == done.verdict.judge_version
         assert list(prompt_of(run, "read", config, version=version) or ()) == sent

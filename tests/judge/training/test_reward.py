@@ -18,11 +18,13 @@ EXAMPLE = toy_training.examples(1)[0]
 READ = toy_training.examples(1, "read")[0]
 
 
-def reading(*points: dict[str, Any]) -> str:
-    """An answer to the judge's first question."""
-    whole = {"what": "w", "caused_by": None, "repaired_at": None, "severity": "decisive"}
-    shape = {"outcome": "failure", "failure_probability": 1.0, "reason": "r"}
-    return json.dumps({**shape, "points": [{**whole, **point} for point in points]})
+def reading(*points: dict[str, Any], **more: Any) -> str:
+    """An answer to the judge's first question, which puts the first of its errors first."""
+    first = points[0] if points else {}
+    shape = {"solution": "s", "outcome": "failure", "failure_probability": 1.0}
+    ranking = [point["step"] for point in points]
+    told = {**shape, "errors": points, "decisive": first, "ranking": ranking, **more}
+    return json.dumps(told)
 
 
 def test_the_right_step_has_the_whole_reward() -> None:
@@ -88,17 +90,16 @@ def test_the_judges_question_needs_a_quote_of_the_run() -> None:
     assert Reward().of_text('{"step": 2}', READ) == 0.0
 
 
-def test_the_worst_point_counts_and_repaired_ones_do_not() -> None:
-    """Naming every step decisive names the first."""
+def test_the_first_step_with_a_true_quote_counts_and_harmless_ones_do_not() -> None:
     points = [
         {"step": step, "quotes": [f"Part 0 of the {agent}."]}
         for step, agent in enumerate(toy_training.AGENTS)
     ]
     assert named_step(reading(*points), READ) == 0
-    points[0]["severity"] = points[1]["severity"] = "minor"
-    assert named_step(reading(*points), READ) == 2
-    assert named_step(reading(points[0], points[1]), READ) == 0
-    assert named_step(reading({**points[0], "repaired_at": 1}, points[1]), READ) == 1
+    assert named_step(reading(*points[::-1]), READ) == len(points) - 1
+    assert named_step(reading({**points[0], "quotes": ["no"]}, points[1]), READ) == 1
+    harmless = {**points[0], "harmless": True}
+    assert named_step(reading(harmless, points[1], decisive={"step": None}), READ) == 1
 
 
 @pytest.mark.parametrize("wrong", [(-0.1, None), (1.1, None), (0.5, 0.0), (0.5, math.inf)])

@@ -74,7 +74,7 @@ def test_killed_between_calls_it_repeats_only_the_call_in_flight(tmp_path):
         reply = script(request)
         with lock:
             asked.append(script.asked[-1])
-        if script.asked[-1] == "map" and not hold.is_set():
+        if script.asked[-1] == "counterfactual" and not hold.is_set():
             held.set()
             hold.wait(30)
             return Reply(status=500)
@@ -91,7 +91,7 @@ def test_killed_between_calls_it_repeats_only_the_call_in_flight(tmp_path):
         assert again.wait(60) == 0
         repeated = asked[len(before) :]
     assert before.count("read") == 1
-    assert repeated == ["map"]
+    assert repeated == ["counterfactual"]
     assert len(rows(folder, "SELECT CallId FROM mast_judge_calls")) == len(before)
     (verdict,) = rows(folder, "SELECT Method, toString(Status) AS Status FROM mast_verdicts FINAL")
     assert verdict == {"Method": "fused", "Status": "ok"}

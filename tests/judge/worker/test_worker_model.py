@@ -13,10 +13,9 @@ from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.ledger import StoreLedger
 
 INVOICES = {
-    "read": reading(point(3, '"pages": 3', severity="decisive")),
-    "counterfactual": lambda _step: what_if(0.8),
-    "map": {"modes": [mode("3.2", [6], "add up to 20 EUR")]},
-    "segment": {"summary": "", "points": []},
+    "read": reading(point(3, '"pages": 3'), modes=[mode("3.2", [6], "add up to 20 EUR")]),
+    "counterfactual": what_if(),
+    "segment": {"summary": "", "errors": []},
 }
 
 
@@ -43,7 +42,7 @@ async def test_verdicts_hold_what_both_layers_found(store, worker, model):
     verdict = verdict_store.load_latest(store, f"{1:032x}")
     assert verdict.method == "fused"
     assert {mode.code for mode in verdict.modes} >= {"1.3", "3.2"}
-    assert verdict.decisive.minimal_fix == "say 118 EUR, as the tool returned"
+    assert "The model suggests it" in verdict.candidates[0].rule
     (ledger,) = store.query(
         "SELECT count() AS Calls, sum(CostUsd) AS Cost, sum(InputTokens) AS Input,"
         " countIf(Status = 'ok') AS Good FROM mast_judge_calls FINAL"

@@ -16,7 +16,8 @@ from mast_trace_judge.worker import Worker
 async def main() -> None:
     """Judge everything that is finished, then end."""
     folder, *url = sys.argv[1:]
-    model = {"judge_model": "scripted", "judge_base_url": url[0]} if url else {}
+    asked = {"judge_model": "scripted", "judge_candidates": 1}
+    model = {**asked, "judge_base_url": url[0]} if url else {}
     with Store.open(f"chdb://{folder}") as store:
         judge = Judge(JudgeConfig(**model), ledger=StoreLedger(store))
         config = WorkerConfig(run_quiet_seconds=0.001, worker_batch=20, worker_concurrency=1)

@@ -84,15 +84,6 @@ def cascade_calibration() -> Calibration:
     return _stored()["cascade"]
 
 
-def fused_calibration(profile: str) -> Calibration:
-    """Return the calibration of local probabilities joined with a model's reading.
-
-    Profiles that do not ship share one.
-    """
-    stored = _stored()
-    return stored.get(f"fused, {profile}", stored["fused"])
-
-
 @cache
 def _stored() -> dict[str, Calibration]:
     text = (files(__package__) / STORED).read_text(encoding="utf-8")
