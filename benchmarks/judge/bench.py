@@ -21,7 +21,7 @@ from published import data_folder
 from published.agentrx import read_agentrx
 from published.healthy import HealthyRates, accused, healthy_runs
 from published.mast import read_ag2_coding, read_mast_v0, read_mathchat
-from published.opinions import predictions, recorded_answers
+from published.opinions import paired_rows, predictions, recorded_answers
 from published.who_and_when import SUBSETS, read_who_and_when
 from rich.console import Console
 
@@ -31,6 +31,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, agreement, step_agreement, wilson
 from mast_trace_judge.study.bench import Report, score_parts
+from mast_trace_judge.study.bench.held_out import held_out
 from mast_trace_judge.study.bench.rendering import markdown_rows, table, tables, write_markdown
 from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.verdict import SHOWN_FROM
@@ -59,8 +60,8 @@ NOTES = (
         "partitions to another ten their error moves by 0.03."
     ),
     (
-        "As counterfactuals: a sound answer counts as a correction that would have saved the run with "
-        "0.8, which is how verdicts take a model's reading in."
+        "The strong reader recognised some of the public questions: its row compares ways of joining, and promises "
+        "nothing of any model."
     ),
     "Labels of hand-crafted runs are one team's: see how two teams agree.",
     (
@@ -130,6 +131,10 @@ def further(data: Path) -> dict[str, Rows]:
     labelled += read_ag2_coding(data) if (data / "ag2-coding").is_dir() else []
     if labelled:
         found["Failure modes against people's labels"] = _mode_rows(mode_agreement(labelled))
+    answers = recorded_answers(data)
+    for subset, runs in attributed_runs(data).items() if answers else ():
+        title = f"First places on {subset} runs: profile, model, and both joined as verdicts do"
+        found[title] = paired_rows(runs, answers, held_out(runs, REPEATS))
     if (data / "ag2-mathchat").is_dir():
         solved = read_mathchat(data)
         right = sum(bool(run.success) for run in solved)

@@ -47,17 +47,18 @@ _MARK = re.compile(r"^  \| ", re.MULTILINE)
 HEAD = """# What a reading costs
 
 A perfect reader, scripted, judges the failed runs of Who&When: how many tokens it is sent for each run, in how many
-calls; in how many runs the labelled step and the two before it reach it whole; and in how many that step is decisive.
+calls; in how many runs the labelled step and the two before it reach it whole; and in how many that step is among the places to
+look at first.
 
 Made by `python benchmarks/judge/tokens.py`, {date}, commit {commit}.
 
-| runs | number | tokens, mean | median | most | calls | whole | decisive |
+| runs | number | tokens, mean | median | most | calls | whole | looked at |
 |---|---|---|---|---|---|---|---|
 """
 
 
 async def measured(run: LabelledRun) -> tuple[int, int, bool, bool]:
-    """Judge one run; return tokens, calls, whether the texts were whole, and the step decisive."""
+    """Judge one run; return tokens, calls, whether the texts were whole, and the step is looked at first."""
     trajectory, label = run.trajectory, run.step
     assert label is not None
     with ScriptedLLM(perfect_reader(trajectory, label)) as server:
@@ -69,41 +70,35 @@ async def measured(run: LabelledRun) -> tuple[int, int, bool, bool]:
     shown = _MARK.sub("", "\n".join(prompts))
     steps = trajectory.steps[max(0, label - _ANSWERED) : label + 1]
     whole = all(clean(step.text) in shown for step in steps)
-    decisive = verdict.decisive is not None and verdict.decisive.step == label
-    return sum(map(estimate_tokens, prompts)), len(prompts), whole, decisive
+    looked = label in {place.step for place in verdict.look_first}
+    return sum(map(estimate_tokens, prompts)), len(prompts), whole, looked
 
 
 def perfect_reader(trajectory: Trajectory, label: int) -> Callable[[dict[str, Any]], str]:
     """Return an endpoint that knows the labelled step."""
     line = max(trajectory.steps[label].text.split("\n"), key=len)
-    point = {
-        "step": label,
-        "what": "this is what went wrong",
-        "caused_by": None,
-        "repaired_at": None,
-        "severity": "decisive",
-        "quotes": [" ".join(line.split()[:20])[:200]],
+    quotes = [" ".join(line.split()[:20])[:200]]
+    error = {"step": label, "what": "this went wrong", "quotes": quotes}
+    read = {
+        "solution": "as it should be",
+        "errors": [error],
+        "outcome": "failure",
+        "failure_probability": 0.95,
+        "decisive": {
+            "kind": "single",
+            "reason": "this went wrong",
+            "step": label,
+            "quotes": quotes,
+        },
+        "ranking": [label],
+        "confidence": 0.9,
+        "modes": [],
     }
-    read = {"outcome": "failure", "failure_probability": 0.95, "reason": "", "points": [point]}
 
     def answer(request: dict[str, Any]) -> str:
         question = "".join(message["content"] for message in messages_of(request))
-        if "This record is part" in question:
-            return json.dumps({"summary": "nothing of note", "points": []})
-        tried = re.search(r"Suppose that only step (\d+) had", question)
-        if tried:
-            return json.dumps(
-                {
-                    "minimal_fix": "do it right",
-                    "uses_only_earlier_information": True,
-                    "flip_probability": 0.9 if int(tried[1]) == label else 0.0,
-                    "earlier_cause": None,
-                    "reason": "",
-                    "corrected_text": "",
-                    "corrected_calls": [],
-                }
-            )
-        return json.dumps({"modes": []} if "of the MAST taxonomy:" in question else read)
+        notes = {"summary": "nothing of note", "errors": []}
+        return json.dumps(notes if "This record is part" in question else read)
 
     return answer
 

@@ -2,9 +2,8 @@
 
     python benchmarks/judge/train_profiles.py [DATA]
 
-DATA, or MAST_TRACE_DATA, is the folder with `who-and-when/` (arXiv 2505.00212) and the models'
-answers to it in `recorded-judge/`. The result is the same on every machine; runs and answers stay
-where they are. Each profile says what it was trained on and how it scored on questions that it had
+DATA, or MAST_TRACE_DATA, is the folder with `who-and-when/` (arXiv 2505.00212). The result is the same on
+every machine; runs stay where they are. Each profile says what it was trained on and how it scored on questions that it had
 not seen.
 """
 
@@ -17,14 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from published import data_folder
-from published.opinions import by_counterfactual, fusions, recorded_answers
 from published.who_and_when import read_who_and_when
 
 import mast_trace_judge.local.attribution as package
 from mast_trace_judge.local.attribution.calibration import STORED, fit_calibration
 from mast_trace_judge.local.attribution.cascade import uncalibrated
-from mast_trace_judge.study.bench.held_out import held_out
-from mast_trace_judge.study.training import REPEATS, fit
+from mast_trace_judge.study.training import fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,23 +51,10 @@ def main() -> None:
         path.write_text(profile.to_json(), encoding="utf-8")
         print(name, profile.labels, "labels", dict(profile.scores), dict(profile.settings))
     alone = [(uncalibrated(run.trajectory)[0], run.step) for run in chain(*runs.values())]
-    joined = {name: _joined(found, data) for name, found in runs.items()}
-    calibrations = {
-        "cascade": _calibration(alone, runs.values()),
-        "fused": _calibration(chain(*joined.values()), runs.values()),
-        **{f"fused, {name}": _calibration(of, [runs[name]]) for name, of in joined.items()},
-    }
+    calibrations = {"cascade": _calibration(alone, runs.values())}
     text = json.dumps(calibrations, indent=1) + "\n"
     (FOLDER / STORED).write_text(text, encoding="utf-8")
     print(text)
-
-
-def _joined(runs: Sequence[LabelledRun], data: Path) -> list[Sample]:
-    """Join held-out profiles with each model's answers, and with those of all models."""
-    answers = list(recorded_answers(data).values())
-    folds = held_out(runs, REPEATS)
-    panels = [*([one_model] for one_model in answers), answers]
-    return [s for panel in panels for s in fusions(runs, by_counterfactual(*panel), folds)]
 
 
 def _calibration(

@@ -4,17 +4,14 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
-from published.opinions import (
-    FusionWeights,
-    Opinion,
-    contradicts_itself,
-    fuse,
-    read_opinion,
-)
+from published.opinions import Opinion, contradicts_itself, join, paired_rows, read_opinion
+
+from mast_trace_judge.study.bench.held_out import HeldOut
+from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 RUN = RunBuilder().asks().says("lead", "Go.").says("coder", "Done.").says("lead", "4").build()
 FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
@@ -92,57 +89,30 @@ def test_an_answer_contradicts_itself_when_the_agent_does_not_speak_there(opinio
     assert contradicts_itself(RUN, opinion) is contradicts
 
 
-def test_overwhelming_evidence_is_certainty_and_no_overflow():
-    """The result is a certainty, however large an exponent was fitted."""
-    found = fuse(RUN, FLAT, [Opinion(2, "coder")], FusionWeights(step=1000.0))
-    assert found == pytest.approx({1: 0, 2: 1, 3: 0})
-
-
-def test_nothing_is_fused_from_nothing():
-    assert fuse(RUN, {}, [Opinion(2, "coder")]) == {}
-    assert fuse(RUN, FLAT, []) == pytest.approx(FLAT)
-
-
-NAMES = {0: "user", 1: "lead", 2: "coder", 3: "lead"}
-
-
-def fused(probabilities, opinions, weights):
-    """Every opinion multiplies a step's odds by powers of e; in the end they add up to 1."""
-    odds = {}
-    for step, probability in probabilities.items():
-        exponent = weights.local * math.log(max(probability, 1e-6))
-        for opinion in opinions:
-            name = opinion.agent.lower().removesuffix(" (thought)")
-            named, own = opinion.step == step, name == NAMES[step]
-            near = opinion.step in (step - 2, step - 1, step + 1, step + 2)
-            speaker = NAMES.get(opinion.step)
-            if opinion.step is None or (speaker is not None and name in ("", speaker)):
-                exponent += weights.step * named + weights.neighbour * near + weights.agent * own
-            else:
-                exponent += weights.contradicted_step * named + weights.contradicted_agent * own
-        odds[step] = math.exp(exponent)
-    return {step: value / sum(odds.values()) for step, value in odds.items()}
-
-
-OPINIONS = st.builds(
-    Opinion,
-    st.sampled_from([None, -1, 0, 1, 2, 3, 4, 99]),
-    st.sampled_from(["", "lead", "coder", "Coder (thought)", "nobody"]),
+@pytest.mark.parametrize(
+    ("opinion", "odds"),
+    [
+        (None, (1, 1, 1)),
+        (Opinion(None, "coder"), (1, 1, 1)),
+        (Opinion(2, "lead"), (1, 1, 1)),  # contradicts itself
+        (Opinion(2, "coder"), (1, math.e, 1)),
+        (Opinion(2, "", (2, 1)), (math.sqrt(math.e), math.e, 1)),
+    ],
 )
-EXPONENTS = st.builds(FusionWeights, *[st.floats(-2, 2)] * 6)
+def test_an_answer_is_joined_as_a_reading_is(opinion, odds):
+    run = LabelledRun("s", "n", RUN, "g", 2, "coder")
+    expected = {step: each / sum(odds) for step, each in enumerate(odds, 1)}
+    assert join(run, FLAT, opinion) == pytest.approx(expected)
 
 
-@given(
-    st.lists(st.floats(0, 1), min_size=4, max_size=4),
-    st.lists(OPINIONS, max_size=4),
-    st.one_of(st.none(), EXPONENTS),
-)
-@settings(deadline=None)
-def test_the_formula(probabilities, opinions, weights):
-    """With the weights that ship, and with any others."""
-    given_ones = dict(enumerate(probabilities))
-    expected = fused(given_ones, opinions, weights or FusionWeights())
-    assert fuse(RUN, given_ones, opinions, weights) == pytest.approx(expected)
+def test_first_places_are_compared_run_by_run():
+    """One partition of two runs: the joined place gives the first run and takes the second."""
+    runs = [LabelledRun("s", str(n), RUN, "g", step, "coder") for n, step in enumerate((2, 3))]
+    folds = [HeldOut({0: {1: 0.4, 2: 0.3, 3: 0.3}, 1: {2: 0.3, 3: 0.4}}, {})]
+    said = {"m": {("s", "0"): Opinion(2), ("s", "1"): Opinion(2), ("s", "9"): Opinion(1)}}
+    _, steps, agents = paired_rows(runs, said, folds)
+    assert steps == ["m", "2", "steps", "1.0", "1.0", "1.0", "+1.0 -1.0", "+0.0 -0.0"]
+    assert agents == ["m", "2", "agents", "0.0", "2.0", "2.0", "+2.0 -0.0", "+0.0 -0.0"]
 
 
 def test_recorded_answers_of_real_models_are_read_as_their_recorders_read_them():

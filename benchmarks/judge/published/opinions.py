@@ -1,26 +1,23 @@
-"""Recorded answers of models, alone and joined with the local distribution over steps.
+"""Recorded answers of models, alone and joined with the local distribution over steps as verdicts join them.
 
-Log-linear: each opinion multiplies the odds of the step that it names, of that step's neighbours,
-and of the steps of the agent that it names. An opinion whose agent does not speak at its step
-contradicts itself; on recorded answers of two models such opinions were right in 4 to 10 % of runs,
-consistent ones in 36 to 40 %, so they count by weights of their own. Joined distributions are calibrated
+An answer whose agent does not speak at its step contradicts itself: on recorded answers of two models such ones were
+right in 4 to 10 % of runs, consistent ones in 36 to 40 %, so they are left out. Joined distributions are calibrated
 on the folds that are not scored.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.layer_fusion import pool
 from mast_trace_judge.local.attribution.calibration import fit_calibration
-from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted, trained
+from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.datasets.labelled import same_agent
 
@@ -33,34 +30,19 @@ if TYPE_CHECKING:
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _STEP_KEYS = ("step", "step_number", "mistake_step", "step_id")
 _AGENT_KEYS = ("agent", "agent_name", "mistake_agent")
-_LEAST = 1e-6
-"""Probability that a step keeps at least, so that a model can still name it."""
+_ANSWERED = {"agentrx": "hand-crafted"}
+"""Sets whose runs are those of another one, labelled by others."""
 Answers = Mapping[tuple[str, str], "Opinion | None"]
 """A model's answers, by subset and name of the run."""
-Joins = Callable[["LabelledRun", Distribution], Distribution]
-"""Changes a run's distribution by models' answers."""
-_FLIP = 0.8
-"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """A model's answer about the step and the agent that decided a failure."""
+    """A model's answer about the step and the agent that decided a failure; ``ranking`` has further steps."""
 
     step: int | None
     agent: str = ""
-
-
-@dataclass(frozen=True)
-class FusionWeights:
-    """Exponents of e by which opinions change a step's odds; ``local`` scales the local ones."""
-
-    local: float = 0.85
-    step: float = 1.0
-    neighbour: float = 0.2
-    agent: float = 0.4
-    contradicted_step: float = 0.0
-    contradicted_agent: float = 0.25
+    ranking: tuple[int, ...] = ()
 
 
 def read_opinion(text: str) -> Opinion | None:
@@ -90,47 +72,6 @@ def contradicts_itself(trajectory: Trajectory, opinion: Opinion) -> bool:
     return bool(opinion.agent) and not same_agent(opinion.agent, speaker)
 
 
-def evidence(
-    trajectory: Trajectory, probabilities: Mapping[int, float], opinions: Iterable[Opinion]
-) -> dict[int, FusionWeights]:
-    """Return for each step the factors of the weights, field by field."""
-    said = [(opinion, contradicts_itself(trajectory, opinion)) for opinion in opinions]
-    rows = {}
-    for step, probability in probabilities.items():
-        agent = trajectory.steps[step].agent
-        sound = [opinion for opinion, contradicted in said if not contradicted]
-        unsound = [opinion for opinion, contradicted in said if contradicted]
-        rows[step] = FusionWeights(
-            local=math.log(max(probability, _LEAST)),
-            step=sum(opinion.step == step for opinion in sound),
-            neighbour=sum(
-                opinion.step is not None and 1 <= abs(opinion.step - step) <= 2 for opinion in sound
-            ),
-            agent=sum(same_agent(opinion.agent, agent) for opinion in sound),
-            contradicted_step=sum(opinion.step == step for opinion in unsound),
-            contradicted_agent=sum(same_agent(opinion.agent, agent) for opinion in unsound),
-        )
-    return rows
-
-
-def fuse(
-    trajectory: Trajectory,
-    probabilities: Mapping[int, float],
-    opinions: Iterable[Opinion],
-    weights: FusionWeights | None = None,
-) -> dict[int, float]:
-    """Return the probabilities of the steps after the opinions were joined."""
-    factors = vars(weights or FusionWeights())
-    scores = {
-        step: sum(factors[name] * value for name, value in vars(row).items())
-        for step, row in evidence(trajectory, probabilities, opinions).items()
-    }
-    highest = max(scores.values(), default=0.0)
-    powers = {step: math.exp(score - highest) for step, score in scores.items()}
-    total = sum(powers.values())
-    return {step: power / total for step, power in powers.items()}
-
-
 def _integer(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
@@ -144,29 +85,87 @@ def _integer(value: Any) -> int | None:
 def predictions(
     runs: Sequence[LabelledRun], answers: Mapping[str, Answers], folds: Sequence[HeldOut]
 ) -> dict[str, list[list[Prediction]]]:
-    """Predict by each model's answers, and by what joins them with cross-validated profiles."""
+    """Predict by the answers of each model that has read all runs, and by cross-validated profiles joined with them."""
     rows = {}
     for model, said in answers.items():
-        rows[f"{model} alone"] = [[_said(said.get((run.subset, run.name)))] for run in runs]
-        rows[f"{model}, profile where it contradicts itself"] = _gated(runs, said, folds)
-        rows[f"profile + {model}"] = _fused(runs, by_opinion(said), folds)
-    if len(answers) > 1:
-        both, all_said = " + ".join(["profile", *answers]), list(answers.values())
-        rows[both] = _fused(runs, by_opinion(*all_said), folds)
-        joins = by_counterfactual(*all_said)
-        rows[f"{both}, as counterfactuals"] = _fused(runs, joins, folds)
+        if all((run.subset, run.name) in said for run in runs):
+            rows[f"{model} alone"] = [[_said(said[run.subset, run.name])] for run in runs]
+            rows[f"profile + {model}"] = _fused(runs, said, folds)
     return rows
+
+
+def paired_rows(
+    runs: Sequence[LabelledRun], answers: Mapping[str, Answers], folds: Sequence[HeldOut]
+) -> list[list[str]]:
+    """Compare first places of joined distributions with each opinion alone, run by run.
+
+    Returns:
+        A heading, and a row for each model: right ones of the profile, of the model and of both, and how many the
+        joined ones give and take against each, as means over the partitions; steps, then agents.
+    """
+    rows = [
+        [
+            "model",
+            "runs",
+            "right",
+            "profile",
+            "model",
+            "joined",
+            "against the profile",
+            "against the model",
+        ]
+    ]
+    for model, said in answers.items():
+        found: dict[str, list[tuple[bool, ...]]] = {"steps": [], "agents": []}
+        read: set[int] = set()
+        for fold in folds:
+            for place, local in fold.own.items():
+                run = runs[place]
+                opinion = said.get((_ANSWERED.get(run.subset, run.subset), run.name))
+                if run.step is None or opinion is None:
+                    continue
+                read.add(place)
+                joined = join(run, local, opinion)
+                firsts = [
+                    max(each, key=lambda step: (each[step], -step)) for each in (local, joined)
+                ]
+                named = (firsts[0], opinion.step, firsts[1])
+                found["steps"].append(tuple(step == run.step for step in named))
+                found["agents"].append(tuple(_speaks(run, step) for step in named))
+        share = len(read) / max(1, len(found["steps"]))
+        for kind, tried in found.items():
+            right = [f"{share * sum(each[i] for each in tried):.1f}" for i in range(3)]
+            against = [
+                f"+{share * sum(each[2] > each[i] for each in tried):.1f} "
+                f"-{share * sum(each[2] < each[i] for each in tried):.1f}"
+                for i in (0, 1)
+            ]
+            rows.append([model, str(len(read)), kind, *right, *against])
+    return rows
+
+
+def _speaks(run: LabelledRun, step: int | None) -> bool:
+    steps = run.trajectory.steps
+    return step is not None and 0 <= step < len(steps) and same_agent(run.agent, steps[step].agent)
 
 
 def recorded_answers(data: Path) -> dict[str, dict[tuple[str, str], Opinion | None]]:
     """Read the recorded answers of models, by model and by subset and name of the run."""
-    path = data / "recorded-judge" / "who-and-when-all-at-once.json"
+    folder = data / "recorded-judge"
     answers: dict[str, dict[tuple[str, str], Opinion | None]] = defaultdict(dict)
+    path = folder / "who-and-when-all-at-once.json"
     if path.is_file():
         records: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         for record in records:
             key = (str(record["split"]).lower(), str(record["file"]).removesuffix(".json"))
             answers[str(record["model"])][key] = read_opinion(str(record["response"]))
+    path = folder / "whole-record-reader.jsonl"
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            said = record["answer"]
+            opinion = Opinion(said["decisive"]["step"], ranking=tuple(said["ranking"]))
+            answers["a strong reader of whole records"][record["subset"], record["name"]] = opinion
     return dict(answers)
 
 
@@ -177,64 +176,29 @@ def _said(opinion: Opinion | None) -> Prediction:
     return Prediction(() if opinion.step is None else (opinion.step,), opinion.agent)
 
 
-def _gated(
-    runs: Sequence[LabelledRun], answers: Answers, folds: Sequence[HeldOut]
-) -> list[list[Prediction]]:
-    """Predict a model's answer unless it contradicts itself, else the local judge's."""
-    result = []
-    for run, local in zip(runs, trained(runs, folds), strict=True):
-        opinion = answers.get((run.subset, run.name))
-        sound = opinion is not None and not contradicts_itself(run.trajectory, opinion)
-        result.append([_said(opinion)] if sound else local)
-    return result
-
-
 def _fused(
-    runs: Sequence[LabelledRun], joins: Joins, folds: Sequence[HeldOut]
+    runs: Sequence[LabelledRun], said: Answers, folds: Sequence[HeldOut]
 ) -> list[list[Prediction]]:
     """Predict by cross-validated profiles joined with answers, calibrated without the run."""
+
+    def joined(place: int, local: Distribution) -> Distribution:
+        run = runs[place]
+        return join(run, local, said.get((run.subset, run.name)))
+
     found = []
     for fold in folds:
-        calibration = fit_calibration(_samples(runs, joins, fold.others))
+        samples = [(joined(place, local), runs[place].step) for place, local in fold.others.items()]
+        calibration = fit_calibration(samples)
         found += [
-            (place, calibration.apply(joins(runs[place], local)))
-            for place, local in fold.own.items()
+            (place, calibration.apply(joined(place, local))) for place, local in fold.own.items()
         ]
     return predicted(runs, found)
 
 
-def fusions(
-    runs: Sequence[LabelledRun], joins: Joins, folds: Sequence[HeldOut]
-) -> list[tuple[Distribution, int | None]]:
-    """Return each run's joined distributions, not calibrated, with its decisive step."""
-    return [sample for fold in folds for sample in _samples(runs, joins, fold.own)]
-
-
-def by_opinion(*answers: Answers) -> Joins:
-    """Join as `opinions` does, where a model names step and agent outright."""
-    return lambda run, local: fuse(run.trajectory, local, _opinions(run, answers))
-
-
-def by_counterfactual(*answers: Answers) -> Joins:
-    """Join as verdicts do, with a counterfactual for each step that a sound answer names."""
-
-    def join(run: LabelledRun, local: Distribution) -> Distribution:
-        named = {
-            opinion.step: _FLIP
-            for opinion in _opinions(run, answers)
-            if opinion.step is not None and not contradicts_itself(run.trajectory, opinion)
-        }
-        return pool(local, named)
-
-    return join
-
-
-def _opinions(run: LabelledRun, answers: Sequence[Answers]) -> list[Opinion]:
-    key = (run.subset, run.name)
-    return [opinion for each in answers if (opinion := each.get(key)) is not None]
-
-
-def _samples(
-    runs: Sequence[LabelledRun], joins: Joins, found: Mapping[int, Distribution]
-) -> list[tuple[Distribution, int | None]]:
-    return [(joins(runs[place], local), runs[place].step) for place, local in found.items()]
+def join(run: LabelledRun, local: Distribution, opinion: Opinion | None) -> Distribution:
+    """Join as verdicts do; an answer that contradicts itself counts as none."""
+    if opinion is None or contradicts_itself(run.trajectory, opinion):
+        return local
+    named = dict.fromkeys([opinion.step, *opinion.ranking])
+    ranked = enumerate((step for step in named if step is not None), 1)
+    return pool(local, {step: 1 / rank for rank, step in ranked})
