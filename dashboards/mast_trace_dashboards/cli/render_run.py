@@ -149,10 +149,10 @@ def _modes(verdict: Verdict) -> Table:
     for name in ("MODE", "NAME", "P", "EVIDENCE", "STEPS"):
         table.add_column(name, no_wrap=True)
     table.add_column("WHY", overflow="fold")
-    above = {place.why for place in verdict.look_first}
+    above = {quoted for place in verdict.look_first for quoted in place.quotes[:2]}
     for mode in verdict.modes:
         why = plain(mode.reason)
-        for quoted in mode.quotes[:3] if mode.reason not in above else ():
+        for quoted in (each for each in mode.quotes[:3] if each not in above):
             why.append_text(plain(f"\n“{clip(quoted, 160)}”", "italic"))
         known = FAILURE_MODES.get(mode.code)
         table.add_row(
