@@ -228,7 +228,7 @@ def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
     page.goto(f"/runs/{LIVE}")
     assert "The run goes on" in page.locator("#run").inner_text()
     store.insert("otel_traces", [message(LIVE, 1, "writer", "I go on.")])
-    page.get_by_text("I go on.").wait_for()
+    page.locator(".steps").get_by_text("I go on.").wait_for()
     store.insert("otel_traces", [root(LIVE, "live"), message(LIVE, 2, "writer", "Done.")])
     page.get_by_text("Not judged yet").wait_for()
     save(store, [judged(store, LIVE, 3, 1)])

@@ -196,10 +196,9 @@ document.addEventListener("keydown", (event) => {
   const steps = [...document.querySelectorAll(".steps[data-run] .step")];
   if (!steps.length || !["d", "j", "k"].includes(event.key)) return;
   const here = steps.indexOf(document.activeElement.closest(".step"));
-  const marked = (name) => steps.find((step) => step.classList.contains(name));
-  const there = event.key === "d" ? marked("decisive") ?? marked("candidate")
+  const there = event.key === "d" ? steps.find((step) => step.classList.contains("decisive"))
     : steps[event.key === "j" ? Math.min(here + 1, steps.length - 1) : Math.max(here - 1, 0)];
-  if (!there) document.querySelector(".decisive-line a")?.click(); // not fetched yet
+  if (!there) document.querySelector(".decisive-line a")?.click(); // none, or not fetched yet
   unfold(there);
   there?.focus();
 });
