@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
-_GIST = 160
+_GIST = 100
 """Characters of a text in the lanes: more than a line holds."""
 
 

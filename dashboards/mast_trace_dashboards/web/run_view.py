@@ -28,7 +28,7 @@ PAGE = 500
 """Number of steps that are sent at once."""
 MOST_AGENTS = 60
 """Most agents that are listed above the steps."""
-MOST_TICKS = 1000
+MOST_TICKS = PAGE
 """Most steps in the lanes of agents."""
 _COLOURS = 8
 MOST_LANES = 8
