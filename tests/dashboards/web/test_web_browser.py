@@ -315,7 +315,12 @@ def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> N
     page.keyboard.press("Enter")
     page.get_by_text("Hidden until your label of this run is saved").wait_for()
     run = page.url.split("/runs/")[1].split("?")[0]
-    assert page.locator(".decisive, .candidate, .decisive-line, .chip, .tick.first, .tick.place").count() == 0
+    assert (
+        page.locator(
+            ".decisive, .candidate, .decisive-line, .chip, .tick.first, .tick.place"
+        ).count()
+        == 0
+    )
     press(page, "d", "j", "x", "l")
     page.keyboard.type("grace")
     page.locator("form.label [name=outcome]").select_option("failure")
