@@ -102,7 +102,7 @@ def _confirmed(verdict: Verdict, confirmation: Confirmation, step: int) -> Verdi
         span_id=span_id,
     )
     candidate = Candidate(step=step, agent=agent, probability=1.0, rule=RULE, span_id=span_id)
-    place = Place(step=step, agent=agent, basis="confirmed", why=confirmation.text, span_id=span_id)
+    place = _place(verdict, confirmation, step, agent, span_id)
     gone = {step, *refuted_steps(confirmation)}
     others = tuple(each for each in verdict.look_first if each.step not in gone)
     return verdict.model_copy(
@@ -113,6 +113,19 @@ def _confirmed(verdict: Verdict, confirmation: Confirmation, step: int) -> Verdi
             "abstained": False,
         }
     )
+
+
+def _place(
+    verdict: Verdict, confirmation: Confirmation, step: int, agent: str, span_id: str
+) -> Place:
+    """Return the confirmed place, with the sentence and the quotes that the record gives for it.
+
+    Replays show that a step was decisive; only the record shows in which way it was wrong.
+    """
+    known = next((each for each in verdict.look_first if each.step == step), None)
+    if known is not None and known.basis == "record":
+        return known.model_copy(update={"basis": "confirmed", "agent": agent, "span_id": span_id})
+    return Place(step=step, agent=agent, basis="confirmed", why=confirmation.text, span_id=span_id)
 
 
 def _best_fix(confirmation: Confirmation, step: int) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ID_SHOWN: Final = 8
 """Characters of a run's id in lists: enough to pass it to `show`."""
+_CAUSE = 72
+"""Characters of a cause in a list."""
 _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 
 
@@ -35,10 +37,17 @@ def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
             plain(row["Framework"]),
             outcome(row),
             Text(" ".join(row["Modes"])),
-            place(row),
+            _place_and_cause(row),
             in_words(row["DurationMs"]),
         )
     return table
+
+
+def _place_and_cause(row: Mapping[str, Any]) -> Text:
+    text = place(row)
+    if row["LookWhy"]:
+        text.append_text(plain(f"\n{clip(row['LookWhy'], _CAUSE)}", "dim"))
+    return text
 
 
 def outcome(row: Mapping[str, Any]) -> Text:

@@ -96,8 +96,12 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
         text.append("Decisive error: ", style="bold red")
         text.append_text(plain(f"{error.agent or NOBODY}, step {error.step}", "bold"))
         text.append(f" ({sure})" if (sure := sureness(verdict, calibration)) else "")
+        place = next((each for each in verdict.look_first if each.step == error.step), None)
+        if place is not None:
+            text.append_text(_cause(place))
         why_named = error.reason or error.rule
-        text.append_text(plain(f"\n  {why_named}") if why_named else Text())
+        if why_named and (place is None or place.why not in why_named):
+            text.append_text(plain(f"\n  {why_named}", "dim" if place else ""))
         text.append_text(plain(f"\n  Fix: {error.minimal_fix}") if error.minimal_fix else Text())
     elif verdict.outcome == "success" and not verdict.look_first:
         text.append("No decisive error: the run succeeded.")
@@ -129,7 +133,12 @@ def _looked_at(
     text = Text(heading, style=style or "bold")
     text.append_text(plain(f"{place.agent or NOBODY}, step {place.step}", style or "bold"))
     text.append_text(plain(f" ({basis_words(place, verdict, calibration)})", "dim"))
-    text.append_text(plain(f"\n  {place.why}", style))
+    text.append_text(_cause(place, style))
+    return text
+
+
+def _cause(place: Place, style: str = "") -> Text:
+    text = plain(f"\n  {place.why}", style)
     for quoted in place.quotes[:2]:
         text.append_text(plain(f"\n  “{clip(quoted, 160)}”", "italic"))
     return text
@@ -140,9 +149,10 @@ def _modes(verdict: Verdict) -> Table:
     for name in ("MODE", "NAME", "P", "EVIDENCE", "STEPS"):
         table.add_column(name, no_wrap=True)
     table.add_column("WHY", overflow="fold")
+    above = {quoted for place in verdict.look_first for quoted in place.quotes[:2]}
     for mode in verdict.modes:
         why = plain(mode.reason)
-        for quoted in mode.quotes[:3]:
+        for quoted in (each for each in mode.quotes[:3] if each not in above):
             why.append_text(plain(f"\n“{clip(quoted, 160)}”", "italic"))
         known = FAILURE_MODES.get(mode.code)
         table.add_row(
@@ -159,9 +169,9 @@ def _modes(verdict: Verdict) -> Table:
 def run_view(
     shown: RunView, *, numbers: Sequence[int] | None = None, full: bool = False, judged: bool = True
 ) -> Iterator[RenderableType]:
-    """Yield a whole run: summary, steps and verdict.
+    """Yield a whole run: summary, where to look first, steps, and the rest of the verdict.
 
-    For a long run the verdict comes first: counting its steps takes a while, and not all are shown.
+    For a long run all of the verdict comes first: counting its steps takes a while, and not all are shown.
 
     Args:
         shown: the run.
@@ -170,15 +180,17 @@ def run_view(
         judged: show the verdict.
     """
     verdict = shown.verdict if judged else None
-    found = [*verdict_view(shown.row, verdict, shown.calibration), ""] if judged else []
+    found = verdict_view(shown.row, verdict, shown.calibration) if judged else []
     yield _title(shown)
     yield ""
     if shown.stored.left_out is not None:
         yield plain(left_out_words(shown.stored.left_out))
-        yield from found[:-1]
-        return
-    if shown.is_long:
         yield from found
+        return
+    first = len(found) if shown.is_long else 1
+    yield from found[:first]
+    if found:
+        yield ""
     chosen = shown.excerpt(verdict) if numbers is None else numbers
     yield from steps_view(shown, chosen, verdict, full=full)
     if len(chosen) < shown.stored.count:
@@ -187,9 +199,7 @@ def run_view(
             "`--steps 200-699` shows others, `--steps all` all of them.",
             "dim",
         )
-    if not shown.is_long and found:
-        yield ""
-        yield from found[:-1]
+    yield from found[first:]
 
 
 def steps_view(

@@ -294,7 +294,13 @@ def _first_steps(opened: LoadedRun) -> dict[str, Any]:
     """Return the part of a run's beginning that the template of the steps shows."""
     rows = opened.page.rows(0, PAGE)
     end = opened.page.count
-    return {"blocks": list(blocks(rows)), "next": PAGE, "end": end, "shown": len(rows)}
+    return {
+        "blocks": list(blocks(rows)),
+        "rows": {row.step.index: row for row in rows},
+        "next": PAGE,
+        "end": end,
+        "shown": len(rows),
+    }
 
 
 def _steps_in(text: str, count: int) -> tuple[int, ...]:

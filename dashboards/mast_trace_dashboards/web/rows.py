@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
+_GIST = 100
+"""Characters of a text in the lanes: more than a line holds."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class Row:
     def folds(self) -> bool:
         """True if it only repeats an earlier step, so that it can be folded with its neighbours."""
         return self.repeats is not None and not self.rank
+
+    @property
+    def gist(self) -> str:
+        """The beginning of its text, else of its error, in one line."""
+        return " ".join((self.step.text or self.step.error or "")[:_GIST].split())
 
     @property
     def milliseconds(self) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from mast_trace.trajectory.outline import KINDS
 from mast_trace_dashboards.certainty import marked
 from mast_trace_dashboards.stored_run import left_out_words
 from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
@@ -27,9 +28,11 @@ PAGE = 500
 """Number of steps that are sent at once."""
 MOST_AGENTS = 60
 """Most agents that are listed above the steps."""
-MOST_TICKS = 400
-"""Most steps in the timeline of agents."""
+MOST_TICKS = PAGE
+"""Most steps in the lanes of agents."""
 _COLOURS = 8
+MOST_LANES = 8
+"""Most lanes; further agents share the last one."""
 _QUOTED_WITHIN = 1024 * 1024
 """Characters of a step within which the verdict's quotes are marked."""
 
@@ -49,12 +52,31 @@ class Blamed:
 
 @dataclass(frozen=True)
 class Tick:
-    """A step in the timeline of agents."""
+    """A step in the lanes of agents, without its text.
+
+    Attributes:
+        number: of the step.
+        agent: that acts in it, empty if unknown.
+        colour: number of the agent's colour.
+        lane: number of the agent's lane.
+        kind: of the step.
+        decisive: whether the verdict names it as the decisive error.
+        rank: its rank among the places to look at, else 0.
+        modes: codes of failure modes that it is evidence of.
+        failed: whether it has an error.
+        repeats: whether it repeats an earlier step.
+    """
 
     number: int
     agent: str
     colour: int
+    lane: int
+    kind: str
     decisive: bool
+    rank: int
+    modes: tuple[str, ...]
+    failed: bool
+    repeats: bool
 
 
 class Page:
@@ -93,8 +115,9 @@ class Page:
         self.outline = stored.outline
         self.count = len(self.outline)
         self.left_out = left_out_words(stored.left_out) if stored.left_out else ""
-        agents = enumerate(self.outline.agents)
+        agents = list(enumerate(self.outline.agents))
         self.colours = {agent: number % _COLOURS for number, agent in agents}
+        self._lanes = {agent: min(number, MOST_LANES - 1) for number, agent in agents}
         self._ranks, self._modes, self._quotes = _findings(verdict)
         self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
         if verdict is None:
@@ -125,10 +148,15 @@ class Page:
     @property
     def ticks(self) -> list[Tick]:
         """The first steps, without their texts."""
-        return [
-            Tick(n, self.outline.actor(n), self._colour(n), n == self._decisive)
-            for n in range(min(self.count, MOST_TICKS))
-        ]
+        return [self._tick(number) for number in range(min(self.count, MOST_TICKS))]
+
+    @property
+    def lanes(self) -> list[tuple[str, int]]:
+        """The agent of each lane, with its colour; the last lane may be shared."""
+        lanes = list(self.colours.items())
+        if len(lanes) > MOST_LANES:
+            lanes[MOST_LANES - 1 :] = [("others", _COLOURS - 1)]
+        return lanes
 
     def rows(self, begin: int, end: int, clip: int = CLIP + 1) -> list[Row]:
         """Return the steps from one number up to, not including, another.
@@ -148,6 +176,21 @@ class Page:
         steps = self._stored.steps(others, clip=clip)
         steps += self._stored.steps(marked, clip=_QUOTED_WITHIN)
         return [self._row(step) for step in sorted(steps, key=lambda step: step.index)]
+
+    def _tick(self, number: int) -> Tick:
+        outline, agent = self.outline, self.outline.actor(number)
+        return Tick(
+            number=number,
+            agent=agent,
+            colour=self._colour(number),
+            lane=self._lanes.get(agent, 0),
+            kind=KINDS[outline.kinds[number]].value,
+            decisive=number == self._decisive,
+            rank=self._ranks.get(number, 0),
+            modes=tuple(self._modes.get(number, ())),
+            failed=bool(outline.failed[number]),
+            repeats=outline.repeats[number] != number,
+        )
 
     def _view_of(self, confirmation: Confirmation) -> ConfirmationView:
         """Return the view of what replays have shown, with the recorded answers and results beside the fixes."""

@@ -228,7 +228,7 @@ def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
     page.goto(f"/runs/{LIVE}")
     assert "The run goes on" in page.locator("#run").inner_text()
     store.insert("otel_traces", [message(LIVE, 1, "writer", "I go on.")])
-    page.get_by_text("I go on.").wait_for()
+    page.locator(".steps").get_by_text("I go on.").wait_for()
     store.insert("otel_traces", [root(LIVE, "live"), message(LIVE, 2, "writer", "Done.")])
     page.get_by_text("Not judged yet").wait_for()
     save(store, [judged(store, LIVE, 3, 1)])
@@ -315,7 +315,12 @@ def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> N
     page.keyboard.press("Enter")
     page.get_by_text("Hidden until your label of this run is saved").wait_for()
     run = page.url.split("/runs/")[1].split("?")[0]
-    assert page.locator(".decisive, .candidate, .decisive-line, .chip, .tick.first").count() == 0
+    assert (
+        page.locator(
+            ".decisive, .candidate, .decisive-line, .chip, .tick.first, .tick.place"
+        ).count()
+        == 0
+    )
     press(page, "d", "j", "x", "l")
     page.keyboard.type("grace")
     page.locator("form.label [name=outcome]").select_option("failure")

@@ -157,6 +157,27 @@ function unfold(step) {
 addEventListener("hashchange", reach);
 reach();
 
+// The lane of the step in focus is marked; beside the lanes, the texts begin where to look first.
+document.addEventListener("focusin", (event) => {
+  const step = event.target.closest(".step");
+  if (!step) return;
+  document.querySelector(".tick[aria-current]")?.removeAttribute("aria-current");
+  const tick = document.querySelector(`.tick[href="#${step.id}"]`);
+  tick?.setAttribute("aria-current", "true");
+  if (tick) within(tick.closest(".lanes"), tick);
+});
+function within(pane, part) {
+  const outer = pane.getBoundingClientRect();
+  const inner = part.getBoundingClientRect();
+  if (inner.top < outer.top + 32 || inner.bottom > outer.bottom) pane.scrollTop += inner.top - outer.top - outer.height / 3;
+}
+const pane = document.querySelector(".pane");
+const looked = pane?.querySelector(".step.decisive, .step.candidate");
+if (looked && !location.hash && pane.scrollHeight > pane.clientHeight) {
+  unfold(looked);
+  pane.scrollTop += looked.getBoundingClientRect().top - pane.getBoundingClientRect().top;
+}
+
 // Choosing runs to compare: two, no more and no less.
 const comparison = document.getElementById("compare");
 if (comparison) {
@@ -169,7 +190,7 @@ if (comparison) {
   tell();
 }
 
-// d: decisive step; j, k: next and previous step.
+// d: the step to look at first; j, k: next and previous step.
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
   const steps = [...document.querySelectorAll(".steps[data-run] .step")];
@@ -177,7 +198,7 @@ document.addEventListener("keydown", (event) => {
   const here = steps.indexOf(document.activeElement.closest(".step"));
   const there = event.key === "d" ? steps.find((step) => step.classList.contains("decisive"))
     : steps[event.key === "j" ? Math.min(here + 1, steps.length - 1) : Math.max(here - 1, 0)];
-  if (!there) document.querySelector(".decisive-line a")?.click(); // not fetched yet
+  if (!there) document.querySelector(".decisive-line a")?.click(); // none, or not fetched yet
   unfold(there);
   there?.focus();
 });
