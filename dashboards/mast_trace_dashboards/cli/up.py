@@ -25,7 +25,7 @@ from mast_trace_dashboards.cli.options import (
 )
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig

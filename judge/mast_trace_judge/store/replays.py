@@ -19,11 +19,13 @@ from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.store.replay_plans import (
     CONFIRM,
     ReplayPlan,
+    arm_of,
     plan_of,
     precedence,
+    result_of,
+    row_of_result,
     stored_plan,
 )
-from mast_trace_judge.store.replay_rows import arm_of, result_of, row_of_result
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:

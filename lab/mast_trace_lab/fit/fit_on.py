@@ -15,8 +15,7 @@ from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, hands_over
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_judge.verdict import SHOWN_FROM
 from mast_trace_lab.fit import people as on_people
-from mast_trace_lab.fit.abstention import cross_fitted, fit_threshold
-from mast_trace_lab.fit.decision import decide, present_judge
+from mast_trace_lab.fit.decision import cross_fitted, decide, fit_threshold, present_judge
 from mast_trace_lab.fit.detector import detect, fingerprints
 from mast_trace_lab.fit.gate import PHRASES, POSITION, gate
 from mast_trace_lab.fit.labels import (
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mast_trace_judge.study.datasets.labelled import LabelledRun
-    from mast_trace_lab.fit.abstention import Threshold
+    from mast_trace_lab.fit.decision import Threshold
     from mast_trace_lab.fit.labels import Label
     from mast_trace_lab.fit.models import Mass
     from mast_trace_lab.fit.people import OnPeople

@@ -8,7 +8,7 @@ from mast_trace_lab.teams.gap import LEAST
 
 if TYPE_CHECKING:
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.presence import Presence
+    from mast_trace_judge.multi_agent.profile import Presence
     from mast_trace_lab.teams.gap import Gap, VariantRuns
     from mast_trace_lab.teams.profile import ServiceProfile
 

@@ -26,7 +26,7 @@ from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.finding import groups, text_search
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_dashboards.web.finding.run_list import RunList
-from mast_trace_dashboards.web.finding.span_tree import tree_rows
+from mast_trace_dashboards.web.finding.seen_view import tree_rows
 from mast_trace_dashboards.web.finding.text_search import pieces_with
 from mast_trace_judge.pricing import OwnPrice, store_prices
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels

@@ -12,8 +12,7 @@ import scripted_teams as teams
 from scripted_teams import played
 
 from mast_trace_judge.intervals import newcombe
-from mast_trace_judge.multi_agent.presence import presence
-from mast_trace_judge.multi_agent.profile import TeamProfile, measured
+from mast_trace_judge.multi_agent.profile import TeamProfile, measured, presence
 from mast_trace_lab.teams.gap import gap, side
 
 if TYPE_CHECKING:

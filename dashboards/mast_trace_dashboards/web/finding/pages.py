@@ -21,8 +21,7 @@ from mast_trace_dashboards.web.finding.queue_view import (
     queue,
 )
 from mast_trace_dashboards.web.finding.run_list import KINDS, MOST_EXPORTED, csv_of, jsonl_of
-from mast_trace_dashboards.web.finding.seen_view import seen_view
-from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
+from mast_trace_dashboards.web.finding.seen_view import MOST_SPANS, seen_view, tree_rows
 from mast_trace_dashboards.web.finding.text_search import SearchHits, TextSearch
 from mast_trace_dashboards.web.forms import whole
 from mast_trace_dashboards.web.sections import sections_of
