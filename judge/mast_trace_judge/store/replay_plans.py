@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
-from mast_trace_judge.store.verdict_rows import utc
+from mast_trace_judge.store.records import Columns, utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,9 @@ _SUCCESSES: Final[Mapping[str, bool | None]] = {
 }
 
 
+_RESULT: Final = Columns(ArmResult, but={"arm", "success"})
+
+
 def row_of_result(result: ArmResult) -> dict[str, Any]:
     """Return the columns that hold a result.
 
@@ -36,6 +39,7 @@ def row_of_result(result: ArmResult) -> dict[str, Any]:
     fix = result.arm.fix
     also = result.arm.also
     return {
+        **_RESULT.row(result),
         "Arm": result.arm.operator,
         "Step": result.arm.step,
         "FixSource": JOINT if also else fix.source if fix else "",
@@ -43,23 +47,7 @@ def row_of_result(result: ArmResult) -> dict[str, Any]:
         "FixText": _joint_text(result.arm) if also else fix.text if fix else "",
         "FixModel": fix.model if fix else "",
         "Hold": result.arm.hold,
-        "Phase": result.phase,
-        "Pair": result.pair,
-        "Status": result.status,
         "Outcome": _OUTCOMES[result.success],
-        "Reason": result.reason,
-        "ServedCalls": result.served_calls,
-        "ServedTools": result.served_tools,
-        "LiveCalls": result.live_calls,
-        "LiveTools": result.live_tools,
-        "InputTokens": result.input_tokens,
-        "OutputTokens": result.output_tokens,
-        "CostUsd": result.cost_usd,
-        "Models": list(result.models),
-        "CallsHash": result.calls_hash,
-        "Answer": result.answer,
-        "StartedAt": utc(result.started_at),
-        "Seconds": result.seconds,
     }
 
 
@@ -84,26 +72,7 @@ def arm_of(row: Mapping[str, Any]) -> ReplayArm:
 
 def result_of(row: Mapping[str, Any]) -> ArmResult:
     """Return the result of a row."""
-    return ArmResult(
-        arm=arm_of(row),
-        status=row["Status"],
-        success=_SUCCESSES[row["Outcome"]],
-        reason=row["Reason"],
-        phase=row["Phase"],
-        pair=row["Pair"],
-        served_calls=row["ServedCalls"],
-        served_tools=row["ServedTools"],
-        live_calls=row["LiveCalls"],
-        live_tools=row["LiveTools"],
-        input_tokens=row["InputTokens"],
-        output_tokens=row["OutputTokens"],
-        cost_usd=row["CostUsd"],
-        models=tuple(row["Models"]),
-        calls_hash=row["CallsHash"],
-        answer=row["Answer"],
-        started_at=utc(row["StartedAt"]),
-        seconds=row["Seconds"],
-    )
+    return _RESULT.record(row, arm=arm_of(row), success=_SUCCESSES[row["Outcome"]])
 
 
 def _joint_text(arm: ReplayArm) -> str:
@@ -164,6 +133,9 @@ class ReplayPlan:
         return {"Project": self.project, "TraceId": self.trace_id, "PlanId": self.plan_id}
 
 
+_PLAN: Final = Columns(ReplayPlan, names={"service": "ServiceName", "text": "Plan"})
+
+
 def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) -> ReplayPlan:
     """Return the plan of a run, which is stored first if there is none.
 
@@ -194,13 +166,8 @@ def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) ->
     )
     now = datetime.now(timezone.utc)
     row = {
-        **plan.key,
-        "Name": name,
+        **_PLAN.row(plan),
         "PlannedAt": now,
-        "Fingerprint": plan.fingerprint,
-        "ServiceName": plan.service,
-        "RunEnd": plan.run_end,
-        "Plan": text,
         "Precedence": precedence(now),
     }
     insert_of_run(store, TABLE, row)
@@ -220,7 +187,7 @@ def stored_plan(
         " AND TraceId = {trace:String} AND PlanId = {plan:String}",
         {"project": project, "trace": trace_id, "plan": _plan_id(project, trace_id, name)},
     )
-    return _plan(rows[0]) if rows else None
+    return _PLAN.record(rows[0]) if rows else None
 
 
 def plans_of_run(
@@ -237,7 +204,7 @@ def plans_of_run(
         " ORDER BY PlannedAt, PlanId",
         {"project": project, "trace": trace_id, "prefix": prefix},
     )
-    return tuple(map(_plan, rows))
+    return tuple(map(_PLAN.record, rows))
 
 
 def precedence(moment: datetime, *, ended: bool = False) -> int:
@@ -249,16 +216,3 @@ def precedence(moment: datetime, *, ended: bool = False) -> int:
 def _plan_id(project: str, trace_id: str, name: str) -> str:
     text = f"{project}\x00{trace_id}\x00{name}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
-
-
-def _plan(row: Mapping[str, Any]) -> ReplayPlan:
-    return ReplayPlan(
-        project=row["Project"],
-        trace_id=row["TraceId"],
-        plan_id=row["PlanId"],
-        name=row["Name"],
-        fingerprint=row["Fingerprint"],
-        service=row["ServiceName"],
-        run_end=utc(row["RunEnd"]),
-        text=row["Plan"],
-    )
