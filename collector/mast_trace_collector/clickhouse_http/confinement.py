@@ -15,10 +15,9 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
 from mast_trace_collector.clickhouse_http.engine import Handles
 from mast_trace_collector.clickhouse_http.errors import ACCESS_DENIED, QueryError, denied
-from mast_trace_collector.clickhouse_http.plain_tables import PlainTables
+from mast_trace_collector.clickhouse_http.plain_tables import PlainTables, make_catalogue
 from mast_trace_collector.clickhouse_http.rendering import read_tree
 from mast_trace_collector.storage.readers import (
     CATALOGUE,

@@ -11,8 +11,8 @@ import typer
 
 from mast_trace.urls import masked
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.http_server.limits import raise_limit
 from mast_trace_collector.logs import configure_logging
-from mast_trace_collector.open_files import raise_limit
 from mast_trace_dashboards.cli.options import (
     AsJson,
     ConfigFile,

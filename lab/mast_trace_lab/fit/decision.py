@@ -17,9 +17,8 @@ from mast_trace_judge.local.attribution.profile import choose_profile, run_hash,
 from mast_trace_judge.study.agreement import wilson
 from mast_trace_lab.fit.gate import LEAST_ON_PEOPLE, difference, in_few_units, points
 from mast_trace_lab.fit.labels import INJECTION, PERSON
-from mast_trace_lab.fit.models import concluded
+from mast_trace_lab.fit.models import PARTS, concluded, held_out, parts
 from mast_trace_lab.fit.report import Decision
-from mast_trace_lab.fit.schemes import PARTS, held_out, parts
 from mast_trace_lab.fit.scoring import Hit, hit, hits_of, macro, untrained
 
 if TYPE_CHECKING:
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import Mass, Recipe
+    from mast_trace_lab.fit.models import HeldOutLabels, Mass, Recipe
     from mast_trace_lab.fit.report import PeopleGain
-    from mast_trace_lab.fit.schemes import HeldOutLabels
 
 
 _STEPS: Final = tuple(0.5 + 0.05 * i for i in range(10))

@@ -17,7 +17,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.study.bench.rendering import tables, to_json
 from mast_trace_judge.version import judge_version, own_profiles
-from mast_trace_lab.train.examples import Question, divide, read_examples, write_examples
+from mast_trace_lab.train.examples import Question, Reward, divide, read_examples, write_examples
 from mast_trace_lab.train.export import (
     SOURCES,
     Export,
@@ -26,7 +26,6 @@ from mast_trace_lab.train.export import (
     wanted_sources,
 )
 from mast_trace_lab.train.report import report_of, write_report
-from mast_trace_lab.train.reward import Reward
 from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_lab.train.examples import Division, Example
-    from mast_trace_lab.train.reward import Reward
+    from mast_trace_lab.train.examples import Division, Example, Reward
 
 
 CURVE: Final = "curve.jsonl"

@@ -13,8 +13,8 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_lab.train.examples import Reward, named_step
 from mast_trace_lab.train.report import point_of, read_curve, write_curve
-from mast_trace_lab.train.reward import Reward, named_step
 from mast_trace_lab.train.settings import CHECKPOINTS, last_checkpoint
 
 if TYPE_CHECKING:
