@@ -1,4 +1,4 @@
-"""Limits of an HTTP server's connections, shared by receivers, web view and ClickHouse endpoint."""
+"""Limits of an HTTP server: its connections, the open files of the process, and the slowest body of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OTLP signals that are received: their messages and the names of their fields."""
+"""The OTLP signals that are received, and Protobuf's wire format without a parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OTLP over HTTP, as an ASGI application."""
+"""OTLP over HTTP, and the collector's operational endpoints, as ASGI applications."""
 
 from __future__ import annotations
 

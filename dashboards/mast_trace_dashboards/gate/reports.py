@@ -1,4 +1,4 @@
-"""The report of a comparison as JUnit XML and as Markdown; names in it are text, whatever they contain."""
+"""A comparison in sentences, as JUnit XML and as Markdown; names in it are text, whatever they contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped dashboards, and their files."""
+"""The shipped dashboards, their files, and their upload to a running Grafana."""
 
 from __future__ import annotations
 

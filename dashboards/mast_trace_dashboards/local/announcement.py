@@ -1,4 +1,4 @@
-"""The announcement of a running `mast-trace up`: a small file in its data folder."""
+"""The announcement of a running `mast-trace up`, a small file in its data folder; and its settings."""
 
 from __future__ import annotations
 

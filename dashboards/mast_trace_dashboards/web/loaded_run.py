@@ -1,4 +1,4 @@
-"""A run as the pages show it, with the steps from which replays can run on."""
+"""A run as the pages show it, with the steps from which replays can run on; also one of a file that a visitor sends."""
 
 from __future__ import annotations
 

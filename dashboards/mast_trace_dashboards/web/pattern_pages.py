@@ -1,4 +1,4 @@
-"""The pages on patterns: the list, one pattern, and what people say of it."""
+"""The pages on patterns: the list, one pattern, and what people say of it; counts that take long are shown again at once."""
 
 from __future__ import annotations
 

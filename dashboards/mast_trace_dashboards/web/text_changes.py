@@ -1,4 +1,4 @@
-"""The difference of two texts, word by word."""
+"""The difference of two texts, word by word, and hidden characters made visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of experiments in ``mast_replay_plans``: each is stored once and never changed."""
+"""Plans of experiments in ``mast_replay_plans``, each stored once and never changed, and the rows of results of replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages on experiments: the list with counts by arm, and one with what its runs allow to say."""
+"""The pages on experiments, and `GET /lessons`, by which programs ask for the lessons of earlier runs."""
 
 from __future__ import annotations
 

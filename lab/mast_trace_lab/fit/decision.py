@@ -1,4 +1,4 @@
-"""The choice between a new profile and the present judge: the old one stays unless the new one is better."""
+"""The choice between a new profile and the present judge, which stays unless the new one is better; and when it abstains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sites of a run: the model answers and tool results at which a fault can be planted."""
+"""Sites of a run at which a fault can be planted, model answers and tool results; and the changes that a fault makes there."""
 
 from __future__ import annotations
 

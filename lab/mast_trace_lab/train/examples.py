@@ -1,4 +1,4 @@
-"""Examples of a training set: a prompt, the label of its run, and the run; one a line in JSONL."""
+"""Examples of a training set, one a line in JSONL: a prompt, the label of its run, and the run; the reward of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report on a training, scored as `mast-trace judge bench` scores a judge."""
+"""A report on a training, scored as `mast-trace judge bench` scores a judge, and its held-out curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages between agents as a table: the same as the graph, with all numbers."""
+"""The messages between agents as a table, the same as the graph with all numbers; the choice of agents in the address."""
 
 from __future__ import annotations
 

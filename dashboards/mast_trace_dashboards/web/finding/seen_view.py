@@ -1,4 +1,4 @@
-"""The input of a step for the run page: messages that the previous input has are folded, changed ones compared."""
+"""The input of a step for the run page, where messages of the previous input are folded; the spans of a run as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of the benchmark: trivial baselines and the local layers."""
+"""Methods of the benchmark, trivial baselines and the local layers; and the parts of its sets of planted faults."""
 
 from __future__ import annotations
 
