@@ -195,3 +195,25 @@ def test_no_helper_of_the_tests_hides_another_module() -> None:
     # Some tests import the benchmarks' modules, folders among them.
     paths = (HERE / "benchmarks").glob("*/*")
     assert helpers.keys() & {path.stem for path in paths if path.suffix in {"", ".py"}} == set()
+
+
+ONE_MEANING = {
+    "ClientCall": "a call of a client for models, which each of them makes",
+    "Interface": "an interface of a client for models",
+    "Plugin": "a feature; each package adds to what the one below asks of it",
+    "ResponseAssembly": "puts the pieces of a client's answer together",
+    "StoredRun": "a run as it was stored, in a database or an export",
+    "Value": "a value with the place where it stands",
+}
+"""Names that several modules give to the same thing."""
+
+
+def test_no_public_class_name_has_two_meanings() -> None:
+    homes: dict[str, list[str]] = {}
+    for package in FOLDERS:
+        for source in sources(package):
+            for node in ast.parse(source.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(str(source.relative_to(HERE)))
+    several = {name: found for name, found in homes.items() if len(found) > 1}
+    assert {name: found for name, found in several.items() if name not in ONE_MEANING} == {}

@@ -35,7 +35,7 @@ FLOORS = {
         litellm replay
     """,
     "mast_trace_collector": """
-        hold open_files otlp plugins run_metrics settings shutdown spool storage telemetry
+        hold otlp plugins run_metrics settings spool storage telemetry
         backup config dead_letters exporter http_server logs security
         clickhouse_http pipeline receivers
         collector

@@ -10,9 +10,8 @@ from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.ingest import Ingest
-from mast_trace_collector.receivers.operations import Operations
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
-from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
+from mast_trace_collector.receivers.otlp_http import Operations, OTLPHTTPReceiver
 from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.security import ProjectKeys, check_bind
 from mast_trace_collector.spool import RequestRefused
@@ -23,7 +22,7 @@ from mast_trace_collector.telemetry import CollectorMetrics
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
-    from mast_trace_collector.http_server.asgi import ASGIApp
+    from mast_trace_collector.http_server.limits import ASGIApp
     from mast_trace_collector.storage import Store
 
 # Python lets a thread compute for 5 ms before another gets its turn. A receiver needs many turns

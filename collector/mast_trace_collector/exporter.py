@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace.retry_after import doubled
 from mast_trace_collector.storage.span_writer import PoisonError
 
 if TYPE_CHECKING:
@@ -216,8 +217,8 @@ class Exporter:
         return self._spool.next_segment(0.0 if self._stopping.is_set() else _POLL_SECONDS)
 
     def _pause(self, failures: int) -> float:
-        longest = self._config.retry_max_seconds
-        pause = min(longest, self._config.retry_initial_seconds * 2.0 ** min(failures - 1, 30))
+        config = self._config
+        pause = doubled(config.retry_initial_seconds, failures, config.retry_max_seconds)
         # Jitter: several collectors must not return to a recovering database at the same moment.
         return pause * random.uniform(0.5, 1.0)  # noqa: S311
 

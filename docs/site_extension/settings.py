@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import ProcessSettings, variable_of
 from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mast_trace.exceptions import StorageError
+from mast_trace.retry_after import doubled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -94,8 +95,9 @@ class SideJobs:
             job.failures, job.problem = 0, ""
 
     def _failed(self, job: _Job, error: Exception, took: float) -> None:
-        pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE * 2.0 ** min(job.failures, 10), _REST * took))
         job.failures += 1
+        pause = doubled(_FIRST_PAUSE, job.failures, _LONGEST_PAUSE)
+        pause = max(pause, min(_REST * took, _LONGEST_PAUSE))
         job.paused_until = self._clock() + pause
         job.problem = str(error) if isinstance(error, StorageError) else repr(error)
         _LOG.warning(

@@ -127,7 +127,7 @@ def assert_budget(
         TypeError: there is no limit, or it cannot be measured on this form of a run.
     """
     __tracebackhide__ = True
-    from mast_trace_judge.gate.budgets import check_budget
+    from mast_trace_judge.gate.assertions import check_budget
 
     check_budget(
         run,

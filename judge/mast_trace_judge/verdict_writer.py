@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import StorageError
+from mast_trace.retry_after import doubled
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.apart import apart
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str, str]
 """A run with its present content: project, trace id, fingerprint."""
-_FIRST: Final = 5.0
+_FIRST: Final = 10.0
 _LONGEST: Final = 600.0
 _FORGOTTEN: Final = 3600.0
 """Seconds after the end of its pause in which a run that does not come up again is remembered."""
@@ -56,7 +57,7 @@ class HeldOff:
     def add(self, key: Key, *, longest: float = _LONGEST) -> float:
         """Let a run pause; return for how many seconds."""
         times = self._runs.get(key, (0, 0.0))[0] + 1
-        pause = min(_FIRST * 2.0 ** min(times, 10), longest)
+        pause = doubled(_FIRST, times, longest)
         self._runs[key] = (times, self._clock() + pause)
         return pause
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
+from mast_trace.retry_after import doubled
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
@@ -123,21 +124,24 @@ class Worker:
     async def run(self) -> None:
         """Judge runs as they finish, until `stop`; the database may go down and come back meanwhile."""
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
-        pause = self._config.worker_poll_seconds
+        config, failures = self._config, 0
         try:
             while not self._stopping.is_set():
                 self._beside.start()
                 try:
                     judged = await self._cycle()
                 except Exception as error:  # noqa: BLE001 - whatever it is, it may be over later
+                    failures += 1
+                    pause = doubled(
+                        config.worker_poll_seconds, failures, config.worker_retry_max_seconds
+                    )
                     self._stuck(error, pause)
                     await self._sleep(pause)
-                    pause = min(pause * 2, self._config.worker_retry_max_seconds)
                     continue
-                pause = self._config.worker_poll_seconds
+                failures = 0
                 if not judged:
                     # However many runs the database has to scan, it is idle most of the time.
-                    await self._sleep(max(pause, _REST * self._looked_for))
+                    await self._sleep(max(config.worker_poll_seconds, _REST * self._looked_for))
         finally:
             await self._finish()
             self._stopped.set()

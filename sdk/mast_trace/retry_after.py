@@ -1,4 +1,4 @@
-"""Parses the delay that a server asks for before the next try (RFC 9110, section 10.2.3)."""
+"""Pauses before the next try: as long as a server asks for (RFC 9110, section 10.2.3), or each twice the last."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+def doubled(first: float, failures: int, longest: float) -> float:
+    """Return the seconds to wait after failures in a row: each pause is twice the one before.
+
+    Args:
+        first: seconds after one failure.
+        failures: their number, at least 1.
+        longest: seconds that no pause exceeds.
+    """
+    return min(longest, first * 2.0 ** min(failures - 1, 60))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -18,7 +18,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.gate.budgets import priced_calls
+from mast_trace_judge.gate.assertions import priced_calls
 from mast_trace_judge.pricing import Band, OwnPrice, cost_of, store_prices
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replay_plans import plan_of

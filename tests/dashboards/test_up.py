@@ -24,7 +24,7 @@ from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.all_in_one import AllInOne, ReaderPassword
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig

@@ -14,7 +14,7 @@ from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_dashboards.step_input import SeenInput, SeenMessage, input_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
-from mast_trace_dashboards.web.uploaded_run import read_upload
+from mast_trace_dashboards.web.loaded_run import read_upload
 from mast_trace_lab.feedback.words import notes
 
 

@@ -18,7 +18,7 @@ import mast_trace
 from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_dashboards.cli.app import app
-from mast_trace_dashboards.mcp_server.endpoint import endpoints
+from mast_trace_dashboards.mcp_server.server import endpoints
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ def test_every_page_of_the_web_view_is_named(tmp_path: Path) -> None:
 def test_every_path_of_the_receivers_is_named() -> None:
     """Paths stand as texts in the modules that answer them."""
     receivers = files("mast_trace_collector") / "receivers"
-    texts = "".join(
-        (receivers / name).read_text("utf-8") for name in ("operations.py", "otlp_http.py")
-    )
+    texts = (receivers / "otlp_http.py").read_text("utf-8")
     served = set(re.findall(r'[f"](/(?:v1/\w+|healthz|readyz|metrics))"', texts))
     served |= {"/v1/traces", "/v1/logs"}
     named = {request.partition(" ")[2] for request in requests_named("Receivers (4318)")}

@@ -20,8 +20,7 @@ with atheris.instrument_imports(include=["mast_trace_collector"]):
     from mast_trace_collector.otlp.decoding import RequestLimits, decode
     from mast_trace_collector.otlp.decompression import decompress
     from mast_trace_collector.otlp.errors import RequestError
-    from mast_trace_collector.otlp.signals import LOGS, TRACES
-    from mast_trace_collector.otlp.wire import encoded
+    from mast_trace_collector.otlp.signals import LOGS, TRACES, encoded
     from mast_trace_collector.storage.log_writer import _parse, _rows
     from mast_trace_collector.storage.span_columns import columns_of
 

@@ -6,7 +6,7 @@ from email.utils import formatdate
 import pytest
 from requests.structures import CaseInsensitiveDict
 
-from mast_trace.retry_after import retry_after
+from mast_trace.retry_after import doubled, retry_after
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_what_cannot_be_read_is_not_waited_for(text):
     """Unreadable and endless delays are ignored."""
     assert retry_after({"retry-after": text}) is None
     assert retry_after({}) is None
+
+
+@pytest.mark.parametrize(("failures", "pause"), [(1, 0.5), (3, 2.0), (9, 60.0), (10**6, 60.0)])
+def test_each_pause_is_twice_the_one_before_up_to_the_longest(failures: int, pause: float) -> None:
+    assert doubled(0.5, failures, 60.0) == pause

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from mast_trace_collector.clickhouse_http.engine import Result
+    from mast_trace_collector.clickhouse_http.engine import EngineResult
     from mast_trace_collector.clickhouse_http.statement import Statement
     from mast_trace_collector.security import ProjectKeys
     from mast_trace_collector.storage.store import Store
@@ -175,7 +175,7 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 def _response(
-    request: Request, fields: dict[str, str], statement: Statement, result: Result
+    request: Request, fields: dict[str, str], statement: Statement, result: EngineResult
 ) -> Response:
     headers = {
         "X-ClickHouse-Summary": json.dumps(

@@ -15,11 +15,10 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
 from mast_trace_collector.clickhouse_http.engine import Handles
 from mast_trace_collector.clickhouse_http.errors import ACCESS_DENIED, QueryError, denied
-from mast_trace_collector.clickhouse_http.plain_tables import PlainTables
-from mast_trace_collector.clickhouse_http.tree import read_tree
+from mast_trace_collector.clickhouse_http.plain_tables import PlainTables, make_catalogue
+from mast_trace_collector.clickhouse_http.rendering import read_tree
 from mast_trace_collector.storage.readers import (
     CATALOGUE,
     DATABASE,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.tree import Node
+    from mast_trace_collector.clickhouse_http.rendering import Node
 
 MAX_STATEMENT: Final = 64 * 1024 * 1024
 """Most characters of a statement, with the values of its parameters filled in."""

@@ -26,7 +26,7 @@ _SEVERAL = "Multi-statements are not allowed"
 
 
 @dataclass(frozen=True)
-class Result:
+class EngineResult:
     """The result of a statement, with its cost."""
 
     body: bytes
@@ -65,11 +65,11 @@ class Handle:
             self.do(f"USE {quoted(database)}")
             self._database = database
 
-    def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> Result:
+    def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> EngineResult:
         """Run a statement to its end."""
         with self._errors():
             result = self._connection.query(sql, fmt, params=dict(params or {}))
-            return Result(
+            return EngineResult(
                 result.bytes() or b"", result.rows_read(), result.bytes_read(), result.elapsed()
             )
 
@@ -89,7 +89,7 @@ class Handle:
         ):
             return [block.bytes() for block in s]
 
-    def insert(self, sql: str, fmt: str, data: bytes) -> Result:
+    def insert(self, sql: str, fmt: str, data: bytes) -> EngineResult:
         """Run an INSERT whose rows are ``data``."""
         # The engine's streaming insert reports success even where a constraint or the disk
         # refused the rows; a file does not.

@@ -22,7 +22,7 @@ from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.tree import Node
+    from mast_trace_collector.clickhouse_http.rendering import Node
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.otlp.wire import encoded
+from mast_trace_collector.otlp.signals import encoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

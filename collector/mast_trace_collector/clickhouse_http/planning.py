@@ -17,8 +17,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http import native, reading
 from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.gate import Gate
-from mast_trace_collector.clickhouse_http.rendering import tokens
-from mast_trace_collector.clickhouse_http.tree import read_tree
+from mast_trace_collector.clickhouse_http.rendering import read_tree, tokens
 from mast_trace_collector.storage.readers import CATALOGUE
 from mast_trace_collector.storage.span_sql import literal
 
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.clickhouse_http.confinement import Confinement
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.rendering import Token
+    from mast_trace_collector.clickhouse_http.rendering import Node, Token
     from mast_trace_collector.clickhouse_http.statement import Statement
-    from mast_trace_collector.clickhouse_http.tree import Node
 
 _SHOWING_KINDS = frozenset({"SHOW", "EXISTS"})
 _LIKE = re.compile(r"(NOT )?(I?LIKE) ('(?:[^'\\]|\\.)*')")

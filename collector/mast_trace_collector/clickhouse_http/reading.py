@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.rendering import Token
-    from mast_trace_collector.clickhouse_http.tree import Node
+    from mast_trace_collector.clickhouse_http.rendering import Node, Token
 
 _ESCAPED = frozenset("\\\t\n\r\0'")
 

@@ -2,15 +2,127 @@
 
 No comment, escape or odd spacing is left in such a text. It is split here to move clauses and to
 insert values; the engine parses the result once more, and it is checked again.
+
+The tree that the engine parses a statement into, as ``EXPLAIN AST`` writes it.
+
+Nothing is executed for it, and no constant is folded. Each line is a node, indented below its
+parent; an unexpected line makes the whole tree unreadable, and the statement is refused.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from mast_trace_collector.clickhouse_http.errors import denied
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+
+_LINE = re.compile(r"(?P<indent> *)(?P<label>\S.*?)(?: \(children (?P<children>\d+)\))?")
+# The name of a column may hold anything, that of a function has no spaces.
+_NAMED = re.compile(
+    r"(?P<kind>Function(?= \S+( \(alias .*)?$)|Identifier|TableIdentifier) (?P<name>.+?)"
+    r"(?: \(alias (?P<alias>.*)\))?"
+)
+_OTHER = re.compile(r"(?P<kind>[A-Za-z:]+)(?P<rest> .*)?")
+
+
+@dataclass
+class Node:
+    """A node of the tree.
+
+    Attributes:
+        kind: its first word.
+        name: of a function, a column or a table; empty for other kinds.
+        alias: after AS; empty if there is none.
+        label: the whole line.
+        children: in the order of the text, more or less.
+    """
+
+    kind: str
+    name: str
+    alias: str
+    label: str
+    children: list[Node] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Node]:
+        """Yield the node and all below it."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def first(self, *kinds: str) -> Node:
+        """Return the node reached by the first child of each kind in turn.
+
+        Raises:
+            QueryError: there is none.
+        """
+        node = self
+        for kind in kinds:
+            found = next((child for child in node.children if child.kind == kind), None)
+            if found is None:
+                raise _unreadable()
+            node = found
+        return node
+
+
+def read_tree(text: str) -> Node:
+    """Parse the output of ``EXPLAIN AST``.
+
+    Raises:
+        QueryError: it is no tree.
+    """
+    stack: list[tuple[Node, int]] = []
+    root: Node | None = None
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise _unreadable()
+        depth = len(match["indent"])
+        while len(stack) > depth:
+            _complete(*stack.pop())
+        node = _node(match["label"])
+        if depth != len(stack) or (depth == 0) != (root is None):
+            raise _unreadable()
+        if root is None:
+            root = node
+        else:
+            stack[-1][0].children.append(node)
+        stack.append((node, int(match["children"] or 0)))
+    while stack:
+        _complete(*stack.pop())
+    if root is None:
+        raise _unreadable()
+    return root
+
+
+def _node(label: str) -> Node:
+    if named := _NAMED.fullmatch(label):
+        return Node(named["kind"], named["name"], named["alias"] or "", label)
+    other = _OTHER.fullmatch(label)
+    if other is None or other["kind"] in {"Function", "Identifier", "TableIdentifier"}:
+        raise _unreadable()
+    alias = re.search(r" \(alias (.*)\)$", label)
+    return Node(other["kind"], "", alias[1] if alias else "", label)
+
+
+def _complete(node: Node, expected: int) -> None:
+    if len(node.children) != expected:
+        raise _unreadable()
+
+
+def _unreadable() -> Exception:
+    return denied(
+        "the statement could not be checked; names of columns and tables without spaces and signs may help"
+    )
+
 
 _TOKEN = re.compile(
     r"""

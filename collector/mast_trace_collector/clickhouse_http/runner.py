@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http import native
 from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Confinement
-from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
+from mast_trace_collector.clickhouse_http.engine import EngineResult, Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import EngineError, denied
 from mast_trace_collector.clickhouse_http.planning import Planner
 from mast_trace_collector.storage.clients import EMBEDDED
@@ -87,7 +87,7 @@ class Runner:
         with self._planning.borrow() as handle:
             self._planner = Planner(handle, self._confinement, store.database)
 
-    def run(self, statement: Statement, rights: Rights) -> Result:
+    def run(self, statement: Statement, rights: Rights) -> EngineResult:
         """Run a statement and return its rows.
 
         Raises:
@@ -101,13 +101,13 @@ class Runner:
             result = self._read(self._planner, statement, rights.project)
         except EngineError as error:
             raise error.for_reader() from error
-        return Result(result.body)
+        return EngineResult(result.body)
 
-    def _read(self, planner: Planner, statement: Statement, project: str | None) -> Result:
+    def _read(self, planner: Planner, statement: Statement, project: str | None) -> EngineResult:
         with self._planning.borrow() as handle:
             plan = planner.plan(handle, statement)
         if plan.is_hello and statement.protocol >= native.PROTOCOL_WITH_BLOCK_INFO:
-            return Result(native.hello(self._version))
+            return EngineResult(native.hello(self._version))
         with self._readers.borrow() as handle, ExitStack() as stack:
             stack.enter_context(handle.settings(plan.settings))
             # Needed for currentDatabase() alone; names were resolved before.
@@ -123,7 +123,7 @@ class Runner:
         """Close the engine's connections."""
         self._open.close()
 
-    def _write(self, statement: Statement) -> Result:
+    def _write(self, statement: Statement) -> EngineResult:
         with self._writers.borrow() as handle:
             # Reset settings of earlier statements on this connection. The statement that creates
             # the store's database must not need them.
@@ -134,7 +134,7 @@ class Runner:
                     return handle.insert(text, statement.format, statement.data)
                 return self._rows(handle, statement)
 
-    def _rows(self, handle: Handle, statement: Statement) -> Result:
+    def _rows(self, handle: Handle, statement: Statement) -> EngineResult:
         if statement.format != _NATIVE or not statement.has_result:
             return handle.run(statement.sql, statement.default_format, statement.params)
         if statement.protocol >= native.PROTOCOL_WITH_BLOCK_INFO:
@@ -144,16 +144,16 @@ class Runner:
             return result
         return replace(result, body=self._header(handle, statement))
 
-    def _blocks(self, handle: Handle, statement: Statement) -> Result:
+    def _blocks(self, handle: Handle, statement: Statement) -> EngineResult:
         """Answer a client that expects a header before each block (clickhouse-go)."""
         if statement.sql == native.HELLO:
-            return Result(native.hello(self._version))
+            return EngineResult(native.hello(self._version))
         if statement.is_select:
             blocks = handle.blocks(statement.sql, _NATIVE, statement.params)
         else:
             blocks = [handle.run(statement.sql, _NATIVE, statement.params).body]
         blocks = blocks if any(blocks) else [self._header(handle, statement)]
-        return Result(b"".join(native.BLOCK_INFO + block for block in blocks if block))
+        return EngineResult(b"".join(native.BLOCK_INFO + block for block in blocks if block))
 
     def _header(self, handle: Handle, statement: Statement) -> bytes:
         """The block with an empty result's columns, which the engine leaves out."""

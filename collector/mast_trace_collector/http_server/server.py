@@ -14,11 +14,9 @@ from urllib.parse import quote
 import uvicorn
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.limits import HTTPLimits, PacedBodies, connections_that_fit
 from mast_trace_collector.http_server.owner_socket import is_owner, listen_on
-from mast_trace_collector.http_server.pace import PacedBodies
 from mast_trace_collector.http_server.protocol import BoundedProtocol
-from mast_trace_collector.open_files import connections_that_fit
 
 if TYPE_CHECKING:
     import ssl

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.otlp.errors import TooLarge
-from mast_trace_collector.otlp.wire import BYTES, after, varint
+from mast_trace_collector.otlp.signals import BYTES, after, varint
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

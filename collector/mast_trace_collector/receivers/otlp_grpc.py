@@ -22,7 +22,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.open_files import connections_that_fit
+from mast_trace_collector.http_server.limits import connections_that_fit
 from mast_trace_collector.otlp.errors import (
     Forbidden,
     RequestError,

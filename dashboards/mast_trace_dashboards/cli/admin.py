@@ -25,7 +25,7 @@ from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig

@@ -18,10 +18,16 @@ from rich.table import Table
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.alerts.delivery import finite, payload, sentence
 from mast_trace_dashboards.alerts.evaluator import Collectors, Evaluator, run
 from mast_trace_dashboards.alerts.lifecycle import AlertState, load, save
-from mast_trace_dashboards.alerts.outbox import DeliveryResult, Outbox, Webhook
+from mast_trace_dashboards.alerts.outbox import (
+    DeliveryResult,
+    Outbox,
+    Webhook,
+    finite,
+    payload,
+    sentence,
+)
 from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Every, Url

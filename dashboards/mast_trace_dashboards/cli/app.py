@@ -19,10 +19,8 @@ from typer.core import TyperCommand, TyperGroup
 import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import masked
-from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli.output import fail, warn
 from mast_trace_dashboards.commands import COMMANDS, has_command
-from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -73,6 +71,10 @@ def _register(name: str) -> Register | None:
     """Return the function that adds a command."""
     if name in COMMANDS:
         return _of_table(name) if has_command(name) else None
+    # They bring pydantic along, which takes longer than the help itself.
+    from mast_trace_collector.plugins import answers
+    from mast_trace_dashboards.plugins import Plugin
+
     added = answers(Plugin, lambda each: dict(each.commands()))
     return next((commands[name] for _, commands in added if name in commands), None)
 

@@ -18,11 +18,14 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
 from mast_trace_dashboards.gate.counting import WantedSides, count_sides
-from mast_trace_dashboards.gate.reports import junit, junit_without, markdown, markdown_without
-from mast_trace_dashboards.gate.words import (
+from mast_trace_dashboards.gate.reports import (
     FINDINGS,
     facts,
     headline,
+    junit,
+    junit_without,
+    markdown,
+    markdown_without,
     note,
     p_words,
     share,

@@ -11,8 +11,8 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.http_server.limits import raise_limit
 from mast_trace_collector.logs import configure_logging
-from mast_trace_collector.open_files import raise_limit
 from mast_trace_collector.security import Right, add_line, new_key, read_rights
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.repair_later import RepairLater

@@ -16,8 +16,8 @@ from mast_trace_dashboards.alerts.prometheus_rules import write as write_prometh
 from mast_trace_dashboards.alerts.rules import tuned
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile
 from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.grafana.dashboards import push as push_to_grafana
 from mast_trace_dashboards.grafana.dashboards import write as write_dashboards
-from mast_trace_dashboards.grafana.push import push as push_to_grafana
 
 app = typer.Typer(
     name="dashboards", help="Grafana dashboards and alert rules as files.", no_args_is_help=True

@@ -11,7 +11,6 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.shutdown import end_within
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.sweep import Sweeper, sweep
 from mast_trace_dashboards.cli import judge_agreement, judge_bench
@@ -21,6 +20,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.show import json_pieces, print_pieces
+from mast_trace_dashboards.cli.until_stopped import end_within
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge

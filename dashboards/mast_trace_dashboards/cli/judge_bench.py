@@ -18,7 +18,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.study.bench import LAYERS, run_bench
-from mast_trace_judge.study.bench.planted import planted_runs
+from mast_trace_judge.study.bench.methods import planted_runs
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.datasets.labelled import LabelledRun

@@ -11,8 +11,8 @@ import typer
 
 from mast_trace.urls import masked
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.http_server.limits import raise_limit
 from mast_trace_collector.logs import configure_logging
-from mast_trace_collector.open_files import raise_limit
 from mast_trace_dashboards.cli.options import (
     AsJson,
     ConfigFile,
@@ -25,7 +25,7 @@ from mast_trace_dashboards.cli.options import (
 )
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig

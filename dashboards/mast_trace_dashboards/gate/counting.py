@@ -1,4 +1,4 @@
-"""Counts the runs of both sides of a comparison from the rows of the query `run_counts`."""
+"""TwoCounts the runs of both sides of a comparison from the rows of the query `run_counts`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a comparison as JUnit XML and as Markdown; names in it are text, whatever they contain."""
+"""A comparison in sentences, as JUnit XML and as Markdown; names in it are text, whatever they contain."""
 
 from __future__ import annotations
 
@@ -6,22 +6,135 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
-from mast_trace_dashboards.gate.words import (
-    FINDINGS,
-    facts,
-    headline,
-    note,
-    p_words,
-    share,
-    told_apart,
-)
 from mast_trace_dashboards.printable import safe
+from mast_trace_judge.gate.comparison import FAILURES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mast_trace_dashboards.gate.counting import Sides, WantedSides
-    from mast_trace_judge.gate.comparison import RateComparison
+    from mast_trace_judge.gate.comparison import ComparedRate, Finding, RateComparison, Side
+
+
+FINDINGS: Final[dict[Finding, str]] = {
+    "worse": "WORSE",
+    "not worse": "no rise shown",
+    "too few": "too few runs",
+    "not compared": "not compared",
+}
+_STATES: Final = {
+    "waiting": "wait for the judge",
+    "running": "have not ended",
+    "changed": "changed since they were judged",
+    "unscored": "could not be judged",
+}
+_NAMED: Final = 10
+
+
+def headline(found: RateComparison) -> str:
+    """Return the result in one sentence."""
+    if found.status == "not worse":
+        return "Not worse: no rate of the new runs is shown to be higher than the baseline's."
+    reasons = "; ".join(found.reasons)
+    return f"{found.status.capitalize()}: {reasons}."
+
+
+def share(part: int, of: int) -> str:
+    """Return a share with its counts; a dash where there is nothing to share."""
+    return f"{part / of:.0%} ({part:,} of {of:,})" if of else "-"
+
+
+def p_words(p: float | None) -> str:
+    """Return a probability; a dash where there is none."""
+    if p is None:
+        return "-"
+    return "below 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def note(measure: ComparedRate, found: RateComparison) -> str:
+    """Return what a measure can say with so many runs, and what it would need."""
+    counts = measure.counts
+    if measure.finding == "not compared":
+        where = "new run" if not counts.of_new else "run of the baseline"
+        return f"no {where} {'has a known outcome' if measure.key == FAILURES else 'was examined for it'}"
+    if measure.finding == "worse":
+        return f"see {', '.join(each[:8] for each in measure.examples)}" if measure.examples else ""
+    before = counts.old / counts.of_old
+    to = min(1.0, before + found.rise)
+    if measure.needed is None:
+        enough = f"a rise to {to:.0%} cannot be noticed beside a baseline of {counts.of_old:,} runs"
+    elif measure.needed <= counts.of_new:
+        enough = f"a rise to about {measure.noticed:.0%} would probably have been noticed"
+    else:
+        enough = f"about {measure.needed:,} new runs would notice a rise to {to:.0%}"
+        if measure.noticed is not None:
+            enough = (
+                f"a rise to about {measure.noticed:.0%} would probably have been noticed; {enough}"
+            )
+    return enough
+
+
+def told_apart(found: RateComparison) -> tuple[list[ComparedRate], list[str]]:
+    """Return the rates for a table, and sentences about those that have nothing to show there."""
+    absent, skipped, told = [], [], []
+    for measure in found.measures:
+        counts = measure.counts
+        if measure.key != FAILURES and measure.finding == "not compared":
+            skipped.append(measure)
+        elif measure.key != FAILURES and not counts.old and not counts.new:
+            absent.append(measure)
+        else:
+            told.append(measure)
+    lines = []
+    if absent:
+        lines.append(f"looked for on both sides and shown by no run: {_codes(absent)}")
+    if skipped:
+        lines.append(f"not compared, for one side has no run that was examined: {_codes(skipped)}")
+    return told, lines
+
+
+def _codes(measures: list[ComparedRate]) -> str:
+    return f"modes {', '.join(each.key for each in measures)}"
+
+
+def facts(found: RateComparison, sides: Sides, wanted: WantedSides) -> Iterator[str]:
+    """Yield the lines about both sides, and about all that no rate counts."""
+    yield f"new runs: {_side(found.new)}"
+    name = f"version {wanted.version}" if wanted.version else "the time before"
+    yield f"baseline ({name}): {_side(found.old)}"
+    if wanted.version and not found.old.runs:
+        known = sorted(sides.versions, key=lambda each: (-sides.versions[each], each))[:_NAMED]
+        yield (
+            f"no stored run names the version or branch {wanted.version}; "
+            + (f"those that are named: {', '.join(known)}" if known else "none names any")
+            + ". A program names its version by OTEL_RESOURCE_ATTRIBUTES=service.version=NAME"
+        )
+    for side, told in ((found.new, "new runs"), (found.old, "runs of the baseline")):
+        if side.other_judge:
+            yield (
+                f"{side.other_judge:,} {told} were judged by another version of the judge and count in no "
+                "rate that it found; `mast-trace judge run` judges them again"
+            )
+    if len(sides.services) > 1:
+        yield (
+            f"the runs are of {len(sides.services)} services ({', '.join(sides.services[:_NAMED])}): where "
+            "their shares differ on both sides, rates differ without a change; --service chooses one"
+        )
+    if sides.judge:
+        yield f"judged by version {sides.judge}"
+
+
+def _side(side: Side) -> str:
+    """Return the runs of a side and the numbers of those that are not judged, or have no outcome."""
+    unjudged = ", ".join(
+        f"{count:,} {_STATES.get(state, state)}"
+        for state, count in side.states.items()
+        if state != "judged"
+    )
+    told = f"{side.runs:,}, of which {side.states.get('judged', 0):,} are judged"
+    told += f" ({unjudged})" if unjudged else ""
+    return f"{told}; {side.runs - side.known:,} have no known outcome"
+
 
 _SUITE: Final = "mast-trace check"
 # Characters that XML 1.0 does not have, whichever way they are written.

@@ -1,4 +1,4 @@
-"""The announcement of a running `mast-trace up`: a small file in its data folder."""
+"""The announcement of a running `mast-trace up`, a small file in its data folder; and its settings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,36 @@ import json
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field, SecretStr
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import parse_url
+from mast_trace_collector.settings import ProcessSettings
 from mast_trace_dashboards.whole_files import write_whole
+
+
+class UpConfig(ProcessSettings):
+    """The settings of `mast-trace up` beside those of its parts: `[up]` in the configuration file."""
+
+    table: ClassVar[str] = "up"
+    moved: ClassVar[frozenset[str]] = frozenset({"web_host", "web_port", "web_token"})
+
+    clickhouse_port: int = Field(
+        8123,
+        ge=0,
+        le=65535,
+        description="Port on loopback under which Grafana and other programs read the embedded "
+        "database as a ClickHouse server; 0 takes a free one.",
+    )
+    clickhouse_password: SecretStr = Field(
+        SecretStr(""),
+        description="Password of the user default there; empty: one is made, shown once, and its hash kept under "
+        "data_dir.",
+    )
+    judge_enabled: bool = Field(default=True, description="Turns judging of finished runs on.")
+
 
 _NAME = "up.json"
 _PORTS = {"http": 8123, "clickhouse": 8123, "https": 8443, "clickhouses": 8443}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig

@@ -47,8 +47,8 @@ from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
+from mast_trace_dashboards.web.text_changes import visible
 from mast_trace_dashboards.web.views import Views, Web
-from mast_trace_dashboards.web.visible import visible
 from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 
 if TYPE_CHECKING:

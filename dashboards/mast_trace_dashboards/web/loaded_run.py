@@ -1,11 +1,17 @@
-"""A run as the pages show it, with the steps from which replays can run on."""
+"""A run as the pages show it, with the steps from which replays can run on; also one of a file that a visitor sends."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from email.parser import BytesParser
+from email.policy import HTTP
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from starlette.exceptions import HTTPException
+
+from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.found_run import FoundRun
 from mast_trace_dashboards.web.finding.run_costs import RunCosts, run_costs
@@ -15,7 +21,61 @@ from mast_trace_judge.decision_points import decision_points
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.requests import Request
+
+    from mast_trace.trajectory import Trajectory
     from mast_trace_dashboards.stored_run import StoredRun
+
+
+LARGEST: Final = 8 * 1024 * 1024
+"""Bytes of the largest file."""
+_ENVELOPE = 4096
+_FIELD = "file"
+_EXPECTED = "a file of `mast-trace replay --out`, the JSON download of a run, or one line of `mast-trace export`"
+
+
+async def read_upload(request: Request) -> Trajectory:
+    """Return the run of a form with one file.
+
+    Raises:
+        HTTPException: 413, the file is too large; 400, it holds no run.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST + _ENVELOPE:
+            raise HTTPException(413, f"A file of at most {LARGEST >> 20} MiB can be compared.")
+    return run_of(_file_in(bytes(body), request.headers.get("content-type", "")))
+
+
+def run_of(content: bytes) -> Trajectory:
+    """Return the run that a file holds.
+
+    Raises:
+        HTTPException: 400, it holds no run.
+    """
+    try:
+        shape: Any = json.loads(content)
+        if isinstance(shape, dict) and "trajectory" in shape:
+            shape = shape["trajectory"]
+        if isinstance(shape, str):
+            shape = json.loads(shape)
+        return trajectory_from_dict(shape)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise HTTPException(400, f"This is not {_EXPECTED}: {reason[:300]}") from None
+
+
+def _file_in(body: bytes, content_type: str) -> bytes:
+    """Return the file of a form of the kind ``multipart/form-data``."""
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    form = BytesParser(policy=HTTP).parsebytes(head + body)
+    for part in form.iter_parts() if form.is_multipart() else ():
+        if part.get_param("name", header="content-disposition") == _FIELD:
+            content = part.get_payload(decode=True)
+            return content if isinstance(content, bytes) else b""
+    raise HTTPException(400, "The form has no file.")
+
 
 _LONG: Final = (
     "The steps at which a model answered are marked in short runs only. "

@@ -17,9 +17,8 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
-from mast_trace_dashboards.web.conversation.choice import BOXES, Choice
 from mast_trace_dashboards.web.conversation.graph import drawn
-from mast_trace_dashboards.web.conversation.table import agent_matrix, table_of
+from mast_trace_dashboards.web.conversation.table import BOXES, Choice, agent_matrix, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.pages import FindingPages
 from mast_trace_dashboards.web.finding.queue_view import (
@@ -31,13 +30,12 @@ from mast_trace_dashboards.web.finding.queue_view import (
 )
 from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.forms import read_form, whole
-from mast_trace_dashboards.web.loaded_run import LoadedRun
+from mast_trace_dashboards.web.loaded_run import LoadedRun, read_upload
 from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE
 from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
-from mast_trace_dashboards.web.uploaded_run import read_upload
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 

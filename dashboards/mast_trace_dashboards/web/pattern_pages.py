@@ -1,10 +1,15 @@
-"""The pages on patterns: the list, one pattern, and what people say of it."""
+"""The pages on patterns: the list, one pattern, and what people say of it; counts that take long are shown again at once."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -15,17 +20,122 @@ from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
-from mast_trace_dashboards.web.counted import CountCache, Counted
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.found_pattern import FoundPattern
+
+
+_LOG = logging.getLogger(__name__)
+_MOST_COUNTS: Final = 32
+LONGEST: Final = 600.0
+"""Seconds after which a count is shown no more: what was erased meanwhile may be in it."""
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Counted(Generic[Made]):
+    """A count, with its time.
+
+    Attributes:
+        made: the count.
+        at: time at which it was begun.
+        is_newest: False if something has been stored since; a newer count is then being made.
+    """
+
+    made: Made
+    at: datetime
+    is_newest: bool = True
+
+
+@dataclass
+class _Kept(Generic[Made]):
+    counted: Counted[Made]
+    version: Hashable
+    begun: float
+    is_renewed: bool = False
+
+
+class CountCache(Generic[Made]):
+    """Counts by the question that they answer, at most 32 of them.
+
+    Args:
+        clock: returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._generation = 0
+        # Ordered by last use.
+        self._kept: OrderedDict[Hashable, _Kept[Made]] = OrderedDict()
+
+    def of(self, question: Hashable, version: Hashable, count: Callable[[], Made]) -> Counted[Made]:
+        """Return the count of a question, one that was made before if there is one.
+
+        Args:
+            question: what is counted.
+            version: of what is stored; a kept count of another version is renewed in the background.
+            count: makes the count; it may be called in a thread of its own.
+        """
+        with self._lock:
+            kept = self._kept.get(question)
+            if kept is not None and self._clock() - kept.begun > LONGEST:
+                del self._kept[question]
+                kept = None
+            if kept is not None:
+                self._kept.move_to_end(question)
+                if kept.version == version:
+                    return kept.counted
+                renews, kept.is_renewed = not kept.is_renewed, True
+        if kept is None:
+            return self._make(question, version, count)
+        if renews:
+            given = (question, version, count)
+            threading.Thread(
+                target=self._renew, args=given, name="renew a count", daemon=True
+            ).start()
+        return replace(kept.counted, is_newest=False)
+
+    def forget(self) -> None:
+        """Drop all counts, those that are being made too: their subject was changed, or erased."""
+        with self._lock:
+            self._generation += 1
+            self._kept.clear()
+
+    def _make(
+        self, question: Hashable, version: Hashable, count: Callable[[], Made]
+    ) -> Counted[Made]:
+        generation, begun, at = self._generation, self._clock(), datetime.now(timezone.utc)
+        counted = Counted(count(), at)
+        with self._lock:
+            before = self._kept.get(question)
+            if generation != self._generation or (before is not None and before.begun > begun):
+                return counted
+            self._kept.pop(question, None)
+            self._kept[question] = _Kept(counted, version, begun)
+            while len(self._kept) > _MOST_COUNTS:
+                self._kept.popitem(last=False)
+        return counted
+
+    def _renew(self, question: Hashable, version: Hashable, count: Callable[[], Made]) -> None:
+        try:
+            self._make(question, version, count)
+        except Exception:  # noqa: BLE001  # whatever it was, the next visitor tries again
+            _LOG.exception("a newer count failed, the one before is shown")
+            with self._lock:
+                if kept := self._kept.get(question):
+                    kept.is_renewed = False
+
 
 SINCE: Final = ("1d", "7d", "30d")
 _STATES: Final = ("open", "acknowledged", "resolved", "reopened")

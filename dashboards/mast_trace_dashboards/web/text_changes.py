@@ -1,4 +1,4 @@
-"""The difference of two texts, word by word."""
+"""The difference of two texts, word by word, and hidden characters made visible."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
+
+
+_HIDDEN: Final = {
+    code: f"<U+{code:04X}>"
+    for code in (
+        *range(9),
+        *range(0x0B, 0x20),
+        *range(0x7F, 0xA0),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+}
+
+
+def visible(value: Any) -> str:
+    """Return a value as text in which every character shows."""
+    return str(value).translate(_HIDDEN)
+
 
 MOST_WORDS: Final = 400
 """Words of a changed passage that are compared; a longer one counts as replaced as a whole."""

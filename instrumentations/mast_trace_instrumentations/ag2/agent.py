@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import NO_RESULT, awaited, current_agent, current_run, guarded
-from mast_trace_instrumentations.ag2.chat import HUMAN, Recorder
+from mast_trace_instrumentations.ag2.chat import HUMAN, TurnMiddleware
 from mast_trace_instrumentations.ag2.reading import encoder, heard, seen
 from mast_trace_instrumentations.ag2.run import channel_in
 from mast_trace_instrumentations.ag2.state import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mast_trace.spans import AgentSpan, RunSpan, Telemetry
 
 
-class Turn:
+class DrivenTurn:
     """One turn of an agent; its span begins when it is driven, not when it is prepared.
 
     Attributes:
@@ -53,16 +53,16 @@ class Turn:
         self._conversation = str(context.stream.id)
         self._saw = False
 
-    def recorder(self, event: Any, context: Any) -> Recorder:
+    def recorder(self, event: Any, context: Any) -> TurnMiddleware:
         """Make the turn's middleware, as AG2 makes middleware."""
-        return Recorder(self, event, context)
+        return TurnMiddleware(self, event, context)
 
     @property
     def context(self) -> Context | None:
         """The context of the turn; None before it began."""
         return self.span.context if self.span else None
 
-    def begin(self) -> Turn:
+    def begin(self) -> DrivenTurn:
         """Begin the spans."""
         parent = here()
         asked = self._asked()
@@ -151,7 +151,7 @@ class Turn:
 class TurnScope:
     """AG2's scope of a turn, whose turn is recorded once it is driven."""
 
-    def __init__(self, scope: Any, turn: Turn) -> None:
+    def __init__(self, scope: Any, turn: DrivenTurn) -> None:
         self._scope = scope
         self._turn = turn
 

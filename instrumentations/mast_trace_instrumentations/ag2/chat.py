@@ -35,7 +35,7 @@ class RecordedTurn(Protocol):
         """Record the agent's input."""
 
 
-class Recorder:
+class TurnMiddleware:
     """The middleware of one turn, the innermost."""
 
     def __init__(self, turn: RecordedTurn, event: Any, context: Any) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import Inside, guarded
-from mast_trace_instrumentations.ag2.agent import Turn, TurnScope
+from mast_trace_instrumentations.ag2.agent import DrivenTurn, TurnScope
 from mast_trace_instrumentations.ag2.run import Channels
 from mast_trace_instrumentations.ag2.state import here, in_delivery
 from mast_trace_instrumentations.ag2.tool import begin_tool
@@ -77,11 +77,11 @@ class AG2Instrumentor(Instrumentor):
         self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
     ) -> Any:
         """Record an agent's turn: all ways of asking an agent enter this scope."""
-        turn: Turn | None = None
+        turn: DrivenTurn | None = None
         given = kwargs
         with guarded("observing an agent's turn"):
             event = args[0] if args else kwargs["event"]
-            turn = Turn(self.telemetry, instance, event, kwargs["context"])
+            turn = DrivenTurn(self.telemetry, instance, event, kwargs["context"])
             # The last middleware is the innermost: it sees each request to the model, retries
             # included.
             others = kwargs.get("additional_middleware") or ()

@@ -20,7 +20,7 @@ _CALL = "mast-trace-langchain-chat"
 
 
 @dataclass(eq=False)
-class ModelCall:
+class MarkedCall:
     """A chat model's call in progress, marked in the context of the code beneath it.
 
     Attributes:
@@ -54,17 +54,17 @@ class ModelCall:
             ending(error)
 
 
-def enter() -> ModelCall | None:
+def enter() -> MarkedCall | None:
     """Return the call of a chat model that begins; None where none is to be recorded."""
     context = otel_context.get_current()
     if current_run(context) is None:
         return None
     around = otel_context.get_value(_CALL, context)
-    if isinstance(around, ModelCall):
+    if isinstance(around, MarkedCall):
         if not around.begun:
             return None  # streaming that falls back to a plain call: the same call
-        return ModelCall(context, nested=True)
-    return None if chat_is_open(context) else ModelCall(context)
+        return MarkedCall(context, nested=True)
+    return None if chat_is_open(context) else MarkedCall(context)
 
 
 def begin() -> Context | None:
@@ -73,7 +73,7 @@ def begin() -> Context | None:
     if current_run(context) is None:
         return None
     call = otel_context.get_value(_CALL, context)
-    if isinstance(call, ModelCall):
+    if isinstance(call, MarkedCall):
         call.begun = True
         return None if call.nested else call.outside
     return None if chat_is_open(context) else context
@@ -82,12 +82,12 @@ def begin() -> Context | None:
 def show_span(span: ChatSpan) -> None:
     """Show the span of the call in progress to the code beneath it."""
     call = otel_context.get_value(_CALL)
-    if isinstance(call, ModelCall) and not call.nested:
+    if isinstance(call, MarkedCall) and not call.nested:
         call.chat.span = span.span
 
 
 def end_with_call(ending: Callable[[BaseException | None], None]) -> None:
     """Register ``ending`` to be called when the chat model's call in progress ends."""
     call = otel_context.get_value(_CALL)
-    if isinstance(call, ModelCall):
+    if isinstance(call, MarkedCall):
         call.endings.append(ending)

@@ -32,7 +32,7 @@ class _Turn:
 _turn: ContextVar[_Turn | None] = ContextVar("mast_trace_metagpt_turn", default=None)
 
 
-class Turns:
+class RoleTurns:
     """Records the turns of roles.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import current_run
 from mast_trace_instrumentations.base import Instrumentor, Patch
-from mast_trace_instrumentations.metagpt.agent import Turns
+from mast_trace_instrumentations.metagpt.agent import RoleTurns
 from mast_trace_instrumentations.metagpt.chat import begin_chat, note_usage
 from mast_trace_instrumentations.metagpt.message import begin_human, begin_review
 from mast_trace_instrumentations.metagpt.run import Runs
@@ -122,11 +122,11 @@ class MetaGPTInstrumentor(Instrumentor):
 
     def begin_turn(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Wrap a role's turn."""
-        return Turns(self.telemetry).begin(role)
+        return RoleTurns(self.telemetry).begin(role)
 
     def begin_observing(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Begin the turn's span when the role observes something new."""
-        return Turns(self.telemetry).begin_observing(role)
+        return RoleTurns(self.telemetry).begin_observing(role)
 
     def begin_action(self, action: Any, args: _Args, kwargs: _Kwargs) -> Call:
         """Begin an action that is a tool call."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from mast_trace.manual.answered import answer_by
+from mast_trace.manual.blocks import answer_by
 from mast_trace.replay.player import Blocked
 from mast_trace.spans import current_agent
 

@@ -107,7 +107,7 @@ def _is_enough(old: float, new: float, level: float, baseline: int, runs: int) -
 
 
 @dataclass(frozen=True)
-class Counts:
+class TwoCounts:
     """Numbers of runs that show something, on both sides.
 
     Attributes:
@@ -132,7 +132,7 @@ class Counts:
             raise ValueError(f"no counts of runs: {self}")
 
 
-def worse(counts: Counts) -> float:
+def worse(counts: TwoCounts) -> float:
     """Return the probability of so many new runs or more, if both sides had the same share.
 
     One-sided, by the hypergeometric distribution with all four margins fixed; 1 where a side is empty.
@@ -146,19 +146,19 @@ def worse(counts: Counts) -> float:
     return min(1.0, exp(top) * sum(exp(each - top) for each in logs)) if logs else 1.0
 
 
-def smallest(counts: Counts) -> float:
+def smallest(counts: TwoCounts) -> float:
     """Return the smallest probability that `worse` can have with these margins."""
     shown = counts.old + counts.new
     new = min(shown, counts.of_new)
-    return worse(Counts(shown - new, counts.of_old, new, counts.of_new))
+    return worse(TwoCounts(shown - new, counts.of_old, new, counts.of_new))
 
 
-def could_fail(counts: Counts, level: float) -> bool:
+def could_fail(counts: TwoCounts, level: float) -> bool:
     """Return whether so many new runs could be worse than this baseline at all: if every one showed it."""
-    return worse(Counts(counts.old, counts.of_old, counts.of_new, counts.of_new)) <= level
+    return worse(TwoCounts(counts.old, counts.of_old, counts.of_new, counts.of_new)) <= level
 
 
-def corrected(tests: Mapping[str, Counts], level: float) -> dict[str, float]:
+def corrected(tests: Mapping[str, TwoCounts], level: float) -> dict[str, float]:
     """Return the probability of each test after correction for the others; 1 for one that cannot decide.
 
     Tests that no result could decide are left out of the correction, by Tarone's rule: whether they could
@@ -244,7 +244,7 @@ class ComparedRate:
     """
 
     key: str
-    counts: Counts
+    counts: TwoCounts
     p: float | None
     corrected: float | None
     finding: Finding
@@ -321,15 +321,15 @@ def compare(
 
 def _tests(
     old: Side, new: Side, compared: Compared, modes: Sequence[str]
-) -> Iterator[tuple[str, Counts]]:
+) -> Iterator[tuple[str, TwoCounts]]:
     if compared != "modes":
-        yield FAILURES, Counts(old.failures, old.known, new.failures, new.known)
+        yield FAILURES, TwoCounts(old.failures, old.known, new.failures, new.known)
     if compared != "failures":
         for code in FAILURE_MODES:
             if code in modes:
                 yield (
                     code,
-                    Counts(
+                    TwoCounts(
                         old.shown.get(code, 0),
                         old.examined.get(code, 0),
                         new.shown.get(code, 0),
@@ -339,7 +339,14 @@ def _tests(
 
 
 def _measure(
-    key: str, counts: Counts, adjusted: float, *, level: float, share: float, rise: float, new: Side
+    key: str,
+    counts: TwoCounts,
+    adjusted: float,
+    *,
+    level: float,
+    share: float,
+    rise: float,
+    new: Side,
 ) -> ComparedRate:
     """Return one rate with its finding.
 

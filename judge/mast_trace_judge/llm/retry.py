@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mast_trace.exceptions import EndpointUnavailable
+from mast_trace.retry_after import doubled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
@@ -141,8 +142,8 @@ class Retry:
         raise EndpointUnavailable("no attempt was allowed")
 
     def _pause(self, attempt: int, failure: Transient) -> float:
-        own = self.first_pause * 2.0**attempt
-        jittered = min(own, self.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311
+        own = doubled(self.first_pause, attempt + 1, self.longest_pause)
+        jittered = own * random.uniform(0.5, 1.0)  # noqa: S311
         if failure.retry_after is None:
             return jittered
         return failure.retry_after + jittered * 0.1

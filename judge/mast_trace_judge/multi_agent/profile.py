@@ -1,4 +1,10 @@
-"""The profile of a system: all measures of its runs."""
+"""The profile of a system: all measures of its runs.
+
+Presence: the success of runs in which an agent acted, against runs in which it did not.
+
+It is a hint only: an agent is often called because a run is hard. Leaving the agent out on purpose, in an
+experiment with variants, tells its effect (leave-one-out; arXiv 2605.27621).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +17,11 @@ from mast_trace.exceptions import StorageError
 from mast_trace.trajectory import read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of
+from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.local.long_runs import is_long
-from mast_trace_judge.multi_agent.concurrency import concurrency
-from mast_trace_judge.multi_agent.hand_offs import hand_offs
-from mast_trace_judge.multi_agent.presence import Presence, presence
+from mast_trace_judge.multi_agent.hand_offs import hand_offs, roles
 from mast_trace_judge.multi_agent.provenance import provenance
-from mast_trace_judge.multi_agent.roles import roles
-from mast_trace_judge.multi_agent.structure import structure, talk
+from mast_trace_judge.multi_agent.structure import concurrency, structure, talk
 from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
 from mast_trace_judge.multi_agent.uptake import uptake
 from mast_trace_judge.multi_agent.verification import verification
@@ -28,7 +32,44 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.team_run import TeamRun
+
+
+_LEAST: Final = 5
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Runs with known outcome, with and without an action of an agent.
+
+    Attributes:
+        agent: its name.
+        with_it: successes and runs in which it acted.
+        without: successes and runs in which it did not.
+        low: lower end of the 95 % interval of the difference, with minus without (Newcombe 1998).
+        high: its upper end.
+    """
+
+    agent: str
+    with_it: tuple[int, int]
+    without: tuple[int, int]
+    low: float
+    high: float
+
+
+def presence(runs: Sequence[TeamRun]) -> list[Presence]:
+    """Return the agents that act in some runs and not in others, at least five of each."""
+    known = [run for run in runs if run.trajectory.outcome in {"success", "failure"}]
+    found: list[Presence] = []
+    for agent in sorted({agent for run in known for agent in run.agents}):
+        sides: dict[bool, list[bool]] = {True: [], False: []}
+        for run in known:
+            sides[agent in run.agents].append(run.trajectory.outcome == "success")
+        counts = [(sum(sides[acted]), len(sides[acted])) for acted in (True, False)]
+        if min(count[1] for count in counts) >= _LEAST:
+            low, high = newcombe(*counts)
+            found.append(Presence(agent, counts[0], counts[1], low, high))
+    return found
+
 
 _AT_ONCE: Final = 16
 MOST_SPANS: Final = 5_000

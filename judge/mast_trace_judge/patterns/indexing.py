@@ -19,7 +19,7 @@ from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.patterns.hits import TextMiner, hits_of
 from mast_trace_judge.store.apart import apart
-from mast_trace_judge.store.verdict_rows import utc
+from mast_trace_judge.store.records import utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_judge.store.verdict_rows import utc
+from mast_trace_judge.store.records import utc
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.tombstones import insert_living, insert_of_run
-from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
 from mast_trace_judge.proof import as_shown, has_effect, proved_step, refuted_steps
+from mast_trace_judge.store.records import Columns, utc
 from mast_trace_judge.store.replay_plans import ReplayPlan
 from mast_trace_judge.store.verdict_rows import row_of as verdict_row
-from mast_trace_judge.store.verdict_rows import utc, verdict_of
+from mast_trace_judge.store.verdict_rows import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -217,7 +218,7 @@ def row_of(confirmation: Confirmation, plan: ReplayPlan) -> dict[str, Any]:
 
     Its columns have what takes effect (`mast_trace_judge.proof`); ``Json`` has all of it.
     """
-    curve, contrasts = confirmation.curve, confirmation.contrasts
+    contrasts = confirmation.contrasts
     step = proved_step(confirmation)
     return {
         "Project": plan.project,
@@ -233,8 +234,9 @@ def row_of(confirmation: Confirmation, plan: ReplayPlan) -> dict[str, Any]:
         "PointOfNoReturn": confirmation.point_of_no_return,
         "PointAgent": confirmation.point_agent,
         "Refuted": list(refuted_steps(confirmation)),
-        **_nested("Curve", curve, _CURVE),
-        **_nested("Contrasts", contrasts, _CONTRASTS),
+        **_CURVE.nested(confirmation.curve),
+        **_CONTRASTS.nested(contrasts),
+        "Contrasts.Source": [each.sources for each in contrasts],
         "PlannedContrasts": confirmation.planned_contrasts,
         "Replays": confirmation.replays,
         "LiveCalls": confirmation.live_calls,
@@ -245,28 +247,8 @@ def row_of(confirmation: Confirmation, plan: ReplayPlan) -> dict[str, Any]:
     }
 
 
-_CURVE: Final[Mapping[str, str]] = {
-    name: name.title() for name in ("step", "successes", "runs", "low", "high")
-}
-_CONTRASTS: Final[Mapping[str, str]] = {
-    "step": "Step",
-    "agent": "Agent",
-    "sources": "Source",
-    "fix_successes": "FixSuccesses",
-    "keep_successes": "KeepSuccesses",
-    "pairs": "Pairs",
-    "censored": "Censored",
-    "e_value": "EValue",
-    "threshold": "Threshold",
-    "effect": "Effect",
-}
-
-
-def _nested(name: str, records: Sequence[object], fields: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        f"{name}.{column}": [getattr(record, field) for record in records]
-        for field, column in fields.items()
-    }
+_CURVE: Final = Columns(SuccessRate, "Curve.")
+_CONTRASTS: Final = Columns(Contrast, "Contrasts.", but={"source", "fix_text", "result", "also"})
 
 
 def _span_of(store: Store, plan: ReplayPlan, confirmation: Confirmation) -> str:

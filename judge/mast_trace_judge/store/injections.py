@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory import to_dict, trajectory_from_dict
 from mast_trace_collector.storage.tombstones import insert_living, insert_of_run
-from mast_trace_judge.store.verdict_rows import utc
+from mast_trace_judge.store.records import Columns, utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -83,6 +83,13 @@ class Injection:
     change: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+_COLUMNS: Final = Columns(
+    Injection,
+    names={"original": "TraceId", "service": "ServiceName"},
+    but={"run", "change"},
+)
+
+
 def save_injection(store: Store, injection: Injection, original: RunSummary) -> None:
     """Store a planted fault; the same fault of the same run is stored once.
 
@@ -132,33 +139,11 @@ def take_over(store: Store, taken: Iterable[tuple[Injection, datetime]]) -> tupl
 
 def _row(injection: Injection, end: datetime) -> dict[str, Any]:
     return {
-        "Project": injection.project,
-        "TraceId": injection.original,
-        "FaultId": injection.fault_id,
+        **_COLUMNS.row(injection),
         "InjectedAt": datetime.now(timezone.utc),
-        "Operator": injection.operator,
-        "Mode": injection.mode,
-        "Level": injection.level,
-        "Step": injection.step,
         "SpanId": _span_id(injection),
-        "Agent": injection.agent,
-        "MissedBy": list(injection.missed_by),
-        "Verdict": injection.verdict,
-        "Decisive": injection.decisive,
-        "Deterministic": injection.deterministic,
-        "Faulty": injection.faulty,
-        "FaultyFailures": injection.faulty_failures,
-        "Restored": injection.restored,
-        "RestoredSuccesses": injection.restored_successes,
-        "EValue": injection.e_value,
-        "SuccessAfter": injection.success_after,
-        "PointOfNoReturn": injection.point_of_no_return,
-        "Phrasing": injection.phrasing,
-        "Seed": injection.seed,
         "Change": json.dumps(injection.change, ensure_ascii=False),
         "Run": "" if injection.run is None else json.dumps(to_dict(injection.run)),
-        "ServiceName": injection.service,
-        "Framework": injection.framework,
         "RunEnd": end,
     }
 
@@ -231,30 +216,8 @@ def _span_id(injection: Injection) -> str:
 
 
 def _injection(row: Mapping[str, Any]) -> Injection:
-    return Injection(
-        project=row["Project"],
-        original=row["TraceId"],
-        fault_id=row["FaultId"],
-        operator=row["Operator"],
-        mode=row["Mode"],
-        level=row["Level"],
-        step=row["Step"],
-        agent=row["Agent"],
-        missed_by=tuple(row["MissedBy"]),
-        verdict=row["Verdict"],
-        decisive=bool(row["Decisive"]),
-        deterministic=bool(row["Deterministic"]),
-        faulty=row["Faulty"],
-        faulty_failures=row["FaultyFailures"],
-        restored=row["Restored"],
-        restored_successes=row["RestoredSuccesses"],
-        e_value=row["EValue"],
-        success_after=row["SuccessAfter"],
-        point_of_no_return=row["PointOfNoReturn"],
-        phrasing=row["Phrasing"],
-        seed=row["Seed"],
-        service=row["ServiceName"],
-        framework=row["Framework"],
+    return _COLUMNS.record(
+        row,
         run=trajectory_from_dict(json.loads(row["Run"])) if row["Run"] else None,
         change=json.loads(row["Change"]),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.tombstones import refuse_erased
+from mast_trace_judge.store.records import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +70,9 @@ class HumanLabel:
             object.__setattr__(self, "decisive_step", min(steps))
 
 
+_COLUMNS = Columns(HumanLabel)
+
+
 def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
     """Store labels.
 
@@ -78,21 +82,7 @@ def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
     """
     refuse_erased(store, [(label.project, label.trace_id) for label in labels])
     now = datetime.now(timezone.utc)
-    rows = [
-        {
-            "Project": label.project,
-            "TraceId": label.trace_id,
-            "Annotator": label.annotator.strip(),
-            "LabelledAt": now,
-            "Outcome": label.outcome,
-            "Modes": sorted(label.modes),
-            "DecisiveStep": label.decisive_step,
-            "DecisiveSteps": list(label.decisive_steps),
-            "DecisiveAgent": label.decisive_agent,
-            "Note": label.note,
-        }
-        for label in labels
-    ]
+    rows = [{**_COLUMNS.row(_as_stored(label)), "LabelledAt": now} for label in labels]
     if rows:
         store.insert(TABLE, rows)
 
@@ -134,14 +124,4 @@ def _as_stored(label: HumanLabel) -> HumanLabel:
 
 def label_of(row: Mapping[str, Any]) -> HumanLabel:
     """Return the label that a row of ``mast_human_labels`` holds."""
-    return HumanLabel(
-        trace_id=row["TraceId"],
-        annotator=row["Annotator"],
-        outcome=row["Outcome"],
-        modes=tuple(row["Modes"]),
-        decisive_step=row["DecisiveStep"],
-        decisive_agent=row["DecisiveAgent"],
-        note=row["Note"],
-        project=row["Project"],
-        decisive_steps=tuple(row["DecisiveSteps"]),
-    )
+    return _COLUMNS.record(row)

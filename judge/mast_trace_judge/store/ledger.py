@@ -14,12 +14,13 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
+from mast_trace_judge.store.records import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +87,9 @@ class JudgeCall:
     answer: str = ""
     sample: int = 1
     call_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+_COLUMNS: Final = Columns(JudgeCall)
 
 
 class Ledger(Protocol):
@@ -195,7 +199,7 @@ class StoreLedger:
                 raise too_large[0][1]
 
     def _insert(self, calls: Sequence[JudgeCall]) -> None:
-        insert_living(self._store, TABLE, [_row(call) for call in calls])
+        insert_living(self._store, TABLE, [_COLUMNS.row(call) for call in calls])
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
         """Return the answers that could be read, by the hash of their request.
@@ -294,26 +298,3 @@ def _lost(call: JudgeCall, reason: str) -> None:
         reason,
         extra={"action": "judge_call_lost"},
     )
-
-
-def _row(call: JudgeCall) -> dict[str, Any]:
-    return {
-        "CallId": call.call_id,
-        "Project": call.project,
-        "TraceId": call.trace_id,
-        "JudgeVersion": call.judge_version,
-        "Stage": call.stage,
-        "Model": call.model,
-        "StartedAt": call.started_at,
-        "DurationMs": call.duration_ms,
-        "Status": call.status,
-        "Error": call.error,
-        "Retries": call.retries,
-        "InputTokens": call.input_tokens,
-        "CachedTokens": call.cached_tokens,
-        "OutputTokens": call.output_tokens,
-        "CostUsd": call.cost_usd,
-        "RequestHash": call.request_hash,
-        "Answer": call.answer,
-        "Sample": call.sample,
-    }

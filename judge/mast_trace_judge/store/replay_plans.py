@@ -1,20 +1,100 @@
-"""Plans of experiments in ``mast_replay_plans``: each is stored once and never changed."""
+"""Plans of experiments in ``mast_replay_plans``, each stored once and never changed, and the rows of results of replays."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.tombstones import insert_of_run
-from mast_trace_judge.store.verdict_rows import utc
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
+from mast_trace_judge.store.records import Columns, utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
+
+
+JOINT: Final = "joint"
+"""``FixSource`` of a fix of several steps."""
+
+_OUTCOMES: Final[Mapping[bool | None, str]] = {True: "success", False: "failure", None: ""}
+_SUCCESSES: Final[Mapping[str, bool | None]] = {
+    text: success for success, text in _OUTCOMES.items()
+}
+
+
+_RESULT: Final = Columns(ArmResult, but={"arm", "success"})
+
+
+def row_of_result(result: ArmResult) -> dict[str, Any]:
+    """Return the columns that hold a result.
+
+    A joint fix is a list in ``FixText``, which names its steps; see `arm_of`.
+    """
+    fix = result.arm.fix
+    also = result.arm.also
+    return {
+        **_RESULT.row(result),
+        "Arm": result.arm.operator,
+        "Step": result.arm.step,
+        "FixSource": JOINT if also else fix.source if fix else "",
+        "FixHash": _hash_of(result.arm),
+        "FixText": _joint_text(result.arm) if also else fix.text if fix else "",
+        "FixModel": fix.model if fix else "",
+        "Hold": result.arm.hold,
+        "Outcome": _OUTCOMES[result.success],
+    }
+
+
+def arm_of(row: Mapping[str, Any]) -> ReplayArm:
+    """Return the arm of a row."""
+    hold = bool(row["Hold"])
+    if row["FixSource"] == JOINT:
+        (_, first), *others = [
+            (
+                each["step"],
+                Fix(each["source"], each["text"], each["model"], each.get("result", False)),
+            )
+            for each in json.loads(row["FixText"])
+        ]
+        return ReplayArm(row["Arm"], row["Step"], first, hold, tuple(others))
+    fix = None
+    if row["FixHash"]:
+        is_result = row["Arm"] == "result"
+        fix = Fix(row["FixSource"], row["FixText"], row["FixModel"], is_result)
+    return ReplayArm(row["Arm"], row["Step"], fix, hold)
+
+
+def result_of(row: Mapping[str, Any]) -> ArmResult:
+    """Return the result of a row."""
+    return _RESULT.record(row, arm=arm_of(row), success=_SUCCESSES[row["Outcome"]])
+
+
+def _joint_text(arm: ReplayArm) -> str:
+    fixes = [(arm.step, arm.fix), *arm.also]
+    shapes = [{"step": step, **asdict(fix)} for step, fix in fixes if fix is not None]
+    for shape in shapes:
+        if not shape["result"]:  # as it was before there were results: the hash stays
+            del shape["result"]
+    return json.dumps(shapes, ensure_ascii=False)
+
+
+def _hash_of(arm: ReplayArm) -> str:
+    if arm.fix is None:
+        return ""
+    return fix_hash(Fix(arm.fix.source, _joint_text(arm)) if arm.also else arm.fix)
+
+
+def fix_hash(fix: Fix) -> str:
+    """Return a short digest of a fix, equal for the same source, text and model."""
+    text = f"{fix.source}\x00{fix.text}\x00{fix.model}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
 
 TABLE: Final = "mast_replay_plans"
 CONFIRM: Final = "confirm"
@@ -53,6 +133,9 @@ class ReplayPlan:
         return {"Project": self.project, "TraceId": self.trace_id, "PlanId": self.plan_id}
 
 
+_PLAN: Final = Columns(ReplayPlan, names={"service": "ServiceName", "text": "Plan"})
+
+
 def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) -> ReplayPlan:
     """Return the plan of a run, which is stored first if there is none.
 
@@ -83,13 +166,8 @@ def plan_of(store: Store, run: RunSummary, text: str, *, name: str = CONFIRM) ->
     )
     now = datetime.now(timezone.utc)
     row = {
-        **plan.key,
-        "Name": name,
+        **_PLAN.row(plan),
         "PlannedAt": now,
-        "Fingerprint": plan.fingerprint,
-        "ServiceName": plan.service,
-        "RunEnd": plan.run_end,
-        "Plan": text,
         "Precedence": precedence(now),
     }
     insert_of_run(store, TABLE, row)
@@ -109,7 +187,7 @@ def stored_plan(
         " AND TraceId = {trace:String} AND PlanId = {plan:String}",
         {"project": project, "trace": trace_id, "plan": _plan_id(project, trace_id, name)},
     )
-    return _plan(rows[0]) if rows else None
+    return _PLAN.record(rows[0]) if rows else None
 
 
 def plans_of_run(
@@ -126,7 +204,7 @@ def plans_of_run(
         " ORDER BY PlannedAt, PlanId",
         {"project": project, "trace": trace_id, "prefix": prefix},
     )
-    return tuple(map(_plan, rows))
+    return tuple(map(_PLAN.record, rows))
 
 
 def precedence(moment: datetime, *, ended: bool = False) -> int:
@@ -138,16 +216,3 @@ def precedence(moment: datetime, *, ended: bool = False) -> int:
 def _plan_id(project: str, trace_id: str, name: str) -> str:
     text = f"{project}\x00{trace_id}\x00{name}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
-
-
-def _plan(row: Mapping[str, Any]) -> ReplayPlan:
-    return ReplayPlan(
-        project=row["Project"],
-        trace_id=row["TraceId"],
-        plan_id=row["PlanId"],
-        name=row["Name"],
-        fingerprint=row["Fingerprint"],
-        service=row["ServiceName"],
-        run_end=utc(row["RunEnd"]),
-        text=row["Plan"],
-    )

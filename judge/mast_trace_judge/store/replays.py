@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult
+from mast_trace_judge.store.records import Columns, utc
 from mast_trace_judge.store.replay_plans import (
     CONFIRM,
     ReplayPlan,
+    arm_of,
     plan_of,
     precedence,
+    result_of,
+    row_of_result,
     stored_plan,
 )
-from mast_trace_judge.store.replay_rows import arm_of, result_of, row_of_result
-from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,6 +127,9 @@ class Reservation:
     cost_usd: float | None
     started_at: datetime
     holder: str
+
+
+_RESERVATION: Final = Columns(Reservation, but={"arm"})
 
 
 @dataclass(frozen=True)
@@ -281,16 +286,7 @@ def reservations_of(store: Store, plan: ReplayPlan) -> tuple[Reservation, ...]:
         StorageError: the database does not answer.
     """
     return tuple(
-        Reservation(
-            sequence=row["Sequence"],
-            arm=arm_of(row),
-            phase=row["Phase"],
-            pair=row["Pair"],
-            live_calls=row["LiveCalls"],
-            cost_usd=row["CostUsd"],
-            started_at=utc(row["StartedAt"]),
-            holder=row["Holder"],
-        )
+        _RESERVATION.record(row, arm=arm_of(row))
         for row in _rows(store, plan)
         if row["Status"] == RESERVED
     )

@@ -34,8 +34,7 @@ class FeedbackPlugin(Plugin):
         """Return the pages on experiments, and the address at which programs ask for lessons."""
         from starlette.routing import Route
 
-        from mast_trace_lab.feedback.lessons_page import Lessons
-        from mast_trace_lab.feedback.pages import ExperimentPages
+        from mast_trace_lab.feedback.pages import ExperimentPages, Lessons
 
         views = web.views(ExperimentPages)
         return (

@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.tombstones import insert_living
+from mast_trace_judge.store.records import Columns, utc
 from mast_trace_judge.store.replay_plans import precedence
-from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +65,9 @@ class ExperimentRun:
     has_ended: bool
 
 
+_RUN_COLUMNS: Final = Columns(ExperimentRun, names={"start": "StartNs", "has_ended": "RootSeen"})
+
+
 @dataclass(frozen=True)
 class FrozenLesson:
     """A lesson as an experiment froze it.
@@ -87,19 +90,7 @@ def experiment_runs(store: Store, project: str, name: str) -> list[ExperimentRun
         StorageError: the database does not answer.
     """
     return [
-        ExperimentRun(
-            trace_id=row["TraceId"],
-            arm=row["Arm"],
-            task=row["Task"],
-            repetition=int(row["Repetition"]),
-            design=row["Design"],
-            feedback_id=row["FeedbackId"],
-            start=int(row["StartNs"]),
-            outcome=row["Outcome"],
-            conversation_id=row["ConversationId"],
-            has_ended=bool(row["RootSeen"]),
-        )
-        for row in store.query(_RUNS, {"project": project, "name": name})
+        _RUN_COLUMNS.record(row) for row in store.query(_RUNS, {"project": project, "name": name})
     ]
 
 

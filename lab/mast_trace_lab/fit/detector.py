@@ -24,7 +24,7 @@ from mast_trace_judge.local.texts import numbers, words
 from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_lab.fit.labels import INJECTION
-from mast_trace_lab.fit.schemes import PLAIN, cells, held_out
+from mast_trace_lab.fit.models import PLAIN, cells, held_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,11 +14,10 @@ from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, hands_over
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_judge.verdict import SHOWN_FROM
-from mast_trace_lab.fit import people as on_people
-from mast_trace_lab.fit.abstention import cross_fitted, fit_threshold
-from mast_trace_lab.fit.decision import decide, present_judge
+from mast_trace_lab.fit.decision import cross_fitted, decide, fit_threshold, present_judge
 from mast_trace_lab.fit.detector import detect, fingerprints
-from mast_trace_lab.fit.gate import PHRASES, POSITION, gate
+from mast_trace_lab.fit.gate import PHRASES, POSITION, STEPS, gate
+from mast_trace_lab.fit.gate import nested as nested_people
 from mast_trace_lab.fit.labels import (
     INJECTION,
     PERSON,
@@ -27,9 +26,18 @@ from mast_trace_lab.fit.labels import (
     prevalence,
     units_of,
 )
-from mast_trace_lab.fit.models import Recipe, concluded, trained
+from mast_trace_lab.fit.models import (
+    JOINT,
+    OPERATOR,
+    PLAIN,
+    SCENARIO,
+    Recipe,
+    cells,
+    concluded,
+    held_out,
+    trained,
+)
 from mast_trace_lab.fit.report import Abstention, FitReport, HeldOutRun, PeopleGain
-from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO, cells, held_out
 from mast_trace_lab.fit.scoring import (
     hit,
     hits_of,
@@ -43,12 +51,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mast_trace_judge.study.datasets.labelled import LabelledRun
-    from mast_trace_lab.fit.abstention import Threshold
+    from mast_trace_lab.fit.decision import Threshold
+    from mast_trace_lab.fit.gate import OnPeople
     from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import Mass
-    from mast_trace_lab.fit.people import OnPeople
+    from mast_trace_lab.fit.models import HeldOutLabels, Mass
     from mast_trace_lab.fit.report import Condition, SchemeScore
-    from mast_trace_lab.fit.schemes import HeldOutLabels
     from mast_trace_lab.fit.scoring import Hit
 
 UNTRAINED: Final = "untrained"
@@ -140,8 +147,8 @@ class _Fit:
         )
         nested = None
         if self.people:
-            stage = self._stage("People's labels", on_people.STEPS)
-            nested = on_people.nested(labels, self.units, self.recipe, stage)
+            stage = self._stage("People's labels", STEPS)
+            nested = nested_people(labels, self.units, self.recipe, stage)
             self.recipe = replace(self.recipe, of_injected=nested.weight)
         masses = {scheme: self._masses(scheme) for scheme in (SCENARIO, OPERATOR, JOINT)}
         unseen = {**masses[JOINT], **(nested.fitted if nested else {})}

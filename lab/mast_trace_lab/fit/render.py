@@ -12,7 +12,7 @@ from mast_trace_judge.study.agreement import wilson
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, MOST_AUC
 from mast_trace_lab.fit.gate import points
 from mast_trace_lab.fit.labels import LEAST_UNITS
-from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
+from mast_trace_lab.fit.models import JOINT, OPERATOR, PLAIN, SCENARIO
 from mast_trace_lab.fit.scoring import FEWEST
 
 if TYPE_CHECKING:

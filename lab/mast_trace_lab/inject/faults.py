@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_lab.inject.changes import Change
     from mast_trace_lab.inject.operators import Operator
     from mast_trace_lab.inject.phrasings import Phrasings
-    from mast_trace_lab.inject.sites import RecordedResult
+    from mast_trace_lab.inject.sites import Change, RecordedResult
 
 
 SEEDS: Final = 8

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from random import Random
 
-    from mast_trace_lab.inject.changes import Change
     from mast_trace_lab.inject.operators.phrases import Sentences
-    from mast_trace_lab.inject.sites import RecordedAnswer
+    from mast_trace_lab.inject.sites import Change, RecordedAnswer
 
 LONGEST: Final = 200
 """Characters of a sentence at most; those of the rules have up to 65."""

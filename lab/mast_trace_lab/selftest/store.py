@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from mast_trace_judge.store.records import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from mast_trace_collector.storage.store import Store
 
@@ -82,39 +84,20 @@ class SelfTest:
         return next((e for e in self.shares if (e.measure, e.stage, e.mode) == wanted), None)
 
 
+_SHARE: Final = Columns(Measured)
+_TEST: Final = Columns(
+    SelfTest, names={"id": "SelftestId", "service": "ServiceName"}, but={"shares"}
+)
+
+
 def save_selftest(store: Store, test: SelfTest) -> None:
     """Store a result; a later one of the same id replaces it.
 
     Raises:
         StorageError: the database does not accept it.
     """
-    shared = {
-        "Project": test.project,
-        "SelftestId": test.id,
-        "MeasuredAt": test.measured_at,
-        "ServiceName": test.service,
-        "Framework": test.framework,
-        "JudgeVersion": test.judge_version,
-        "Operators": list(test.operators),
-        "Originals": test.originals,
-    }
-    store.insert(
-        TABLE,
-        [
-            {
-                **shared,
-                "Measure": each.measure,
-                "Stage": each.stage,
-                "Mode": each.mode,
-                "Hits": each.hits,
-                "Runs": each.runs,
-                "Low": each.low,
-                "High": each.high,
-                "Note": each.note,
-            }
-            for each in test.shares
-        ],
-    )
+    shared = _TEST.row(test)
+    store.insert(TABLE, [{**shared, **_SHARE.row(each)} for each in test.shares])
 
 
 def selftests(store: Store, *, project: str | None = None) -> list[SelfTest]:
@@ -155,28 +138,4 @@ def newest_of_services(tests: Sequence[SelfTest]) -> list[SelfTest]:
 
 
 def _selftest(rows: list[Mapping[str, Any]]) -> SelfTest:
-    first = rows[0]
-    at: datetime = first["MeasuredAt"]
-    return SelfTest(
-        id=first["SelftestId"],
-        project=first["Project"],
-        service=first["ServiceName"],
-        framework=first["Framework"],
-        judge_version=first["JudgeVersion"],
-        operators=tuple(first["Operators"]),
-        originals=first["Originals"],
-        shares=tuple(
-            Measured(
-                row["Measure"],
-                row["Stage"],
-                row["Mode"],
-                row["Hits"],
-                row["Runs"],
-                row["Low"],
-                row["High"],
-                row["Note"],
-            )
-            for row in rows
-        ),
-        measured_at=at if at.tzinfo else at.replace(tzinfo=timezone.utc),
-    )
+    return _TEST.record(rows[0], shares=tuple(map(_SHARE.record, rows)))

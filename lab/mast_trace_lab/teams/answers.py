@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.presence import Presence
+    from mast_trace_judge.multi_agent.profile import Presence
 
 MOST_RUNS: Final = 100
 """Runs that an answer is made of: fewer than of the command, because an assistant waits for it."""

@@ -16,8 +16,8 @@ from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams import words as profile_words
-from mast_trace_lab.teams.gap import LEAST
 from mast_trace_lab.teams.profile import (
+    LEAST,
     MOST_RUNS,
     ServiceProfile,
     left_out,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_lab.teams.gap import LEAST
+from mast_trace_lab.teams.profile import LEAST
 
 if TYPE_CHECKING:
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.presence import Presence
-    from mast_trace_lab.teams.gap import Gap, VariantRuns
-    from mast_trace_lab.teams.profile import ServiceProfile
+    from mast_trace_judge.multi_agent.profile import Presence
+    from mast_trace_lab.teams.profile import Gap, ServiceProfile, VariantRuns
 
 HINT = (
     "Agents are often called because a run is hard: these are hints. An experiment that leaves an agent out "

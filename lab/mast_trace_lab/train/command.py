@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.study.bench.rendering import tables, to_json
 from mast_trace_judge.version import judge_version, own_profiles
-from mast_trace_lab.train.examples import Question, write_examples
+from mast_trace_lab.train.examples import Question, Reward, divide, read_examples, write_examples
 from mast_trace_lab.train.export import (
     SOURCES,
     Export,
@@ -22,12 +25,178 @@ from mast_trace_lab.train.export import (
     stored_failures,
     wanted_sources,
 )
-from mast_trace_lab.train.run_command import run_training
+from mast_trace_lab.train.report import report_of, write_report
+from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_lab.train.export import Failure
+    from mast_trace_lab.train.report import CurvePoint
+
+
+_NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
+
+_USUAL = Training("")
+_MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")
+
+
+def check_installed(*, lora: bool = False) -> None:
+    """Check that everything is there that a training imports.
+
+    Args:
+        lora: whether adapters are trained, which needs one package more.
+
+    Raises:
+        ConfigurationError: something is missing; the text says what to install.
+    """
+    needed = (*_NEEDED, "peft") if lora else _NEEDED
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"training needs {', '.join(missing)}: pip install 'mast-trace[train]'. On a machine without "
+            "an accelerator install first a torch that brings no CUDA along; docs/how-to/train.md says how"
+        )
+
+
+def run_training(
+    model: Annotated[str, _MODEL],
+    data: Annotated[Path, typer.Option("--data", help="File by `mast-trace train export`.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the training.")],
+    steps: Annotated[int, typer.Option(min=1, help="Optimiser steps in all.")] = _USUAL.steps,
+    prompts: Annotated[int, typer.Option(min=1, help="Prompts a step.")] = _USUAL.prompts,
+    generations: Annotated[
+        int, typer.Option(min=2, help="Answers to each prompt, compared with each other.")
+    ] = _USUAL.generations,
+    micro_batch: Annotated[
+        int, typer.Option(min=1, help="Answers that pass through the model at a time.")
+    ] = _USUAL.micro_batch,
+    learning_rate: Annotated[
+        float, typer.Option(help="Constant learning rate; about 1e-5 with --lora.")
+    ] = _USUAL.learning_rate,
+    step_weight: Annotated[
+        float, typer.Option("--lambda", help="Weight of the step's distance; the rest: the agent.")
+    ] = _USUAL.step_weight,
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            "--sigma",
+            help="Width of the reward around the right step, in steps.",
+            show_default="a twentieth of the run, at least 1",
+        ),
+    ] = None,
+    beta: Annotated[
+        float, typer.Option(min=0, help="Weight of the distance from the untrained model.")
+    ] = _USUAL.beta,
+    temperature: Annotated[
+        float, typer.Option(help="Temperature at which answers are drawn.")
+    ] = _USUAL.temperature,
+    answer_tokens: Annotated[
+        int, typer.Option(min=1, help="Longest answer in tokens.")
+    ] = _USUAL.answer_tokens,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the examples to hold out, by task.")
+    ] = _USUAL.held_out,
+    all_operators: Annotated[
+        bool, typer.Option("--all-operators", help="Train on held-out operators too.")
+    ] = False,
+    lora: Annotated[
+        int, typer.Option("--lora", min=0, help="Rank of LoRA adapters; 0 trains all weights.")
+    ] = _USUAL.lora_rank,
+    evaluate_every: Annotated[
+        int, typer.Option(min=1, help="Steps between two looks at the held-out examples.")
+    ] = _USUAL.evaluate_every,
+    save_every: Annotated[
+        int, typer.Option(min=1, help="Steps between two checkpoints.")
+    ] = _USUAL.save_every,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = _USUAL.seed,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Leave an accelerator alone.")] = False,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="NAME=VALUE, a further field of TRL's GRPOConfig; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model by GRPO to name decisive steps, and score it on held-out runs.
+
+    The reward of an answer is 0 unless it can be read, else lambda times a Gaussian of its distance
+    from the right step, plus 1 - lambda if the step is of the right agent. The folder gets
+    checkpoints, curve.jsonl, the trained model and report.md; the same command continues a training
+    that was interrupted, and a larger --steps makes it longer. Needs the extra `train`.
+
+    Example: `mast-trace train run --model ./Qwen3-8B --data train.jsonl --out trained --lora 16`
+    """
+    training = Training(
+        model=model,
+        steps=steps,
+        prompts=prompts,
+        generations=generations,
+        micro_batch=micro_batch,
+        learning_rate=learning_rate,
+        step_weight=step_weight,
+        sigma=sigma,
+        beta=beta,
+        temperature=temperature,
+        answer_tokens=answer_tokens,
+        held_out=held_out,
+        all_operators=all_operators,
+        lora_rank=lora,
+        evaluate_every=evaluate_every,
+        save_every=save_every,
+        seed=seed,
+        cpu=cpu,
+        more=dict(map(setting, more or ())),
+    )
+    Reward(step_weight, sigma)
+    check_installed(lora=lora > 0)
+    division = divide(read_examples(data), held_out, seed=seed, all_operators=all_operators)
+    for changed in begin(out, training, data):
+        warn(f"This may not come out as without the interruption: {changed}.")
+    shown = console(stderr=True)
+    shown.print(
+        plain(
+            f"{len(division.train)} examples to train on, {len(division.held_out)} held out by "
+            f"{division.by}"
+            + (f", {division.unused} of held-out operators unused" if division.unused else "")
+        )
+    )
+    with shown.status("Loading"):
+        from mast_trace_lab.train.trainer import train
+    try:
+        done = train(
+            division,
+            training,
+            out,
+            told=lambda point: shown.print(plain(_point_line(point))),
+            bars=shown.is_terminal,
+        )
+    except KeyboardInterrupt:
+        raise ConfigurationError(
+            "interrupted: the same command continues from the last checkpoint"
+        ) from None
+    report = report_of(division, done.curve)
+    file = write_report(report, out)
+    if as_json:
+        more_of = {"model": str(done.model), "resumed_at": done.resumed_at, "report": str(file)}
+        print_json({**more_of, "scores": to_json(report)["scores"], "notes": report.notes})
+        return
+    for table in tables(report):
+        console().print(table)
+    for note in report.notes:
+        console().print(plain(f"- {note}"))
+    console().print(plain(f"The model is in {done.model}, the report in {file}."))
+
+
+def _point_line(point: CurvePoint) -> str:
+    agent = "" if point.agent is None else f", agent {100 * point.agent:.0f} %"
+    return (
+        f"Held out, after {point.at} steps: reward {point.reward:.3f}, step {100 * point.step:.0f} %"
+        f"{agent}, readable {100 * point.readable:.0f} %"
+    )
 
 
 def register(app: typer.Typer) -> None:

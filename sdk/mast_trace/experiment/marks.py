@@ -15,8 +15,7 @@ from mast_trace.spans.calls import restore
 from mast_trace.spans.given_answer import Given
 from mast_trace.spans.given_lessons import give, with_given
 from mast_trace.spans.guard import guarded, misused
-from mast_trace.spans.run_marks import with_marks
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans.run_state import current_run, with_marks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

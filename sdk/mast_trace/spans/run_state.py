@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -33,6 +34,22 @@ if TYPE_CHECKING:
     from mast_trace.content import ContentPolicy
     from mast_trace.messages import ToolCall
     from mast_trace.spans.given_answer import Given
+
+
+_MARKS = "mast-trace-run-marks"
+
+
+def with_marks(attributes: Mapping[str, Any], context: Context | None = None) -> Context:
+    """Return ``context`` (default: the current one) in which runs begin with these attributes."""
+    marks = {**marks_of(context), **attributes}
+    return otel_context.set_value(_MARKS, marks, context)
+
+
+def marks_of(context: Context | None = None) -> Mapping[str, Any]:
+    """Return the attributes with which runs begin in ``context`` (default: the current one)."""
+    value = otel_context.get_value(_MARKS, context)
+    return value if isinstance(value, Mapping) else {}
+
 
 _in_context: ContextVar[_Ended | None] = ContextVar("mast_trace_ended_run", default=None)
 _in_thread = threading.local()

@@ -20,13 +20,13 @@ from mast_trace.spans import given_lessons, human_input
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
-from mast_trace.spans.run_marks import marks_of
 from mast_trace.spans.run_state import (
     OpenChat,
     Run,
     beside_others,
     current_agent,
     current_run,
+    marks_of,
     run_began,
     with_agent,
     with_chat,

@@ -10,8 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from mast_trace_collector.otlp.signals import TRACES, Signal
-from mast_trace_collector.otlp.wire import encoded
+from mast_trace_collector.otlp.signals import TRACES, Signal, encoded
 from mast_trace_collector.storage.log_writer import _rows
 from mast_trace_collector.storage.span_columns import columns_of
 

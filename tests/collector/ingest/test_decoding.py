@@ -20,8 +20,7 @@ from spoiled import damaged
 
 from mast_trace_collector.otlp.decoding import RequestLimits, decode
 from mast_trace_collector.otlp.errors import RequestError, TooLarge
-from mast_trace_collector.otlp.signals import LOGS, TRACES
-from mast_trace_collector.otlp.wire import encoded
+from mast_trace_collector.otlp.signals import LOGS, TRACES, encoded
 
 LIMITS = RequestLimits(max_nesting=24, max_attributes=10)
 # A longer run: MAST_TRACE_TEST_FUZZ=1000000.

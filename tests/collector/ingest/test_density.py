@@ -17,8 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from mast_trace_collector.otlp import density
 from mast_trace_collector.otlp.density import check_values
 from mast_trace_collector.otlp.errors import TooLarge
-from mast_trace_collector.otlp.signals import LOGS, TRACES, Signal
-from mast_trace_collector.otlp.wire import encoded
+from mast_trace_collector.otlp.signals import LOGS, TRACES, Signal, encoded
 
 FEW = settings(max_examples=40, deadline=None)
 

@@ -13,8 +13,7 @@ import pytest
 from ingest_support import until
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.http_server.limits import HTTPLimits
-from mast_trace_collector.http_server.pace import Pace
+from mast_trace_collector.http_server.limits import HTTPLimits, Pace
 from mast_trace_collector.http_server.server import HTTPServer
 
 POST = b"POST /p HTTP/1.1\r\nhost: x\r\n"

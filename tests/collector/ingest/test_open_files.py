@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.open_files import connections_that_fit, raise_limit
+from mast_trace_collector.http_server.limits import connections_that_fit, raise_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

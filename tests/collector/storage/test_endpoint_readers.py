@@ -7,12 +7,12 @@ import pytest
 from endpoint_sweep import ENDLESS
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
 from mast_trace_collector.clickhouse_http.confinement import Confinement, Seats
 from mast_trace_collector.clickhouse_http.engine import Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.gate import Functions, Gate, catalogue_tables, lists
-from mast_trace_collector.clickhouse_http.tree import read_tree
+from mast_trace_collector.clickhouse_http.plain_tables import make_catalogue
+from mast_trace_collector.clickhouse_http.rendering import read_tree
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.declarations import READABLE
 from mast_trace_collector.storage.readers import seat

@@ -6,7 +6,7 @@ import pytest
 
 from mast_trace_collector.clickhouse_http import planning, reading, rendering
 from mast_trace_collector.clickhouse_http.errors import QueryError
-from mast_trace_collector.clickhouse_http.tree import read_tree
+from mast_trace_collector.clickhouse_http.rendering import read_tree
 
 SHOWN = "SHOW TABLES, SHOW DATABASES, SHOW CREATE TABLE, DESCRIBE TABLE, EXISTS TABLE and EXISTS DATABASE are"
 AT_THE_END = "SETTINGS may stand at the end of the statement only, with plain values: SELECT ... SETTINGS max_threads = 2"

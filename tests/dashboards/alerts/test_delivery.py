@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mast_trace_dashboards.alerts.delivery import payload, sentence
 from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
-from mast_trace_dashboards.alerts.outbox import Webhook
+from mast_trace_dashboards.alerts.outbox import Webhook, payload, sentence
 from mast_trace_dashboards.alerts.rules import RULES
 
 if TYPE_CHECKING:

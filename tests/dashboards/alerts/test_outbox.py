@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace_dashboards.alerts import outbox as module
-from mast_trace_dashboards.alerts.delivery import payload
 from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
-from mast_trace_dashboards.alerts.outbox import Outbox, Webhook, key_of
+from mast_trace_dashboards.alerts.outbox import Outbox, Webhook, key_of, payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable

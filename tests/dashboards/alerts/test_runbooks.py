@@ -15,8 +15,8 @@ from stores import new_store
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.alerts import files, prometheus_rules, runbooks
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
-from mast_trace_dashboards.alerts.delivery import payload
 from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
+from mast_trace_dashboards.alerts.outbox import payload
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.cli.dashboards import export
 

@@ -17,7 +17,7 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.tombstone_file import FILE, read_tombstones
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.local.all_in_one import AllInOne
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 

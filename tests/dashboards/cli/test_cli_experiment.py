@@ -98,7 +98,7 @@ def test_lessons_are_printed_and_served_alike(desk: CLI, monkeypatch: Patch) -> 
             of_one = view.get(f"/lessons?run={run}").json()["items"]
             assert {each["run"] for each in of_one} == {run}
         # Programs do not wait for lessons that take long to find.
-        monkeypatch.setattr("mast_trace_lab.feedback.lessons_page._PATIENCE_SECONDS", -1)
+        monkeypatch.setattr("mast_trace_lab.feedback.pages._PATIENCE_SECONDS", -1)
         assert view.get("/lessons?workflow=desk").json()["items"] == []
 
 

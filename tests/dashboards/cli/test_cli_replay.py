@@ -14,7 +14,7 @@ from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.testing import replayed
 from mast_trace_dashboards.web.comparisons import compared
-from mast_trace_dashboards.web.uploaded_run import run_of
+from mast_trace_dashboards.web.loaded_run import run_of
 
 if TYPE_CHECKING:
     from conftest import CLI

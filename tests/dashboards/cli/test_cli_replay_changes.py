@@ -12,7 +12,7 @@ from confirmations import Failed, failed_shop
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.web.comparisons import compared
-from mast_trace_dashboards.web.uploaded_run import run_of
+from mast_trace_dashboards.web.loaded_run import run_of
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_lab.replay.arms import arm_of
 

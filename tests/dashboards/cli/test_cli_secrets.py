@@ -18,7 +18,7 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.alerts.evaluator import Collectors
 from mast_trace_dashboards.alerts.outbox import Webhook
 from mast_trace_dashboards.cli.app import run
-from mast_trace_dashboards.grafana.push import push
+from mast_trace_dashboards.grafana.dashboards import push
 
 if TYPE_CHECKING:
     from pathlib import Path

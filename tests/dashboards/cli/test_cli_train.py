@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_lab.train import run_command
+from mast_trace_lab.train import command
 from mast_trace_lab.train.examples import read_examples
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     capsys: Capture, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(
-        run_command, "find_spec", lambda name: None if name == "trl" else find_spec("json")
+        command, "find_spec", lambda name: None if name == "trl" else find_spec("json")
     )
     told = refused(tmp_path / "out", "no.jsonl", capsys)
     assert "training needs trl: pip install 'mast-trace[train]'" in told
@@ -80,7 +80,7 @@ def test_settings_are_checked_before_anything_is_loaded(
 def test_a_missing_training_set_is_named(
     capsys: Capture, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr(run_command, "find_spec", lambda _: find_spec("json"))
+    monkeypatch.setattr(command, "find_spec", lambda _: find_spec("json"))
     told = refused(tmp_path / "out", str(tmp_path / "no.jsonl"), capsys)
     assert "cannot read the training set" in told
     assert list(tmp_path.iterdir()) == []

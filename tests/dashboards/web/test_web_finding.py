@@ -23,10 +23,10 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_dashboards.web.finding import groups, text_search
+from mast_trace_dashboards.web.finding import pages, text_search
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_dashboards.web.finding.run_list import RunList
-from mast_trace_dashboards.web.finding.span_tree import tree_rows
+from mast_trace_dashboards.web.finding.seen_view import tree_rows
 from mast_trace_dashboards.web.finding.text_search import pieces_with
 from mast_trace_judge.pricing import OwnPrice, store_prices
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
@@ -186,7 +186,7 @@ class TestList:
     ) -> None:
         """Every page but the last has it, and no row is on two of them."""
         monkeypatch.setattr(RunList.page, "__defaults__", (3,))
-        monkeypatch.setattr(groups, "PER_PAGE", 1)
+        monkeypatch.setattr(pages, "PER_PAGE", 1)
         first = client.get(address).text
         [link] = re.findall(rf'<a class="more" href="([^"]+)">{words}</a>', first)
         last = client.get(unescape(link)).text

@@ -9,10 +9,17 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.web.conversation.arcs import BOX_HEIGHT, WIDTH, Arc, Span, arcs_of
-from mast_trace_dashboards.web.conversation.choice import BOXES, MOST_BOXES, Choice
 from mast_trace_dashboards.web.conversation.graph import Graph, drawn, label_of
+from mast_trace_dashboards.web.conversation.table import (
+    BOXES,
+    MOST_BOXES,
+    MOST_LINES,
+    SHADES,
+    Choice,
+    agent_matrix,
+    table_of,
+)
 from mast_trace_dashboards.web.conversation.table import MOST_AGENTS as MOST_IN_MATRIX
-from mast_trace_dashboards.web.conversation.table import MOST_LINES, SHADES, agent_matrix, table_of
 from mast_trace_dashboards.web.run_view import Blamed
 
 Counts = dict[tuple[str, str], int]

@@ -13,7 +13,7 @@ from web_runs import SHORT
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.security import new_key
-from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig

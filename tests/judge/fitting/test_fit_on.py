@@ -15,7 +15,7 @@ from mast_trace_judge.local.attribution.features import FEATURES
 from mast_trace_judge.local.attribution.profile import Profile, run_hash
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
 from mast_trace_lab.fit.fit_on import UNTRAINED, fit_on
-from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
+from mast_trace_lab.fit.models import JOINT, OPERATOR, PLAIN, SCENARIO
 
 if TYPE_CHECKING:
     from mast_trace_lab.fit.report import FitReport

@@ -8,13 +8,11 @@ from planted_runs import OPERATORS, person, planted, planted_set
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
 from mast_trace_judge.study.agreement import Interval
 from mast_trace_lab.fit.decision import AS_SHIPPED, Present, decide, present_judge
-from mast_trace_lab.fit.gate import gate
+from mast_trace_lab.fit.gate import gate, nested
 from mast_trace_lab.fit.labels import COLUMNS, labels_from, units_of
-from mast_trace_lab.fit.models import Recipe
-from mast_trace_lab.fit.people import nested
+from mast_trace_lab.fit.models import JOINT, Recipe, cells
 from mast_trace_lab.fit.render import decision_words
 from mast_trace_lab.fit.report import FitReport, PeopleGain
-from mast_trace_lab.fit.schemes import JOINT, cells
 from mast_trace_lab.fit.scoring import Hit, interval
 
 numpy = pytest.importorskip("numpy")

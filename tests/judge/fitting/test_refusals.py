@@ -9,8 +9,8 @@ from planted_runs import CHECKED, OPERATORS, planted, planted_set
 from mast_trace_judge.local.attribution import NEVER
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
-from mast_trace_lab.fit import abstention
-from mast_trace_lab.fit.abstention import cross_fitted, fit_threshold
+from mast_trace_lab.fit import decision
+from mast_trace_lab.fit.decision import cross_fitted, fit_threshold
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, detect, fingerprints
 from mast_trace_lab.fit.labels import INJECTION, PERSON, labels_from, units_of
 from mast_trace_lab.fit.models import Recipe, concluded
@@ -181,7 +181,7 @@ def test_a_threshold_is_the_lowest_that_leaves_out_wrong_names(wrong, right, lea
         other = next(step for step in label.example.steps if step != label.run.step)
         told = (label.run.step, right) if place % 2 else (other, wrong)
         found[place] = likeliest(label, *told)
-    monkeypatch.setattr(abstention, "fit_calibration", lambda _: Calibration())
+    monkeypatch.setattr(decision, "fit_calibration", lambda _: Calibration())
     assert fit_threshold(labels, found).least == least
 
 

@@ -13,7 +13,7 @@ from mast_trace_lab.fit.labels import (
     units_of,
     weigh_labels,
 )
-from mast_trace_lab.fit.schemes import JOINT, OPERATOR, PLAIN, SCENARIO, cells
+from mast_trace_lab.fit.models import JOINT, OPERATOR, PLAIN, SCENARIO, cells
 
 pytest.importorskip("numpy")
 

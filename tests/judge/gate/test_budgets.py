@@ -12,7 +12,7 @@ from scripted_llm import Reply, ScriptedLLM
 import mast_trace
 from mast_trace.testing import capture_spans, replayed
 from mast_trace.trajectory import SpanRecord, to_dict
-from mast_trace_judge.gate.budgets import priced_calls
+from mast_trace_judge.gate.assertions import priced_calls
 from mast_trace_judge.pricing import OwnPrice
 from mast_trace_judge.testing import assert_budget, assert_outcome
 

@@ -12,8 +12,8 @@ from mast_trace_judge.gate.comparison import (
     FAILURES,
     MOST,
     Compared,
-    Counts,
     Side,
+    TwoCounts,
     compare,
     corrected,
     could_fail,
@@ -37,13 +37,13 @@ def test_it_is_fishers_test() -> None:
         expected = 1.0
         if of_old and of_new:
             expected = stats.fisher_exact(table, alternative="greater")[1]
-        assert worse(Counts(old, of_old, new, of_new)) == pytest.approx(expected, abs=1e-9)
+        assert worse(TwoCounts(old, of_old, new, of_new)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_impossible_counts_are_refused() -> None:
     for counts in ((1, 0, 0, 0), (0, 0, 2, 1), (-1, 5, 0, 5)):
         with pytest.raises(ValueError, match="no counts"):
-            Counts(*counts)
+            TwoCounts(*counts)
 
 
 def test_false_alarms_stay_below_the_level() -> None:
@@ -52,7 +52,7 @@ def test_false_alarms_stay_below_the_level() -> None:
     rounds, alarms = 400, 0
     for _ in range(rounds):
         tests = {
-            str(index): Counts(
+            str(index): TwoCounts(
                 sum(draw.random() < share for _ in range(60)),
                 60,
                 sum(draw.random() < share for _ in range(40)),
@@ -65,16 +65,20 @@ def test_false_alarms_stay_below_the_level() -> None:
 
 
 def test_rates_that_cannot_decide_cost_the_others_nothing() -> None:
-    one = Counts(1, 50, 9, 50)
+    one = TwoCounts(1, 50, 9, 50)
     alone = corrected({"a": one}, 0.05)["a"]
-    idle = {str(number): Counts(0, 50, 0, 50) for number in range(20)}
+    idle = {str(number): TwoCounts(0, 50, 0, 50) for number in range(20)}
     found = corrected({"a": one, **idle}, 0.05)
     assert (found["a"], found["3"]) == (alone, 1.0)
     assert corrected({}, 0.05) == {}
 
 
 def test_a_corrected_probability_never_falls_below_a_smaller_ones() -> None:
-    tests = {"a": Counts(0, 50, 20, 50), "b": Counts(2, 50, 12, 50), "c": Counts(3, 50, 12, 50)}
+    tests = {
+        "a": TwoCounts(0, 50, 20, 50),
+        "b": TwoCounts(2, 50, 12, 50),
+        "c": TwoCounts(3, 50, 12, 50),
+    }
     found = corrected(tests, 0.05)
     assert found["a"] <= found["b"] <= found["c"]
 
@@ -91,7 +95,7 @@ def test_the_needed_runs_have_the_power(old: float, new: float, level: float, ra
         exp(log_binomial(a, baseline, old) + log_binomial(b, runs, new))
         for a in range(baseline + 1)
         for b in range(runs + 1)
-        if worse(Counts(a, baseline, b, runs)) <= level
+        if worse(TwoCounts(a, baseline, b, runs)) <= level
     )
     assert 0.76 < power < 0.9
 
@@ -107,9 +111,9 @@ def test_a_baseline_can_be_too_small_for_any_number_of_new_runs() -> None:
 
 
 def test_one_run_can_fail_a_gate_only_beside_a_good_baseline() -> None:
-    assert could_fail(Counts(0, 50, 0, 1), 0.05)
-    assert not could_fail(Counts(5, 20, 0, 1), 0.05)
-    assert smallest(Counts(0, 50, 0, 50)) == 1.0
+    assert could_fail(TwoCounts(0, 50, 0, 1), 0.05)
+    assert not could_fail(TwoCounts(5, 20, 0, 1), 0.05)
+    assert smallest(TwoCounts(0, 50, 0, 50)) == 1.0
 
 
 def test_a_side_with_ten_thousand_runs_is_quick_and_exact() -> None:
@@ -160,11 +164,11 @@ def test_a_comparison_that_could_find_nothing_worse_is_undecided(
 
 def test_a_rate_is_worse_from_the_level_on() -> None:
     old, new = side(50, 1), side(50, 9)
-    p = worse(Counts(1, 50, 9, 50))
+    p = worse(TwoCounts(1, 50, 9, 50))
     for level, status in ((p, "worse"), (nextafter(p, 0.0), "not worse")):
         found = compare(old, new, compared="failures", level=level)
         assert found.status == status
-        assert could_fail(Counts(1, 50, 9, 50), level)
-    highest = worse(Counts(1, 50, 50, 50))
-    assert could_fail(Counts(1, 50, 9, 50), highest)
-    assert not could_fail(Counts(1, 50, 9, 50), nextafter(highest, 0.0))
+        assert could_fail(TwoCounts(1, 50, 9, 50), level)
+    highest = worse(TwoCounts(1, 50, 50, 50))
+    assert could_fail(TwoCounts(1, 50, 9, 50), highest)
+    assert not could_fail(TwoCounts(1, 50, 9, 50), nextafter(highest, 0.0))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from mast_trace_judge.arms import ArmResult, ReplayArm
-from mast_trace_lab.inject.changes import Change
 from mast_trace_lab.inject.experiment import STARTS
 from mast_trace_lab.inject.faults import Fault
+from mast_trace_lab.inject.sites import Change
 from mast_trace_lab.inject.trial import Trial
 
 FAULT = Fault("a" * 32, "2.6-number", Change(3, "answer", "There are 21."), "reader", 3)

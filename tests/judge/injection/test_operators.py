@@ -13,12 +13,11 @@ from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.planted import UNCERTAIN, certain, is_uncertain, left_out_words
-from mast_trace_lab.inject.changes import Change, OtherRequest
 from mast_trace_lab.inject.faults import Fault, chosen, faults_of, most_faults_of
 from mast_trace_lab.inject.injecting import _is_replayable, _missed_by
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.operators.operator import NUMBER, other_number, without_a_fact
-from mast_trace_lab.inject.sites import answers_of
+from mast_trace_lab.inject.sites import Change, OtherRequest, answers_of
 from mast_trace_lab.replay.changes import intervention_of
 
 SYSTEM = {

@@ -12,16 +12,15 @@ import scripted_teams as teams
 from scripted_teams import played
 
 from mast_trace_judge.intervals import newcombe
-from mast_trace_judge.multi_agent.presence import presence
-from mast_trace_judge.multi_agent.profile import TeamProfile, measured
-from mast_trace_lab.teams.gap import gap, side
+from mast_trace_judge.multi_agent.profile import TeamProfile, measured, presence
+from mast_trace_lab.teams.profile import gap, side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.team_run import TeamRun
-    from mast_trace_lab.teams.gap import VariantRuns
+    from mast_trace_lab.teams.profile import VariantRuns
 
 
 @cache

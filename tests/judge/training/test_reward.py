@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.train.reward import Reward, named_step
+from mast_trace_lab.train.examples import Reward, named_step
 
 EXAMPLE = toy_training.examples(1)[0]
 READ = toy_training.examples(1, "read")[0]

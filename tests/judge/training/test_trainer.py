@@ -21,9 +21,8 @@ import torch
 from safetensors.torch import load_file
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.train.examples import divide
+from mast_trace_lab.train.examples import divide, named_step
 from mast_trace_lab.train.report import report_of
-from mast_trace_lab.train.reward import named_step
 from mast_trace_lab.train.settings import Training
 from mast_trace_lab.train.trainer import Passes, answers, train
 

@@ -16,9 +16,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mast_trace_dashboards.web.conversation.arcs import Span, arcs_of, height_of, top_of
-from mast_trace_dashboards.web.conversation.choice import BOXES, MOST_BOXES, Choice
+from mast_trace_dashboards.web.conversation.table import BOXES, MOST_BOXES, Choice
 from mast_trace_dashboards.web.run_view import Blamed
-from mast_trace_dashboards.web.visible import visible
+from mast_trace_dashboards.web.text_changes import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

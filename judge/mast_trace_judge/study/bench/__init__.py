@@ -13,7 +13,7 @@ from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import left_out_words
 from mast_trace_judge.study.bench import held_out, methods
 from mast_trace_judge.study.bench.held_out import places_seen, scores_by_sample
-from mast_trace_judge.study.bench.planted import (
+from mast_trace_judge.study.bench.methods import (
     RuleRecall,
     left_out_of,
     planted_runs,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_judge.study.bench import Report
-    from mast_trace_judge.study.bench.planted import RuleRecall
+    from mast_trace_judge.study.bench.methods import RuleRecall
     from mast_trace_judge.study.bench.scoring import Score
 
 _WIDTH, _LEFT, _TOP, _SIDE = 330, 46, 34, 220

@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.messages import ToolCall, parsed
-from mast_trace_lab.inject.changes import Change
 from mast_trace_lab.inject.operators.operator import (
     NUMBER,
     Operator,
@@ -16,7 +15,7 @@ from mast_trace_lab.inject.operators.operator import (
     without_a_fact,
 )
 from mast_trace_lab.inject.operators.phrases import ASSUMED, LATER, ONCE_MORE, UNCHECKED
-from mast_trace_lab.inject.sites import ENDINGS, RecordedAnswer, answers_of, hands_over
+from mast_trace_lab.inject.sites import ENDINGS, Change, RecordedAnswer, answers_of, hands_over
 
 if TYPE_CHECKING:
     from random import Random

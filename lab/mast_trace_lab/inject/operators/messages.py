@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.inject.changes import Change, OtherRequest
 from mast_trace_lab.inject.operators.operator import Operator, with_number_changed, without_a_fact
-from mast_trace_lab.inject.sites import RecordedAnswer, answers_of
+from mast_trace_lab.inject.sites import Change, OtherRequest, RecordedAnswer, answers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from mast_trace_judge.planted import Level
-    from mast_trace_lab.inject.changes import Change
+    from mast_trace_lab.inject.sites import Change
 
 NUMBER = re.compile(
     r"(?<![\w.,#-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w-])|(?<![\w.,#-])\d+(?:\.\d+)?(?![\w-])"
