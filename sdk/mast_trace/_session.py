@@ -231,6 +231,7 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
     from mast_trace._frameworks import Frameworks
     from mast_trace.environment import warn_of_unknown_variables
+    from mast_trace.spans.guard import guarded
     from mast_trace.spans.run_state import forget
     from mast_trace.spans.telemetry import Telemetry
 
@@ -247,6 +248,11 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
         from mast_trace.delivery.span_queue import SpanQueue
 
         queue = SpanQueue.to_collector(settings)
+        if settings.flush_on_sigterm.value:
+            from mast_trace.delivery.termination import flush_at_termination
+
+            with guarded("preparing for SIGTERM"):
+                flush_at_termination()
         provider = make_provider(settings.service_name.value, queue)
     telemetry = Telemetry(provider, settings.content)
     _enter(settings)
@@ -257,4 +263,7 @@ def _end(session: Session) -> None:
     session.frameworks.uninstrument()
     _leave()
     if session.queue is not None:
+        from mast_trace.delivery.termination import leave_termination
+
+        leave_termination()
         session.queue.shutdown()

@@ -57,6 +57,7 @@ class SDKSettings:
     redact: Setting[Callable[[str], str] | None]
     content_limit: Setting[int]
     disabled_instrumentations: Setting[tuple[str, ...]]
+    flush_on_sigterm: Setting[bool]
 
     @property
     def content(self) -> ContentPolicy:
@@ -105,6 +106,7 @@ class SDKSettings:
             redact=Setting(redact, "argument") if redact else Setting(None),
             content_limit=_content_limit(),
             disabled_instrumentations=_names(DISABLED_VARIABLE),
+            flush_on_sigterm=_flag("MAST_TRACE_FLUSH_ON_SIGTERM", default=True),
         )
 
 
@@ -124,9 +126,9 @@ def _exporter_variable(suffix: str, default: str) -> Setting[str]:
     return Setting(default)
 
 
-def _flag(variable: str) -> Setting[bool]:
+def _flag(variable: str, *, default: bool = False) -> Setting[bool]:
     value = os.environ.get(variable, "").strip().lower()
-    return Setting(value == "true", variable if value else "default")
+    return Setting(value == "true", variable) if value else Setting(default)
 
 
 def _names(variable: str) -> Setting[tuple[str, ...]]:
