@@ -217,13 +217,19 @@ def _enter(settings: SDKSettings) -> None:
         from mast_trace.spans.human_input import note_inputs
 
         note_inputs()
+    if settings.carry_runs.value:
+        from mast_trace.spans.carried import carry_runs
+
+        carry_runs()
 
 
 def _leave() -> None:
+    from mast_trace.spans.carried import carry_no_runs
     from mast_trace.spans.given_lessons import forget
     from mast_trace.spans.human_input import ignore_inputs
 
     ignore_inputs()
+    carry_no_runs()
     forget()
 
 

@@ -58,6 +58,7 @@ class SDKSettings:
     content_limit: Setting[int]
     disabled_instrumentations: Setting[tuple[str, ...]]
     flush_on_sigterm: Setting[bool]
+    carry_runs: Setting[bool]
 
     @property
     def content(self) -> ContentPolicy:
@@ -107,6 +108,7 @@ class SDKSettings:
             content_limit=_content_limit(),
             disabled_instrumentations=_names(DISABLED_VARIABLE),
             flush_on_sigterm=_flag("MAST_TRACE_FLUSH_ON_SIGTERM", default=True),
+            carry_runs=_flag("MAST_TRACE_CARRY_RUNS", default=True),
         )
 
 

@@ -15,7 +15,13 @@ logger = logging.getLogger("mast_trace")
 
 PREFIX: Final = "MAST_TRACE_"
 OTHERS: Final = (
-    *("CLICKHOUSE_DATABASE", "CLICKHOUSE_HOST", "CLICKHOUSE_PASSWORD", "CLICKHOUSE_PORT"),
+    *(
+        "CARRY_RUNS",
+        "CLICKHOUSE_DATABASE",
+        "CLICKHOUSE_HOST",
+        "CLICKHOUSE_PASSWORD",
+        "CLICKHOUSE_PORT",
+    ),
     *(
         "CLICKHOUSE_USER",
         "CONFIG",

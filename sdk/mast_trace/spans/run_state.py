@@ -295,7 +295,10 @@ def beside_others(context: Context) -> Context:
     if own is None:
         return context
     current = trace.get_current_span(context)
-    if current is own or not isinstance(own, trace.Span) or exported_with(current, own):
+    if current is own or not isinstance(own, trace.Span):
+        return context
+    # A thread to which the run was carried has no current span.
+    if current.get_span_context().is_valid and exported_with(current, own):
         return context
     return trace.set_span_in_context(own, context)
 

@@ -57,6 +57,7 @@ class TestStreams:
         """Same type, same chunks, same attributes; the answer and the usage are on the span."""
         client = openai.OpenAI(**options)
         plain = [chunk.choices for chunk in self.stream(client)]
+        recorded.exporter.clear()
         with a_run(recorded):
             stream = self.stream(client)
             assert isinstance(stream, openai.Stream)
