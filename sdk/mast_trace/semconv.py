@@ -185,3 +185,4 @@ class Termination:
     NO_SPEAKER: Final = "no_speaker"
     USER_ENDED: Final = "user_ended"
     BUDGET: Final = "budget"
+    TIME_LIMIT: Final = "time_limit"

@@ -343,15 +343,23 @@ class Telemetry:
             _kept_whole.append(now)
         return trace.set_span_in_context(trace.INVALID_SPAN, context), links, whole
 
-    def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
+    def outcome(
+        self,
+        root: Span | SpanContext,
+        outcome: str,
+        reason: str = "",
+        ended_by: str | None = None,
+    ) -> None:
         """Record whether a run reached its goal.
 
         Args:
             root: the run's root span; its context alone once it has ended.
             outcome: ``success`` or ``failure``.
             reason: the reason, for people.
+            ended_by: `semconv.Termination`, where only the caller knows it.
         """
         outcome_attributes = {
+            semconv.RUN_TERMINATION_REASON: ended_by,
             semconv.RUN_OUTCOME: outcome,
             semconv.RUN_OUTCOME_REASON: self.content.render(reason) if reason else None,
         }
