@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mast_trace import running_up
 from mast_trace._frameworks import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.content import redact_structures
@@ -88,7 +89,8 @@ def instrument(
     Args:
         frameworks: names of those to record, such as ``["langgraph", "ag2"]``; one that cannot be
             recorded is an error. All that are installed if absent; then a problem is a warning.
-        endpoint: address of the collector; ``http://127.0.0.1:4318`` if set nowhere.
+        endpoint: address of the collector; if set nowhere, of the one `mast-trace up` of this user that
+            runs here, else ``http://127.0.0.1:4318``.
         headers: sent with each export, such as a bearer key.
         service_name: names this program; the script's name if set nowhere.
         tracer_provider: makes and exports the spans in place of mast-trace's own provider.
@@ -253,6 +255,11 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
         from mast_trace.delivery.provider import make_provider
         from mast_trace.delivery.span_queue import SpanQueue
 
+        if settings.endpoint.origin == "default" and len(running := running_up.found()) > 1:
+            logger.warning(
+                "mast-trace: several `mast-trace up` run here, none is taken: %s",
+                running_up.choice(running),
+            )
         queue = SpanQueue.to_collector(settings)
         if settings.flush_on_sigterm.value:
             from mast_trace.delivery.termination import flush_at_termination

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry.util.re import parse_env_headers
 
+from mast_trace import running_up
 from mast_trace.content import Capture, ContentPolicy
 from mast_trace.content_settings import (
     CAPTURE_VARIABLE,
@@ -151,7 +152,9 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
     if argument is not None:
         given = Setting(argument.strip(), "argument")
     else:
-        given = _exporter_variable("ENDPOINT", _DEFAULT_ENDPOINTS[protocol])
+        given = _exporter_variable("ENDPOINT", "")
+    if not given.value and given.origin == "default":
+        given = _local(protocol)
     text = given.value
     if protocol == "grpc" and "://" not in text:
         text = f"https://{text}"  # OTLP: a gRPC endpoint without a scheme is a secure one
@@ -174,6 +177,14 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
             path += _TRACES_PATH
         parts = replace(parts, path=path)
     return Setting(parts.text, given.origin)
+
+
+def _local(protocol: str) -> Setting[str]:
+    """Return the address of the one `mast-trace up` that runs here, else the default."""
+    running = running_up.found() if protocol != "grpc" else []
+    if len(running) == 1:
+        return Setting(running[0], running_up.ORIGIN)
+    return Setting(_DEFAULT_ENDPOINTS[protocol])
 
 
 def _headers(argument: Mapping[str, str] | None) -> Setting[Mapping[str, str]]:

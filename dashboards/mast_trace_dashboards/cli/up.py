@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mast_trace.running_up import announced
 from mast_trace.urls import masked
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
@@ -106,6 +108,8 @@ def up(
 async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json: bool) -> None:
     stop = stop_signal(seconds)
     running = await up.start()
+    announcement = ExitStack()
+    announcement.enter_context(announced(running.otlp_http))
     try:
         ready(asdict(running), ready_file)
         if as_json:
@@ -116,6 +120,7 @@ async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json:
             console().print(_addresses(running, up))
         await up.wait(stop)
     finally:
+        announcement.close()
         await up.stop()
         not_ready(ready_file)
 
@@ -128,6 +133,7 @@ def _addresses(running: RunningInstance, up: AllInOne) -> Table:
             "mast-trace is ready": "Ctrl-C stops it",
             "  send spans to": f"{running.otlp_http} (OTLP/HTTP)",
             **({"": f"{running.otlp_grpc} (OTLP/gRPC)"} if running.otlp_grpc else {}),
+            "  set elsewhere": f"OTEL_EXPORTER_OTLP_ENDPOINT={running.otlp_http}",
             "  look at runs": running.web,
             "  read them from": read,
             **(password if up.made_password else {}),
