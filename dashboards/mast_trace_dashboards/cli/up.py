@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -108,8 +107,6 @@ def up(
 async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json: bool) -> None:
     stop = stop_signal(seconds)
     running = await up.start()
-    announcement = ExitStack()
-    announcement.enter_context(announced(running.otlp_http))
     try:
         ready(asdict(running), ready_file)
         if as_json:
@@ -118,9 +115,9 @@ async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json:
             print_json_line({"event": "ready", **asdict(running), **asked})
         else:
             console().print(_addresses(running, up))
-        await up.wait(stop)
+        with announced(running.otlp_http):
+            await up.wait(stop)
     finally:
-        announcement.close()
         await up.stop()
         not_ready(ready_file)
 

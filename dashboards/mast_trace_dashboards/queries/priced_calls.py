@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace.semconv import CALL_KIND
 from mast_trace_dashboards.queries.query import Param
 from mast_trace_dashboards.queries.sql import LATEST, OF_PROGRAMS, OWNED
 
@@ -22,7 +23,7 @@ RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId)))
     AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    AND ({OF_PROGRAMS} OR Kind = 'call' OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
+    AND ({OF_PROGRAMS} OR Kind = '{CALL_KIND}' OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
 """The runs whose calls are priced, calls outside of runs as well; a replay's only where it is named. Candidates are found first, so that no other
 runs are merged.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import wrapt
@@ -82,5 +83,6 @@ async def _shut_down(
         from concurrent.futures import ThreadPoolExecutor
 
         pool = ThreadPoolExecutor(1)  # the loop's own may be busy
-        await asyncio.get_running_loop().run_in_executor(pool, flush_all, _SECONDS)
+        with suppress(RuntimeError):  # no thread can be started any more
+            await asyncio.get_running_loop().run_in_executor(pool, flush_all, _SECONDS)
         pool.shutdown(wait=False)

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mast_trace")
 
 _OURS: Final = "mast-trace"
-_started_in: weakref.WeakKeyDictionary[threading.Thread, Run] = weakref.WeakKeyDictionary()
+_started_in: weakref.WeakKeyDictionary[threading.Thread, weakref.ref[Run]] = (
+    weakref.WeakKeyDictionary()
+)
 _on = False
 _wrapped = False
 _warned = False
@@ -54,7 +56,8 @@ def carry_no_runs() -> None:
 def note_lost_call() -> None:
     """Mark the open run that has started this thread, which calls a model without belonging to the run."""
     global _warned  # noqa: PLW0603
-    run = _started_in.get(threading.current_thread())
+    started_in = _started_in.get(threading.current_thread())
+    run = started_in and started_in()
     if run is None or not run.root.is_recording():
         return
     run.root.set_attribute(semconv.CALLS_MISSING, value=True)
@@ -77,11 +80,17 @@ class _WhileOpen(Context):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a value while the run is open."""
-        return super().get(key, default) if self._root.is_recording() else default
+        self._leave()
+        return super().get(key, default)
 
     def copy(self) -> dict[str, Any]:
         """Return the values of a further context."""
-        return super().copy() if self._root.is_recording() else {}
+        self._leave()
+        return super().copy()
+
+    def _leave(self) -> None:
+        if not self._root.is_recording():
+            dict.clear(self)  # the thread shall not hold the run's texts
 
 
 def _wrap_pools(_module: Any) -> None:
@@ -105,7 +114,7 @@ def _start(
     if _on and (run := current_run()) is not None:
         with guarded("carrying a run into a thread"):
             run = run.outermost or run
-            _started_in[thread] = run
+            _started_in[thread] = weakref.ref(run)
             target = getattr(thread, "_target", None)
             if target is not None and _is_for_the_run(thread, target):
                 thread._target = partial(_inside, _WhileOpen(_values(), run), target)  # type: ignore[attr-defined]  # noqa: SLF001
