@@ -11,6 +11,7 @@ import atexit
 import functools
 import inspect
 import itertools
+import sys
 import traceback
 import weakref
 from collections.abc import Coroutine
@@ -240,7 +241,7 @@ def _asynchronous_generator(
         traced_call = _begun(begin, args, kwargs, doing)
         inside = attached(None if traced_call is None else traced_call.context)
         keep: Callable[[Any], None] | None = getattr(traced_call, "yielded", None)
-        step: Callable[[], Any] = generator.__anext__
+        step: Callable[[], Any] = partial(_unregistered, generator)
         frame = _Frame(traced_call, doing)
         failure: BaseException | None = None
         try:
@@ -270,6 +271,20 @@ def _asynchronous_generator(
             _ended(traced_call, NO_RESULT, failure, doing)
 
     return stream
+
+
+def _unregistered(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Begin the first step of a generator that its wrapper alone closes.
+
+    An event loop that ends closes all generators that it knows at once: of a wrapper and the generator
+    inside of it, one would find the other closing.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return generator.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
 
 
 class _Frame:
