@@ -57,7 +57,7 @@ def note_lost_call() -> None:
     """Mark the open run that has started this thread, which calls a model without belonging to the run."""
     global _warned  # noqa: PLW0603
     started_in = _started_in.get(threading.current_thread())
-    run = started_in and started_in()
+    run = started_in() if started_in else None
     if run is None or not run.root.is_recording():
         return
     run.root.set_attribute(semconv.CALLS_MISSING, value=True)
