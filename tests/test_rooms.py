@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FLOORS = {
     "mast_trace": """
         environment exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types
-        content_settings untrusted_json urls
+        content_settings running_up untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks
         replay

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mast_trace import running_up
 from mast_trace._frameworks import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.content import redact_structures
@@ -88,7 +89,8 @@ def instrument(
     Args:
         frameworks: names of those to record, such as ``["langgraph", "ag2"]``; one that cannot be
             recorded is an error. All that are installed if absent; then a problem is a warning.
-        endpoint: address of the collector; ``http://127.0.0.1:4318`` if set nowhere.
+        endpoint: address of the collector; if set nowhere, of the one `mast-trace up` of this user that
+            runs here, else ``http://127.0.0.1:4318``.
         headers: sent with each export, such as a bearer key.
         service_name: names this program; the script's name if set nowhere.
         tracer_provider: makes and exports the spans in place of mast-trace's own provider.
@@ -217,13 +219,19 @@ def _enter(settings: SDKSettings) -> None:
         from mast_trace.spans.human_input import note_inputs
 
         note_inputs()
+    if settings.carry_runs.value:
+        from mast_trace.spans.carried import carry_runs
+
+        carry_runs()
 
 
 def _leave() -> None:
+    from mast_trace.spans.carried import carry_no_runs
     from mast_trace.spans.given_lessons import forget
     from mast_trace.spans.human_input import ignore_inputs
 
     ignore_inputs()
+    carry_no_runs()
     forget()
 
 
@@ -231,6 +239,7 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
     from mast_trace._frameworks import Frameworks
     from mast_trace.environment import warn_of_unknown_variables
+    from mast_trace.spans.guard import guarded
     from mast_trace.spans.run_state import forget
     from mast_trace.spans.telemetry import Telemetry
 
@@ -246,7 +255,17 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
         from mast_trace.delivery.provider import make_provider
         from mast_trace.delivery.span_queue import SpanQueue
 
+        if settings.endpoint.origin == "default" and len(running := running_up.found()) > 1:
+            logger.warning(
+                "mast-trace: several `mast-trace up` run here, none is taken: %s",
+                running_up.choice(running),
+            )
         queue = SpanQueue.to_collector(settings)
+        if settings.flush_on_sigterm.value:
+            from mast_trace.delivery.termination import flush_at_termination
+
+            with guarded("preparing for SIGTERM"):
+                flush_at_termination()
         provider = make_provider(settings.service_name.value, queue)
     telemetry = Telemetry(provider, settings.content)
     _enter(settings)
@@ -257,4 +276,7 @@ def _end(session: Session) -> None:
     session.frameworks.uninstrument()
     _leave()
     if session.queue is not None:
+        from mast_trace.delivery.termination import leave_termination
+
+        leave_termination()
         session.queue.shutdown()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry.util.re import parse_env_headers
 
+from mast_trace import running_up
 from mast_trace.content import Capture, ContentPolicy
 from mast_trace.content_settings import (
     CAPTURE_VARIABLE,
@@ -57,6 +58,8 @@ class SDKSettings:
     redact: Setting[Callable[[str], str] | None]
     content_limit: Setting[int]
     disabled_instrumentations: Setting[tuple[str, ...]]
+    flush_on_sigterm: Setting[bool]
+    carry_runs: Setting[bool]
 
     @property
     def content(self) -> ContentPolicy:
@@ -105,6 +108,8 @@ class SDKSettings:
             redact=Setting(redact, "argument") if redact else Setting(None),
             content_limit=_content_limit(),
             disabled_instrumentations=_names(DISABLED_VARIABLE),
+            flush_on_sigterm=_flag("MAST_TRACE_FLUSH_ON_SIGTERM", default=True),
+            carry_runs=_flag("MAST_TRACE_CARRY_RUNS", default=True),
         )
 
 
@@ -124,9 +129,9 @@ def _exporter_variable(suffix: str, default: str) -> Setting[str]:
     return Setting(default)
 
 
-def _flag(variable: str) -> Setting[bool]:
+def _flag(variable: str, *, default: bool = False) -> Setting[bool]:
     value = os.environ.get(variable, "").strip().lower()
-    return Setting(value == "true", variable if value else "default")
+    return Setting(value == "true", variable) if value else Setting(default)
 
 
 def _names(variable: str) -> Setting[tuple[str, ...]]:
@@ -147,7 +152,9 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
     if argument is not None:
         given = Setting(argument.strip(), "argument")
     else:
-        given = _exporter_variable("ENDPOINT", _DEFAULT_ENDPOINTS[protocol])
+        given = _exporter_variable("ENDPOINT", "")
+    if not given.value and given.origin == "default":
+        given = _local(protocol)
     text = given.value
     if protocol == "grpc" and "://" not in text:
         text = f"https://{text}"  # OTLP: a gRPC endpoint without a scheme is a secure one
@@ -170,6 +177,14 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
             path += _TRACES_PATH
         parts = replace(parts, path=path)
     return Setting(parts.text, given.origin)
+
+
+def _local(protocol: str) -> Setting[str]:
+    """Return the address of the one `mast-trace up` that runs here, else the default."""
+    running = running_up.found() if protocol != "grpc" else []
+    if len(running) == 1:
+        return Setting(running[0], running_up.ORIGIN)
+    return Setting(_DEFAULT_ENDPOINTS[protocol])
 
 
 def _headers(argument: Mapping[str, str] | None) -> Setting[Mapping[str, str]]:

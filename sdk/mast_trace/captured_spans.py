@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from mast_trace import semconv
 from mast_trace.trajectory import read_trajectory
 
 if TYPE_CHECKING:
@@ -49,9 +50,11 @@ class CapturedSpans:
         return [span_record(span) for span in self.spans]
 
     def trajectories(self) -> list[Trajectory]:
-        """Return every run, in the order in which they began."""
+        """Return every run, in the order in which they began; single calls outside of runs are left out."""
         traces: dict[str, list[SpanRecord]] = {}
         for record in self.records:
+            if record.attributes.get(semconv.RUN_KIND) == semconv.CALL_KIND:
+                continue
             traces.setdefault(record.trace_id, []).append(record)
         return [read_trajectory(spans) for spans in traces.values()]
 

@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from mast_trace import running_up
 from mast_trace._settings import SDKSettings
 from mast_trace.effective_setting import EffectiveSetting
 from mast_trace.exceptions import ConfigurationError
@@ -301,6 +302,8 @@ def _problems(
     if not endpoint.accepted:
         problem = f"{endpoint.address} does not take spans ({endpoint.detail}). {endpoint.advice}"
         yield problem.rstrip()
+    if settings.endpoint.origin == "default" and len(running := running_up.found()) > 1:
+        yield f"Several mast-trace up run here, none is taken: {running_up.choice(running)}"
     for framework in frameworks:
         if framework.status in {"unsupported", "broken"}:
             yield f"{framework.name} is not recorded. {framework.reason}"

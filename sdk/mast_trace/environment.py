@@ -15,11 +15,25 @@ logger = logging.getLogger("mast_trace")
 
 PREFIX: Final = "MAST_TRACE_"
 OTHERS: Final = (
-    *("CLICKHOUSE_DATABASE", "CLICKHOUSE_HOST", "CLICKHOUSE_PASSWORD", "CLICKHOUSE_PORT"),
-    *("CLICKHOUSE_USER", "CONFIG", "DATA", "DB_PASSWORD", "FEEDBACK_KEY", "FEEDBACK_URL"),
+    *(
+        "CARRY_RUNS",
+        "CLICKHOUSE_DATABASE",
+        "CLICKHOUSE_HOST",
+        "CLICKHOUSE_PASSWORD",
+        "CLICKHOUSE_PORT",
+    ),
+    *(
+        "CLICKHOUSE_USER",
+        "CONFIG",
+        "DATA",
+        "DB_PASSWORD",
+        "FEEDBACK_KEY",
+        "FEEDBACK_URL",
+        "FLUSH_ON_SIGTERM",
+    ),
     *("READER_PASSWORD", "REPLAY", "REPLAY_TASK", "WRITE_GOLDEN"),
 )
-"""Variables that are no setting of a program: of Grafana, of the examples, of replays, of tests."""
+"""Variables that are no setting of collector, judge or web view: of traced programs, of Grafana, of the examples, of replays, of tests."""
 NAMES: Final = (
     "ALERT_COLLECTORS",
     "ALERT_COLLECTOR_KEY",

@@ -9,6 +9,7 @@ import pytest
 from stores import new_store
 from verdict_rows import verdict_row
 
+from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.storage.runs import finished_runs, run_summary
@@ -171,3 +172,16 @@ def test_a_search_finds_a_run_whose_id_a_replay_of_another_project_has(store: St
         row["ResourceAttributes"] = {**KIND, "mast.project": "theirs"}
     store.insert("otel_traces", theirs)
     assert {name: QUERIES[name].run(store, text="write") for name in TEXTS} == before
+
+
+def test_a_call_outside_of_runs_changes_costs_alone(store: Store) -> None:
+    before = numbers(store)
+    (call,) = (row for row in spans("e" * 32) if "gen_ai.request.model" in row["SpanAttributes"])
+    call["SpanAttributes"]["mast.run.kind"] = semconv.CALL_KIND
+    store.insert("otel_traces", [{**call, "ParentSpanId": ""}])
+    now = numbers(store)
+    changed = {name for name in now if now[name] != before[name]}
+    assert "cost_totals" in changed
+    assert {name for name in changed if "cost" not in name} == set()
+    due = finished_runs(store, judge_version="v", quiet=0.0, idle=0.0)
+    assert "e" * 32 not in [run.trace_id for run in due]

@@ -23,7 +23,7 @@ from stores import new_store
 from toml_files import tomllib
 
 import mast_trace
-from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
+from mast_trace.environment import OTHERS, PREFIX
 from mast_trace.trajectory import to_dict
 from mast_trace_lab.confirm.work_config import WorkConfig
 
@@ -53,17 +53,7 @@ OF_READERS = {"clerk"}
 COMMAND = re.compile(r"(?:^|(?<=[ (]))mast-trace (?!up\s*&)[^&;#\n]+", re.MULTILINE)
 VARIABLE = re.compile(r"\bMAST_TRACE_[A-Z_]+\b")
 # Read by commands' options, by traced and by replayed programs, by tests, by Grafana's data source, and by the files of examples/production.
-OTHER_VARIABLES = {
-    "MAST_TRACE_CONFIG",
-    "MAST_TRACE_WRITE_GOLDEN",
-    "MAST_TRACE_TEST_CLICKHOUSE",
-    *(f"MAST_TRACE_CLICKHOUSE_{name}" for name in ("HOST", "PORT", "DATABASE", "USER", "PASSWORD")),
-    "MAST_TRACE_DB_PASSWORD",
-    "MAST_TRACE_READER_PASSWORD",
-    "MAST_TRACE_REPLAY_TASK",
-    URL_VARIABLE,
-    KEY_VARIABLE,
-}
+OTHER_VARIABLES = {f"{PREFIX}{name}" for name in OTHERS} | {"MAST_TRACE_TEST_CLICKHOUSE"}
 
 
 def of(*languages: str) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 
 import mast_trace
 from mast_trace import semconv
+from mast_trace.spans import carried
 from mast_trace.testing import capture_spans
 
 
@@ -48,6 +49,7 @@ def test_a_thread_that_does_not_know_the_run() -> None:
             other.submit(input, "to whom?").result()
 
     with capture_spans([]) as captured, ThreadPoolExecutor() as pool, ThreadPoolExecutor() as other:
+        carried.carry_no_runs()
         with mast_trace.run("team"):
             pool.submit(input, "in a thread").result()
             pool.submit(elsewhere).result()

@@ -8,12 +8,14 @@ import json
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry import trace
 
 import mast_trace
+from mast_trace import semconv
 from mast_trace.messages import Message
 
 if TYPE_CHECKING:
@@ -315,6 +317,54 @@ class TestOutcome:
         await asyncio.gather(*(asyncio.create_task(task(index)) for index in range(3)))
         outcomes = {each.name: each.outcome for each in captured_spans.trajectories()}
         assert outcomes == {"run0": "failure", "run1": "success", "run2": "failure"}
+
+    async def test_of_runs_that_a_limit_cancels_each_goes_to_its_own(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """`wait_for` runs each in a task of its own, which the caller never sees; one is tried again."""
+
+        async def request(name: str, seconds: float) -> None:
+            @mast_trace.run(name)
+            async def team() -> None:
+                await asyncio.sleep(seconds)
+
+            try:
+                await asyncio.wait_for(team(), 0.05)
+            except asyncio.TimeoutError:
+                if name == "again":
+                    async with mast_trace.run("second"):
+                        pass
+                mast_trace.record_outcome(name == "again", name)
+
+        names = ("slow", "slower", "again")
+        await asyncio.gather(*(request(name, 9) for name in names), request("quick", 0))
+        found = {
+            each.name: (each.outcome, each.outcome_reason) for each in captured_spans.trajectories()
+        }
+        assert found == {
+            "slow": ("failure", "slow"),
+            "slower": ("failure", "slower"),
+            "again": ("", ""),
+            "second": ("success", "again"),
+            "quick": ("", ""),
+        }
+        ends = [
+            s.attributes.get(semconv.RUN_TERMINATION_REASON)
+            for s in captured_spans.named("record_outcome")
+        ]
+        assert sorted(map(str, ends)) == ["None", *[semconv.Termination.TIME_LIMIT] * 2]
+
+    def test_of_a_run_that_is_named_goes_to_that_one(self, captured_spans: CapturedSpans) -> None:
+        """During another run, and after it has ended; a limit of time is an end of its own."""
+        with suppress(TimeoutError), mast_trace.run("meant") as run:
+            raise TimeoutError
+        with mast_trace.run("other"):
+            mast_trace.record_outcome(False, run=run)
+        found = {
+            each.name: (each.outcome, each.termination_reason)
+            for each in captured_spans.trajectories()
+        }
+        assert found == {"meant": ("failure", semconv.Termination.TIME_LIMIT), "other": ("", "")}
 
     def test_goes_to_a_run_of_another_thread_if_there_was_but_one(
         self, captured_spans: CapturedSpans

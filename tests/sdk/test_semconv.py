@@ -84,6 +84,8 @@ NAMES = {
     "BRANCH_PATH": "mast.branch.path",
     "FAILED_ATTEMPTS": "mast.failed_attempts",
     "RUN_KIND": "mast.run.kind",
+    "CALL_KIND": "call",
+    "CALLS_MISSING": "mast.run.calls_missing",
     "HUMAN_INPUTS": "mast.human.inputs",
     "HUMAN_INPUT_SPANS": "mast.human.input_spans",
     "RUN_RESUMES": "mast.run.resumes",
@@ -114,6 +116,7 @@ TERMINATIONS = {
     "NO_SPEAKER": "no_speaker",
     "USER_ENDED": "user_ended",
     "BUDGET": "budget",
+    "TIME_LIMIT": "time_limit",
 }
 
 

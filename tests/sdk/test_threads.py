@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mast_trace
-from mast_trace.spans import guard
+from mast_trace.spans import carried, guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -79,13 +79,17 @@ def test_agents_in_threads_are_in_the_run(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_without_it_each_is_a_run_of_its_own_and_the_log_says_so(
+def test_without_it_runs_are_carried_unless_that_is_off(
     captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     """The warning is logged once."""
     with mast_trace.run("team"):
         WAYS[way](ask)
-    assert len(captured_spans.trajectories()) == 4
+    assert sorted(captured_spans.tree().splitlines()) == sorted(TEAM)
+    carried.carry_no_runs()
+    with mast_trace.run("team"):
+        WAYS[way](ask)
+    assert len(captured_spans.trajectories()) == 1 + 4
     (record,) = caplog.records
     assert "mast_trace.in_context(function)" in record.message
 
@@ -101,6 +105,7 @@ def test_tools_and_messages_are_told_of_as_well(
             with mast_trace.tool("look"):
                 pass
 
+    carried.carry_no_runs()
     with mast_trace.run("team"):
         thread = threading.Thread(target=act)
         thread.start()

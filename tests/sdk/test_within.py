@@ -7,13 +7,16 @@ import functools
 import gc
 import inspect
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import wrapt
 from opentelemetry import context as otel_context
 
 from mast_trace.spans import NO_RESULT, Inside, awaited, handler, in_span, traced
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 _INSIDE = "inside-of-the-test"
 
@@ -446,3 +449,31 @@ async def test_anything_awaitable_can_be_awaited_inside_a_call(call):
     assert await awaited(lambda: task, lambda: call, "testing") == "slept"
     assert await awaited(lambda: asyncio.sleep(0, "bare"), lambda: None, "testing") == "bare"
     assert (call.results, call.ends) == (["slept"], [None])
+
+
+def test_a_stream_that_is_left_before_its_loop_ends_is_closed_once() -> None:
+    """The loop closes what it knows at once: nothing finds the stream closing already, and its end runs."""
+    told: list[object] = []
+
+    async def inner() -> AsyncIterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            await asyncio.sleep(0)
+            told.append("closed")
+
+    stream = traced(inner, lambda *_: None, "testing")
+
+    async def outer() -> AsyncIterator[int]:
+        async for item in stream():
+            yield item
+
+    async def left() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async for _ in held:
+            break
+
+    held = outer()
+    asyncio.run(left())
+    assert told == ["closed"]

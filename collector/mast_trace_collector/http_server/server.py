@@ -255,9 +255,18 @@ def _listen(host: str, port: int) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {_advice(error)}") from error
     listener.setblocking(False)
     return listener
+
+
+def _advice(error: OSError) -> str:
+    if error.errno != errno.EADDRINUSE:
+        return str(error)
+    return (
+        "another program has the port. If that is a `mast-trace up`, use or stop it; otherwise take another "
+        "port, such as a free one by --http-port 0, --clickhouse-port 0 or --web-port 0."
+    )
 
 
 class _Server(uvicorn.Server):

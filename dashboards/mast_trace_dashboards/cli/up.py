@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mast_trace.running_up import announced
 from mast_trace.urls import masked
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.limits import raise_limit
@@ -114,7 +115,8 @@ async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json:
             print_json_line({"event": "ready", **asdict(running), **asked})
         else:
             console().print(_addresses(running, up))
-        await up.wait(stop)
+        with announced(running.otlp_http):
+            await up.wait(stop)
     finally:
         await up.stop()
         not_ready(ready_file)
@@ -128,6 +130,7 @@ def _addresses(running: RunningInstance, up: AllInOne) -> Table:
             "mast-trace is ready": "Ctrl-C stops it",
             "  send spans to": f"{running.otlp_http} (OTLP/HTTP)",
             **({"": f"{running.otlp_grpc} (OTLP/gRPC)"} if running.otlp_grpc else {}),
+            "  set elsewhere": f"OTEL_EXPORTER_OTLP_ENDPOINT={running.otlp_http}",
             "  look at runs": running.web,
             "  read them from": read,
             **(password if up.made_password else {}),

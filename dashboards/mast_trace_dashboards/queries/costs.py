@@ -19,7 +19,7 @@ _SUMS: Final = f"""count() AS Calls, uniqExact(Project, TraceId) AS Runs,
     countIf(Again) AS Retries, {usd("Again")} AS RetryCost, sum(Resent) AS ResentTokens"""
 _COLUMNS: Final = {
     "Calls": Column("UInt64", "model calls with a number of tokens"),
-    "Runs": Column("UInt64", "runs with such calls"),
+    "Runs": Column("UInt64", "runs with such calls; a call outside of runs counts as one"),
     "InputTokens": Column("UInt64", "all that was read, caches included"),
     "CacheReadTokens": Column("UInt64", "of these, read from a cache"),
     "CacheWriteTokens": Column("UInt64", "of these, written to a cache"),

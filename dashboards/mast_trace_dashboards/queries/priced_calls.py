@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace.semconv import CALL_KIND
 from mast_trace_dashboards.queries.query import Param
 from mast_trace_dashboards.queries.sql import LATEST, OF_PROGRAMS, OWNED
 
@@ -22,8 +23,8 @@ RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId)))
     AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    AND ({OF_PROGRAMS} OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
-"""The runs whose calls are priced; a replay's only where it is named. Candidates are found first, so that no other
+    AND ({OF_PROGRAMS} OR Kind = '{CALL_KIND}' OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
+"""The runs whose calls are priced, calls outside of runs as well; a replay's only where it is named. Candidates are found first, so that no other
 runs are merged.
 """
 OF_RUNS = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))"

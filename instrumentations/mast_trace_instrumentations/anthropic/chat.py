@@ -80,7 +80,7 @@ class ClientCall(ModelCall):
 
 
 def begin(telemetry: Telemetry, resource: Any, request: Mapping[str, Any]) -> ClientCall | None:
-    """Begin the span of a call; None where it has one already, and outside of runs.
+    """Begin the span of a call; None where it has one already.
 
     Args:
         telemetry: makes the span.
@@ -88,7 +88,7 @@ def begin(telemetry: Telemetry, resource: Any, request: Mapping[str, Any]) -> Cl
         request: the arguments of the call.
     """
     headers = request.get("extra_headers") or {}
-    if not is_to_be_recorded():
+    if not is_to_be_recorded(telemetry):
         note_parameters(request)
         noted = noted_span(telemetry)
         return ClientCall(noted, headers.get(_RAW)) if noted else None

@@ -80,14 +80,14 @@ class ClientCall(ModelCall):
 
 
 def begin(telemetry: Telemetry, models: Any, request: Mapping[str, Any]) -> ClientCall | None:
-    """Begin the span of a call; None where it has one already, and outside of runs.
+    """Begin the span of a call; None where it has one already.
 
     Args:
         telemetry: makes the span.
         models: the client's `Models`.
         request: the arguments of the call.
     """
-    if not is_to_be_recorded():
+    if not is_to_be_recorded(telemetry):
         return None
     vertex = getattr(getattr(models, "_api_client", None), "vertexai", False)
     span = telemetry.chat(

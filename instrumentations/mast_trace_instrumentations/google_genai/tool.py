@@ -20,7 +20,7 @@ def begin(telemetry: Telemetry, arguments: Any, function: Callable[..., Any]) ->
     """Begin the execution of a function; None where a framework records it, and outside of runs."""
     context = otel_context.get_current()
     run = current_run(context)
-    if run is None or open_tool(context) or is_theirs(context, run, semconv.EXECUTE_TOOL):
+    if run is None or open_tool(context) or is_theirs(telemetry, context, semconv.EXECUTE_TOOL):
         return None
     span = telemetry.tool(
         str(getattr(function, "__name__", type(function).__name__)),

@@ -210,8 +210,8 @@ def hidden(result: Any) -> dict[str, Any]:
 def begin(
     telemetry: Telemetry, interface: Interface, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> LiteLLMCall | None:
-    """Begin the span of a call; None where it has one already, and outside of runs."""
-    if not is_to_be_recorded():
+    """Begin the span of a call; None where it has one already."""
+    if not is_to_be_recorded(telemetry):
         return None
     request = {**dict(zip(interface.positional, args, strict=False)), **kwargs}
     model = str(request.get("model") or "unknown")

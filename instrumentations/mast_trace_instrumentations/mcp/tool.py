@@ -67,7 +67,7 @@ def begin(telemetry: Telemetry, session: Any, name: str, arguments: Any) -> Call
     if above is not None:
         above.set_attributes({name: value for name, value in about.items() if value is not None})
         return None
-    if is_theirs(context, run, semconv.EXECUTE_TOOL):
+    if is_theirs(telemetry, context, semconv.EXECUTE_TOOL):
         return None
     span = telemetry.tool(name, arguments=arguments or {}, attributes=about)
     return in_span(span, lambda result: _end(span, result))

@@ -17,12 +17,11 @@ client is around ours, on one provider
 another tool's is around ours, and        both                           nobody
 sends its spans elsewhere
 another tool's is inside of ours          both; ours counts              nobody
-outside of any run                        nobody                         the client's
+outside of any run                        the client's: a run of a       nobody
+                                          kind of its own
 ========================================  =============================  =========================
 
-Frameworks mark the context of the calls that they record (`mast_trace.spans.chat_is_open`). Outside
-of runs nothing is recorded: such a call belongs to no agent's work. It would be a trace of its own,
-of a program that may have nothing to do with agents.
+Frameworks mark the context of the calls that they record (`mast_trace.spans.chat_is_open`).
 """
 
 from mast_trace_instrumentations.model_calls.call import (

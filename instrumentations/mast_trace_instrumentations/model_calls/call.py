@@ -10,7 +10,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 
 from mast_trace import semconv
-from mast_trace.spans import attached, chat_is_open, current_run, exported_with, guarded, open_chat
+from mast_trace.spans import attached, chat_is_open, current_run, guarded, open_chat
 from mast_trace.spans.message_attributes import with_earlier_marks
 from mast_trace.trajectory import vocabulary
 
@@ -21,26 +21,25 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from mast_trace.messages import Message
-    from mast_trace.spans import ChatSpan, Run, Telemetry
+    from mast_trace.spans import ChatSpan, Telemetry
 
 
-def is_to_be_recorded(context: Context | None = None) -> bool:
-    """Return whether a model call made in ``context`` is in a run, and has no span yet."""
-    context = otel_context.get_current() if context is None else context
-    run = current_run(context)
-    return (
-        run is not None and not chat_is_open(context) and not is_theirs(context, run, semconv.CHAT)
-    )
+def is_to_be_recorded(telemetry: Telemetry) -> bool:
+    """Return whether a model call that is being made has no span yet."""
+    context = otel_context.get_current()
+    if chat_is_open(context) or is_theirs(telemetry, context, semconv.CHAT):
+        return False
+    return current_run(context) is not None or telemetry.records_lone_calls()
 
 
-def is_theirs(context: Context, run: Run, operation: str) -> bool:
-    """Return whether another tool has made the span of this call, on the provider that the run uses."""
+def is_theirs(telemetry: Telemetry, context: Context, operation: str) -> bool:
+    """Return whether another tool has made the span of this call, on the provider that ``telemetry`` uses."""
     around = trace.get_current_span(context)
     attributes = getattr(around, "attributes", None)
     return (
         attributes is not None
         and vocabulary.operation(attributes) == operation
-        and exported_with(around, run.root)
+        and telemetry.shares_exporter(around)
     )
 
 

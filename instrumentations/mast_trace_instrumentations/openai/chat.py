@@ -76,7 +76,7 @@ class ClientCall(ModelCall):
 def begin(
     telemetry: Telemetry, interface: Interface, resource: Any, request: Mapping[str, Any]
 ) -> ClientCall | None:
-    """Begin the span of a call; None where it has one already, and outside of runs.
+    """Begin the span of a call; None where it has one already.
 
     Args:
         telemetry: makes the span.
@@ -84,7 +84,7 @@ def begin(
         resource: the client's resource, such as its `Completions`.
         request: the arguments of the call.
     """
-    if not is_to_be_recorded():
+    if not is_to_be_recorded(telemetry):
         note_parameters(request)
         noted = noted_span(telemetry)
         return ClientCall(noted, interface) if noted else None

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 Outcome = Literal["success", "failure", "unknown"]
 
 _STOPPED_BY_PEOPLE = {Termination.INTERRUPTED, Termination.CANCELLED, Termination.USER_ENDED}
-_BROKEN_OFF = {Termination.ERROR, Termination.RECURSION_LIMIT, Termination.BUDGET}
+_BROKEN_OFF = {
+    Termination.ERROR,
+    Termination.RECURSION_LIMIT,
+    Termination.BUDGET,
+    Termination.TIME_LIMIT,
+}
 _FAILING = {"3.1", "3.3"}
 """Modes that, shown exactly, imply that the result is missing or wrong. The others occur in
 successful runs as well: nine in ten repetitions of one model were in successful runs.

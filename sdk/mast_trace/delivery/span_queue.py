@@ -56,7 +56,7 @@ class SpanQueue(SpanProcessor):
         )
         self._sender = self._make_sender()
         self._forked_at = 0
-        self._closed = False
+        self.closed = False
         _queues.add(self)
         atexit.register(self.shutdown)
 
@@ -103,7 +103,7 @@ class SpanQueue(SpanProcessor):
 
     def shutdown(self) -> None:
         """Deliver the waiting spans within a few seconds, and accept no more. Idempotent."""
-        self._closed = True
+        self.closed = True
         atexit.unregister(self.shutdown)
         self._sender.close()
 
@@ -115,7 +115,7 @@ class SpanQueue(SpanProcessor):
         """Leave the waiting spans to the parent, in a child that has just been forked."""
         self._forked_at = time.time_ns()
         self._sender = self._make_sender()
-        if self._closed:
+        if self.closed:
             self._sender.close()
 
     def _flush_with_worker_process(self) -> None:
@@ -146,6 +146,13 @@ def _is_terminated_at_the_end() -> bool:
     """
     process = sys.modules.get("multiprocessing.process")
     return process is not None and bool(process.current_process().daemon)
+
+
+def flush_all(timeout: float) -> None:
+    """Deliver the waiting spans of all queues of this process, within ``timeout`` seconds for each."""
+    for queue in list(_queues):
+        if not queue.closed:
+            queue.flush(timeout)
 
 
 def _start_over() -> None:

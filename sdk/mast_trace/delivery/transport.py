@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from mast_trace import running_up
 from mast_trace.delivery import advice
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.retry_after import retry_after
@@ -115,7 +116,36 @@ def open_transport(settings: SDKSettings) -> Transport:
     """
     if settings.protocol.value == "grpc":
         return GRPCTransport(settings)
+    if settings.endpoint.origin == running_up.ORIGIN:
+        return AnnouncedTransport(settings)
     return HTTPTransport(settings)
+
+
+class AnnouncedTransport:
+    """OTLP/HTTP to the `mast-trace up` that runs at the moment; one that was started again may have another port."""
+
+    def __init__(self, settings: SDKSettings) -> None:
+        self._settings = settings
+        self._inner = HTTPTransport(settings)
+
+    def send(
+        self, request: bytes, timeout: float, signal: RequestSignal = RequestSignal.TRACES
+    ) -> ExportResult:
+        """See `Transport`."""
+        running = running_up.found()
+        if len(running) != 1:
+            detail = "the `mast-trace up` that was found has ended, or is one of several now"
+            return ExportResult(Fate.UNREACHABLE, detail, advice=advice.START)
+        endpoint = replace(self._settings.endpoint, value=running[0] + _TRACES_PATH)
+        if endpoint != self._settings.endpoint:
+            self.close()
+            self._settings = replace(self._settings, endpoint=endpoint)
+            self._inner = HTTPTransport(self._settings)
+        return self._inner.send(request, timeout, signal)
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._inner.close()
 
 
 class HTTPTransport:

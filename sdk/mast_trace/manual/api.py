@@ -8,17 +8,29 @@ recorded and passes through; an error of mast-trace never reaches the block.
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Any, overload
 
+from mast_trace import semconv
 from mast_trace.content import is_a
 from mast_trace.manual import given
-from mast_trace.manual.blocks import AgentBlock, F, RunBlock, ToolBlock, active_telemetry
+from mast_trace.manual.blocks import (
+    AgentBlock,
+    F,
+    RunBlock,
+    ToolBlock,
+    active_telemetry,
+    is_time_limit,
+)
 from mast_trace.manual.threads import warn_of_lost_run
 from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.run_state import current_agent, current_run, last_run
+from mast_trace.spans.within import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from opentelemetry.trace import Span, SpanContext
 
     from mast_trace.messages import Message
 
@@ -169,18 +181,20 @@ def message(
     return ""
 
 
-def record_outcome(success: bool, reason: str = "") -> None:
+def record_outcome(success: bool, reason: str = "", *, run: RunBlock | None = None) -> None:
     """Record whether the run reached its goal; the judge then need not guess.
 
     Inside a run (in a `run` block, in a node or a tool of an instrumented framework) the outcome is
     written on the root span. After the run, such as after ``graph.invoke()`` has returned, it is
-    recorded for the run that ended last in this task, or in this thread where no event loop runs;
-    for a run that ended elsewhere only if no other ran at the same time. Use ``mast-trace outcome``
-    for any other run. The last call counts.
+    recorded for the run that ended last in this task, or in this thread where no event loop runs; in an
+    ``except`` block, for the run that ended with this error, such as one that `asyncio.wait_for` has
+    cancelled; for a run that ended elsewhere only if no other ran at the same time. Use ``run`` or
+    ``mast-trace outcome`` for any other run. The last call counts.
 
     Args:
         success: whether the goal was reached.
         reason: the reason, for people.
+        run: the block of the run that is meant, ended or not: ``with mast_trace.run("desk") as run:``.
     """
     with guarded("recording an outcome"):
         telemetry = active_telemetry()
@@ -189,15 +203,27 @@ def record_outcome(success: bool, reason: str = "") -> None:
         outcome = _outcome(success)
         if outcome is None:
             return
-        inside = current_run()
-        root = inside.root if inside else last_run()
+        if run is not None and not isinstance(run, RunBlock):
+            misused("record_outcome", f"run is no block of a run but {type(run).__name__}")
+        root: Span | SpanContext | None
+        ended_by = None
+        if isinstance(run, RunBlock):
+            root = run.root
+        elif inside := current_run():
+            root = inside.root
+        else:
+            error = sys.exc_info()[1]
+            failed = run_of(error)
+            root = last_run(failed)
+            if failed and root == failed.root.get_span_context() and is_time_limit(error):
+                ended_by = semconv.Termination.TIME_LIMIT  # the run was only told to stop
         if root is None:
             logger.warning(
-                "mast_trace.record_outcome() does not know which run is meant, nothing is "
-                "recorded: call it where the run was, or use `mast-trace outcome`."
+                "mast_trace.record_outcome() does not know which run is meant, nothing is recorded: "
+                "call it where the run was, name it by run=, or use `mast-trace outcome`."
             )
             return
-        telemetry.outcome(root, outcome, given.text(reason))
+        telemetry.outcome(root, outcome, given.text(reason), ended_by)
 
 
 def _outcome(success: Any) -> str | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from opentelemetry.context import Context
+    from opentelemetry.trace import Span
     from typing_extensions import Self
 
     from mast_trace.messages import Message
@@ -109,7 +110,11 @@ _SIZE_OF_AN_ITEM = 256
 
 
 class Block(ABC, Generic[S]):
-    """A span around a block or a function. Use each instance for one block at a time."""
+    """A span around a block or a function. Use each instance for one block at a time.
+
+    Attributes:
+        context: of the span, open or ended; None while nothing is recorded.
+    """
 
     _call = "span"  # the call as the program spells it
     _doing = "recording a span"
@@ -122,6 +127,7 @@ class Block(ABC, Generic[S]):
                 options[option] = given.word(options[option], self._call, option)
         self._options = options
         self._open: S | None = None
+        self.context: Context | None = None
         self._token: Token[Context] | None = None
         self._yielded: list[Any] = []
         self._room = _MOST_YIELDED
@@ -165,6 +171,7 @@ class Block(ABC, Generic[S]):
             telemetry = active_telemetry()
             if telemetry is not None:
                 self._open = self._start(telemetry)
+        self.context = None if self._open is None else self._open.context
 
     def close(self, error: BaseException | None = None) -> None:
         """End the span, as failed if an error ended the block."""
@@ -172,11 +179,6 @@ class Block(ABC, Generic[S]):
         if opened is not None:
             with guarded(self._doing):
                 opened.end(None if isinstance(error, GeneratorExit) else error)
-
-    @property
-    def context(self) -> Context | None:
-        """The context of the open span; None while nothing is recorded."""
-        return None if self._open is None else self._open.context
 
     def end(self, result: Any, error: BaseException | None) -> None:
         """Record how a decorated function's call ended; see `mast_trace.spans.Call`."""
@@ -250,8 +252,12 @@ class RunBlock(Block["RunSpan"]):
     def _start(self, telemetry: Telemetry) -> RunSpan:
         asked = given.messages(self._options["input"], "user")
         options = {**self._options, "input": asked}
-        return telemetry.run(self.name or "run", **options)
+        opened = telemetry.run(self.name or "run", **options)
+        self.root = opened.span
+        return opened
 
+    root: Span | None = None
+    """Its span, ended or not; None where nothing is recorded. `record_outcome` takes the block."""
     _stopped = False
 
     def stopped(self, reason: str) -> None:
@@ -262,8 +268,7 @@ class RunBlock(Block["RunSpan"]):
     def close(self, error: BaseException | None = None) -> None:
         """End the span; an error is recorded as the reason for stopping, where no other was given."""
         if error is not None and not self._stopped:
-            failed = isinstance(error, Exception)  # neither cancelled nor interrupted
-            self.stopped(semconv.Termination.ERROR if failed else semconv.Termination.CANCELLED)
+            self.stopped(_end_by(error))
         super().close(error)
 
 
@@ -327,6 +332,22 @@ class ToolBlock(Block["ToolSpan"]):
         with guarded(self._doing):
             if self._open is not None:
                 self._open.returned(value)
+
+
+def is_time_limit(error: BaseException | None) -> bool:
+    """Return whether an error says that a limit of time was reached."""
+    kind = type(error)  # before 3.11 asyncio and the futures have classes of their own
+    named = kind.__name__ == "TimeoutError" and kind.__module__.startswith(
+        ("asyncio", "concurrent")
+    )
+    return isinstance(error, TimeoutError) or named
+
+
+def _end_by(error: BaseException) -> str:
+    if is_time_limit(error):
+        return semconv.Termination.TIME_LIMIT
+    failed = isinstance(error, Exception)  # neither cancelled nor interrupted
+    return semconv.Termination.ERROR if failed else semconv.Termination.CANCELLED
 
 
 def active_telemetry() -> Telemetry | None:

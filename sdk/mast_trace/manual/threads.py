@@ -1,4 +1,4 @@
-"""Carries runs into other threads, which do not inherit the context of the thread that began them."""
+"""Carries runs into other threads where a program says so: they do not inherit the context of the thread that began them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 def in_context(function: F) -> F:
     """Return ``function`` such that its calls belong to the run in which `in_context` is called.
 
-    For functions that another thread will call: ``pool.submit(mast_trace.in_context(ask), "a")``,
-    ``pool.map``, `threading.Thread`, ``loop.run_in_executor``. Coroutine functions and generators
-    work as well; all of its calls may run at the same time.
+    For functions that another thread will call, where the run is not carried into it: other pools than
+    `ThreadPoolExecutor`, daemon threads, sub-classes of `threading.Thread`. Coroutine functions and
+    generators work as well; all of its calls may run at the same time.
 
     Args:
         function: to be called elsewhere; its arguments, result and errors stay as they are.

@@ -190,6 +190,9 @@ class ToolSpan(OpenSpan):
 class ChatSpan(OpenSpan):
     """A call of a model."""
 
+    whole = True
+    """False for one of very many outside of runs: its texts are left out."""
+
     def response(
         self,
         message: Message | None,
@@ -228,9 +231,9 @@ class ChatSpan(OpenSpan):
             semconv.CACHE_WRITE_INPUT_TOKENS: cache_write_tokens,
             semconv.COST_USD: cost_usd,
         }
-        if message is not None:
+        if message is not None and self.whole:
             recorded.update(self._telemetry.writer.answered(message, self.context))
         # Both parts may name altered attributes.
-        beside = self._telemetry.writer.beside(extra)
+        beside = self._telemetry.writer.beside(extra if self.whole else None)
         recorded.update(with_earlier_marks(beside, self.span, recorded))
         self.set(recorded)

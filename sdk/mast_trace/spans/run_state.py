@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ class _Runs:
 
 
 _runs = _Runs()
-_Ended = tuple[_Runs, "SpanContext"]
+_Ended = tuple[_Runs, "SpanContext", int]
 
 
 def run_began(root: SpanContext) -> None:
@@ -113,8 +114,9 @@ def runs_elsewhere() -> bool:
 
 def run_ended(root: SpanContext) -> None:
     """Note that a run ended in this context and thread."""
-    _in_context.set((_runs, root))
-    _in_thread.last = (_runs, root)
+    ended = (_runs, root, time.time_ns())
+    _in_context.set(ended)
+    _in_thread.last = ended
     _runs.ended(root)
 
 
@@ -124,9 +126,10 @@ def forget() -> None:
     _runs = _Runs()
 
 
-def last_run() -> SpanContext | None:
+def last_run(failed: Run | None = None) -> SpanContext | None:
     """Return the root of the run that the caller most likely refers to, if there is one.
 
+    A run that ended with the error that the caller handles counts, unless one ended here since.
     In a coroutine this is the run that ended in the same task; elsewhere the run that ended in the
     same thread, even inside an event loop that is closed by now. A run that ended in another task
     or thread (frameworks run agents in their own) counts only if no other ran at the same time.
@@ -134,7 +137,9 @@ def last_run() -> SpanContext | None:
     places: list[_Ended | None] = [_in_context.get()]
     if not _in_coroutine():
         places.insert(0, getattr(_in_thread, "last", None))
-    here = next((root for runs, root in filter(None, places) if runs is _runs), None)
+    here, at = next((e[1:] for e in filter(None, places) if e[0] is _runs), (None, 0))
+    if failed is not None and (getattr(failed.root, "end_time", None) or 0) > at:
+        return failed.root.get_span_context()
     return here or _runs.only()
 
 
@@ -312,7 +317,10 @@ def beside_others(context: Context) -> Context:
     if own is None:
         return context
     current = trace.get_current_span(context)
-    if current is own or not isinstance(own, trace.Span) or exported_with(current, own):
+    if current is own or not isinstance(own, trace.Span):
+        return context
+    # A thread to which the run was carried has no current span.
+    if current.get_span_context().is_valid and exported_with(current, own):
         return context
     return trace.set_span_in_context(own, context)
 

@@ -8,6 +8,7 @@ its own, so that nothing depends on the current context.
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -17,6 +18,7 @@ from opentelemetry.trace import SpanKind
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
 from mast_trace.spans import given_lessons, human_input
+from mast_trace.spans.carried import note_lost_call
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 
     from mast_trace.messages import Message
 
+_WHOLE_CALLS = 60
+"""Calls outside of runs in a minute whose texts are kept; a loop may make a million."""
+_kept_whole: deque[float] = deque(maxlen=_WHOLE_CALLS)
 _NAME_LIMIT = 200  # characters: some frameworks put a whole task where others have a name
 
 
@@ -293,20 +298,68 @@ class Telemetry:
             semconv.AGENT_NAME: agent or current_agent(context),
             **(attributes or {}),
         }
-        if input:
+        links, whole = None, True
+        if current_run(context) is None:
+            context, links, whole = self._alone(context, more)
+        if input and whole:
             more.update(self.inputs(input, context))
-        span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
-        return ChatSpan(self, span, with_chat(own, OpenChat(span)))
+        span, own = self._start(
+            semconv.CHAT, model, context, more, kind=SpanKind.CLIENT, links=links
+        )
+        opened = ChatSpan(self, span, with_chat(own, OpenChat(span)))
+        opened.whole = whole
+        return opened
 
-    def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
+    @property
+    def _resource(self) -> Any:
+        # A tracer that was made before the application's provider stands for its tracer.
+        return getattr(getattr(self._tracer, "_tracer", self._tracer), "resource", None)
+
+    def shares_exporter(self, span: Span) -> bool:
+        """Return whether a span of another tool is exported with those made here."""
+        resource = getattr(span, "resource", None)
+        return resource is not None and resource is self._resource
+
+    def records_lone_calls(self) -> bool:
+        """Return whether calls outside of runs are recorded; in processes of a kind, such as replays, none are."""
+        return semconv.RUN_KIND not in getattr(self._resource, "attributes", ())
+
+    def _alone(self, context: Context, more: Attributes) -> tuple[Context, list[Link] | None, bool]:
+        """Return the parent and the links of a call outside of any run, and whether its texts are kept.
+
+        Inside of a span that is exported with it, it is a part of that one's trace. Otherwise it is a run
+        of a kind of its own, with a link to the span around it.
+        """
+        note_lost_call()
+        around = trace.get_current_span(context)
+        if self.shares_exporter(around):
+            return context, None, True
+        more[semconv.RUN_KIND] = semconv.CALL_KIND
+        outside = around.get_span_context()
+        links = [trace.Link(outside)] if outside.is_valid else None
+        now = time.monotonic()
+        whole = len(_kept_whole) < _WHOLE_CALLS or now - _kept_whole[0] > 60.0
+        if whole:
+            _kept_whole.append(now)
+        return trace.set_span_in_context(trace.INVALID_SPAN, context), links, whole
+
+    def outcome(
+        self,
+        root: Span | SpanContext,
+        outcome: str,
+        reason: str = "",
+        ended_by: str | None = None,
+    ) -> None:
         """Record whether a run reached its goal.
 
         Args:
             root: the run's root span; its context alone once it has ended.
             outcome: ``success`` or ``failure``.
             reason: the reason, for people.
+            ended_by: `semconv.Termination`, where only the caller knows it.
         """
         outcome_attributes = {
+            semconv.RUN_TERMINATION_REASON: ended_by,
             semconv.RUN_OUTCOME: outcome,
             semconv.RUN_OUTCOME_REASON: self.content.render(reason) if reason else None,
         }

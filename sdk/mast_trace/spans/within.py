@@ -11,6 +11,8 @@ import atexit
 import functools
 import inspect
 import itertools
+import sys
+import traceback
 import weakref
 from collections.abc import Coroutine
 from functools import partial
@@ -20,11 +22,13 @@ from opentelemetry import context as otel_context
 
 from mast_trace.spans.calls import NO_RESULT, attached, restore
 from mast_trace.spans.guard import guarded, swallowed
+from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
     from mast_trace.spans.calls import Call
+    from mast_trace.spans.run_state import Run
 
     Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Call | None"]
     Shell = Callable[[Callable[..., Any], Begin, str], Callable[..., Any]]
@@ -84,6 +88,24 @@ async def awaited(
     """
     traced_call = _begun(lambda *_: begin(), (), {}, doing)
     return await (function() if traced_call is None else _awaited(function, traced_call, doing))
+
+
+def run_of(error: BaseException | None) -> Run | None:
+    """Return the run that ended with an error, or with one that caused it; None if it left none.
+
+    A limit, such as `asyncio.wait_for`, cancels a task of its own, whose context the caller never sees:
+    the frames of the error are all that leads to the run.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename == __file__:
+                context = getattr(frame.f_locals.get("traced_call"), "context", None)
+                if context is not None and (run := current_run(context)):
+                    return run.outermost or run
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _shell_of(function: Callable[..., Any]) -> Shell:
@@ -219,7 +241,7 @@ def _asynchronous_generator(
         traced_call = _begun(begin, args, kwargs, doing)
         inside = attached(None if traced_call is None else traced_call.context)
         keep: Callable[[Any], None] | None = getattr(traced_call, "yielded", None)
-        step: Callable[[], Any] = generator.__anext__
+        step: Callable[[], Any] = partial(_unregistered, generator)
         frame = _Frame(traced_call, doing)
         failure: BaseException | None = None
         try:
@@ -249,6 +271,20 @@ def _asynchronous_generator(
             _ended(traced_call, NO_RESULT, failure, doing)
 
     return stream
+
+
+def _unregistered(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Begin the first step of a generator that its wrapper alone closes.
+
+    An event loop that ends closes all generators that it knows at once: of a wrapper and the generator
+    inside of it, one would find the other closing.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return generator.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
 
 
 class _Frame:

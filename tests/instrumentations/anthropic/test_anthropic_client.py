@@ -117,6 +117,7 @@ class TestStreams:
             plain = [e.type for e in client.messages.create(**request(), stream=True)]
             with client.messages.stream(**request()) as stream:
                 helped = [e.type for e in stream]
+            recorded.exporter.clear()
             with a_run(recorded):
                 ours = client.messages.create(**request(), stream=True)
                 assert type(ours) is anthropic.Stream

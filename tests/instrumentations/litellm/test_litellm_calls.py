@@ -62,6 +62,7 @@ class TestStreams:
     def test_types_and_pieces_are_litellms(self, recorded, route):
         plain = litellm.completion(**route, messages=asking(), stream=True)
         expected = [chunk.choices[0].delta.content for chunk in plain]
+        recorded.exporter.clear()
         with a_run(recorded):
             ours = litellm.completion(**route, messages=asking(), stream=True)
             assert type(ours) is type(plain)

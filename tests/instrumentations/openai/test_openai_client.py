@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import openai
@@ -10,9 +11,12 @@ import pytest
 from openai_ways import messages, tell
 from recorded_calls import ANSWER, a_run, answers, chat, shown, under_langgraph
 
+from mast_trace.spans import carried, current_run
+
 pytestmark = pytest.mark.framework("openai")
 
 ASKED = messages()
+RUNS = 60
 
 
 class TestRawResponses:
@@ -57,6 +61,7 @@ class TestStreams:
         """Same type, same chunks, same attributes; the answer and the usage are on the span."""
         client = openai.OpenAI(**options)
         plain = [chunk.choices for chunk in self.stream(client)]
+        recorded.exporter.clear()
         with a_run(recorded):
             stream = self.stream(client)
             assert isinstance(stream, openai.Stream)
@@ -133,3 +138,32 @@ def test_each_call_under_langgraph_gives_one_span(recorded, options, text, chats
     model = models.ChatOpenAI(model="scripted", **options)
     found = under_langgraph(recorded, model, lambda: tell(options, "chat").text, text)
     assert found == [("langgraph", "through_langchain")] * chats + [("openai", "directly")]
+
+
+def test_runs_that_share_a_client_and_a_pool_stay_apart(recorded, options):
+    """A client and a pool that live longer than the runs; each call is in the run that has asked for it."""
+    carried.carry_runs()
+    client = openai.OpenAI(**options)
+
+    def ask(number: int) -> None:
+        client.chat.completions.create(model="scripted", messages=messages(f"Hello {number}"))
+
+    with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(8) as requests:
+
+        def request(number: int) -> None:
+            with recorded.instrumentor.telemetry.run(f"run{number}").attached():
+                asked = [pool.submit(ask, number), pool.submit(ask, number)]
+                list(pool.map(ask, [number]))
+                [each.result() for each in asked]
+                current_run().root.end()
+
+        list(requests.map(request, range(RUNS)))
+        pool.submit(ask, RUNS).result()
+    carried.carry_no_runs()
+    found = {}
+    for run in recorded.trajectories():
+        calls = [i for i in run.invocations if i.kind == "model"]
+        found[run.name] = {(len(calls), run.seen_by(call)[-1].content) for call in calls}
+    expected = {f"run{n}": {(3, f"Hello {n}")} for n in range(RUNS)}
+    assert {name: found.pop(name, None) for name in expected} == expected
+    assert [*found.values()] == [{(1, f"Hello {RUNS}")}]

@@ -1,0 +1,88 @@
+"""Sends what waits when SIGTERM ends the process, because its default action runs no exit handler.
+
+Servers catch the signal, finish their requests, and some then raise it again with the action that it had
+before. They are wrapped at the end of their work; a program without a server gets a handler.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import wrapt
+
+from mast_trace.delivery.span_queue import flush_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_SECONDS: Final = 2.0
+"""Time by which delivery may delay the end of the process."""
+_hooked = False
+
+
+def flush_at_termination() -> None:
+    """Send what waits when SIGTERM ends this process; handlers of others, also those in C, are left alone."""
+    global _hooked  # noqa: PLW0603  # the hooks stay for the life of the process
+    if not _hooked:
+        _hooked = True
+        wrapt.register_post_import_hook(_wrap_uvicorn, "uvicorn.server")
+    if (
+        _is_main_thread()
+        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        and not _c_handler()
+    ):
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def leave_termination() -> None:
+    """Put back the default action of SIGTERM."""
+    if _is_main_thread() and signal.getsignal(signal.SIGTERM) is _terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _c_handler() -> bool:
+    """Return whether code other than Python's has installed a handler, which `signal.getsignal` does not see."""
+    import ctypes
+
+    getsig = ctypes.pythonapi.PyOS_getsig
+    getsig.restype = ctypes.c_void_p
+    return bool(getsig(signal.SIGTERM))
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    # Another handler may call this one, as the earlier handler, and go on: the end is its to decide.
+    ours = signal.getsignal(number) is _terminated
+    if ours:
+        signal.signal(number, signal.SIG_DFL)  # a second signal ends the process at once
+    try:
+        flush_all(_SECONDS)
+    finally:
+        if ours:
+            signal.raise_signal(number)
+
+
+def _wrap_uvicorn(_module: Any) -> None:
+    wrapt.wrap_function_wrapper("uvicorn.server", "Server.shutdown", _shut_down)
+
+
+async def _shut_down(
+    wrapped: Callable[..., Any], _instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    try:
+        return await wrapped(*args, **kwargs)
+    finally:
+        import asyncio  # the server has loaded both, a program without one need not
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = ThreadPoolExecutor(1)  # the loop's own may be busy
+        with suppress(RuntimeError):  # no thread can be started any more
+            await asyncio.get_running_loop().run_in_executor(pool, flush_all, _SECONDS)
+        pool.shutdown(wait=False)
