@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mast_trace.exceptions import StorageError
 from mast_trace.retry_after import doubled
+from mast_trace_collector.storage.tombstones import AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -23,6 +24,10 @@ _FIRST_PAUSE: Final = 10.0
 _LONGEST_PAUSE: Final = 600.0
 _REST: Final = 20.0
 """Times the seconds that a step took until it failed: however long that is, the database is idle most of the time."""
+_OF_OTHERS: Final = 10.0
+"""Seconds after which runs are looked for that other workers have judged."""
+_AT_ALL: Final = 300.0
+"""Seconds after which runs of any time are: imported and late ones."""
 
 
 @dataclass
@@ -118,3 +123,44 @@ async def to_the_end(function: Callable[..., T], *args: Any, **more: Any) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
+
+
+class Pace:
+    """Lets an indexer write rows of runs now and then, and sometimes all that are missing.
+
+    Args:
+        index: writes rows of some runs, with ``at_all`` also of old ones, and returns how many.
+        clock: returns monotonic seconds.
+    """
+
+    def __init__(
+        self, index: Callable[..., int], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._index = index
+        self._clock = clock
+        self._next = 0.0
+        self._next_at_all = 0.0
+
+    def keep(self, *, judged: bool = False) -> int:
+        """Write the rows of some runs if it is time; return how many.
+
+        Args:
+            judged: whether verdicts were stored since the last call.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        now = self._clock()
+        if now < self._next and not judged:
+            return 0
+        at_all = now >= self._next_at_all
+        written = self._index(at_all=at_all)
+        if written < AT_ONCE:
+            self._next = now + _OF_OTHERS
+            if at_all:
+                self._next_at_all = now + _AT_ALL
+        return written
+
+    async def step(self) -> bool:
+        """Do so as a step of `SideJobs`."""
+        return bool(await to_the_end(self.keep))

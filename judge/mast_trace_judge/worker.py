@@ -21,8 +21,9 @@ from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.steps import pattern_steps
-from mast_trace_judge.side_jobs import SideJobs, to_the_end
+from mast_trace_judge.side_jobs import Pace, SideJobs, to_the_end
 from mast_trace_judge.store.confirmations import show_missing
+from mast_trace_judge.store.facts import FactsIndexer
 from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 
 if TYPE_CHECKING:
@@ -94,8 +95,10 @@ class Worker:
         self._writer = VerdictWriter(store, judge, on_verdicts)
         steps: dict[str, Step] = {"ledger": self._write_ledger, "shown verdicts": self._show}
         # One worker of several does it for all: see `PatternIndexer`.
-        if self._config.worker_patterns and self._config.shard[0] == 0:
-            steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
+        if self._config.shard[0] == 0:
+            steps["run facts"] = Pace(FactsIndexer(store).index).step
+            if self._config.worker_patterns:
+                steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
         self._beside = SideJobs(steps)
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
         self._away: StorageError | OSError | None = None

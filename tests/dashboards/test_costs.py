@@ -21,6 +21,7 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.gate.assertions import priced_calls
 from mast_trace_judge.pricing import Band, OwnPrice, cost_of, store_prices
 from mast_trace_judge.store.confirmations import record_confirmation
+from mast_trace_judge.store.facts import FactsIndexer
 from mast_trace_judge.store.replay_plans import plan_of
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
@@ -94,8 +95,10 @@ def judged(store: Store, run: str, number: int) -> Verdict:
     )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+@pytest.fixture(scope="module", params=["of spans", "of facts"])
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
     """Two runs; the first one's decisive step is the third second, and its calls are of three models."""
     with new_store(tmp_path_factory.mktemp("costs")) as opened:
         rows = [
@@ -124,6 +127,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         save(opened, [judged(opened, RUN, 3)])
         store_prices(opened, OWN)
         store_runs(opened, GENERATED)
+        if request.param == "of facts":
+            while FactsIndexer(opened, quiet=0).index():
+                pass
+            # Nothing is left to be read from spans.
+            opened.command(
+                "CREATE OR REPLACE VIEW mast_span_facts AS SELECT * FROM mast_run_facts WHERE 0"
+            )
         yield opened
 
 

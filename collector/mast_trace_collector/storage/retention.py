@@ -22,6 +22,7 @@ TIMES: Mapping[str, str] = {
     "mast_run_states": "Day",
     "mast_verdicts": "toDateTime(RunEnd)",
     "mast_findings": "toDateTime(RunEnd)",
+    "mast_run_facts": "toDateTime(RunEnd)",
     "mast_judge_calls": "toDateTime(StartedAt)",
     "mast_replay_plans": "toDateTime(RunEnd)",
     "mast_replays": "toDateTime(RunEnd)",

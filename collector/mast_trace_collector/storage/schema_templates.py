@@ -220,6 +220,16 @@ def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
     return _part(options, "run_states.v3", spans=f"{options.database}.otel_traces", **given)
 
 
+def facts_of_stored_spans(options: SchemaOptions, of: str = "") -> str:
+    """Return the SELECT of the facts of runs.
+
+    Args:
+        options: of the tables.
+        of: a condition on the spans.
+    """
+    return _part(options, "facts.v1", of=of and f" AND {of}")
+
+
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "database": lambda options, _: options.database,
     "on_cluster": _on_cluster,
@@ -231,6 +241,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "finding_columns": lambda _, __: _FINDING,
     "examined_bits": lambda _, __: _EXAMINED,
     "part": _part,
+    "facts": facts_of_stored_spans,
     "runs": _runs,
     "run_states_v2": lambda options, _: _arriving(options, "v2"),
     "run_states_v3": lambda options, _: _arriving(options, "v3"),

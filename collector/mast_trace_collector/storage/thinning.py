@@ -11,8 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.facts import PLANNED, runs_without_facts, write_facts
 from mast_trace_collector.storage.retention import stored_table
 from mast_trace_collector.storage.store import WRITE_SETTINGS
+from mast_trace_collector.storage.tombstones import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -150,6 +152,8 @@ def thin(
             progress(number + 1, len(days))
     planned = _planned(store)
     if planned.runs:
+        for runs in parts_of(runs_without_facts(store, PLANNED)):
+            write_facts(store, runs)
         delete_planned(store)
         _finish(store)
     return Thinned(planned.runs, planned.spans, resumed.runs)

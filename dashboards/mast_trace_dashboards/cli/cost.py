@@ -82,12 +82,6 @@ def cost(
         if run is not None:
             given["only"] = [resolve_run(store, run, project)]
         _renew(store, PriceConfig.load(config), begin)
-        missing = sum(
-            row["Runs"]
-            for row in QUERIES["left_out"].run(
-                store, **{name: value for name, value in given.items() if name != "only"}
-            )
-        )
         total = QUERIES["cost_totals"].one(store, **given)
         assert total is not None  # an aggregate without groups has one row
         parts = by or [Part.agent, Part.model]
@@ -96,22 +90,11 @@ def cost(
             for part in parts
         }
     if as_json:
-        print_json(
-            {
-                "total": total,
-                "left_out_runs": 0 if run else missing,
-                **{f"by_{part}": found for part, found in rows.items()},
-            }
-        )
+        print_json({"total": total, **{f"by_{part}": found for part, found in rows.items()}})
     elif not total["Calls"]:
         warn("No model calls with a number of tokens.")
     else:
         _show(total, rows)
-    if missing and not run and not as_json:
-        warn(
-            f"{_counted(missing, 'run')} of this time {'is' if missing == 1 else 'are'} not in these costs: "
-            "retention left their spans out (`mast-trace retain --left-out`)"
-        )
 
 
 def _renew(store: Store, prices: PriceConfig, since: datetime | None) -> None:

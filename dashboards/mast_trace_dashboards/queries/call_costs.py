@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace_collector.storage.facts import asked, states_of
 from mast_trace_dashboards.queries.priced_calls import (
+    ASKED,
     CALLS,
+    COUNTED,
     ONLY,
     PRICED,
     WITH_PRICES,
-    counted,
     usd,
 )
 from mast_trace_dashboards.queries.query import Column, Param, Query
@@ -19,6 +21,7 @@ COST_OF_CALLS: Final = Query(
     name="cost_of_calls",
     meaning="The model calls of runs with their cost, by time.",
     template=f"""
+WITH {ASKED}
 SELECT TraceId, SpanId, toString(Agent) AS Agent, Model, Sent AS InputTokens,
     CacheRead AS CacheReadTokens, CacheWrite AS CacheWriteTokens, Output AS OutputTokens,
     if(isNull(MicroUsd), NULL, toFloat64(assumeNotNull(MicroUsd)) / 1000000) AS Cost,
@@ -47,17 +50,15 @@ LIMIT {{limit:UInt32}}""",
     },
 )
 
-_OF_LISTED: Final = """TraceId IN {only:Array(String)}
-    AND Timestamp >= {since:DateTime64(3)}"""
-
 COST_OF_RUNS: Final = Query(
     name="cost_of_runs",
     meaning="The cost of runs named by their ids, and nothing else of them, for lists that wait for it.",
     template=f"""
+WITH {asked(states_of("TraceId IN {only:Array(String)}"))}
 SELECT TraceId, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls
 FROM (
   SELECT c.TraceId AS TraceId, {PRICED}
-  FROM ({counted(_OF_LISTED)}) AS c
+  FROM ({COUNTED}) AS c
   {WITH_PRICES}
 )
 GROUP BY TraceId

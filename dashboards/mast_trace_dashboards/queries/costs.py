@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY, RUNS_OF_COST, SPANS_OF_COST, usd
+from mast_trace_collector.storage.facts import FACTS
+from mast_trace_dashboards.queries.priced_calls import ASKED, CALLS, ONLY, usd
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, IS_SHOWN, OWNERS, RANGE, SHOWN
 
@@ -43,6 +44,7 @@ COST_TOTALS: Final = Query(
     name="cost_totals",
     meaning="The cost of runs, and of what came after their decisive steps: one row.",
     template=f"""
+WITH {ASKED}
 SELECT {_SUMS}, uniqExactIf((Project, TraceId), Decided) AS DecidedRuns
 FROM ({CALLS})""",
     params=_PARAMS,
@@ -56,6 +58,7 @@ def _by(name: str, column: str, meaning: str) -> Query:
         name=f"cost_by_{name}",
         meaning=f"The cost of runs by {meaning}, most expensive first.",
         template=f"""
+WITH {ASKED}
 SELECT toString({column}) AS Key, {_SUMS}
 FROM ({CALLS})
 GROUP BY Key
@@ -76,20 +79,18 @@ _TOOLS: Final = f"""SELECT *, 1 / count() OVER (PARTITION BY Project, TraceId, S
     SELECT c.Project AS Project, c.TraceId AS TraceId, c.SpanId AS SpanId, c.Sent AS Sent,
       c.Output AS Output, c.MicroUsd AS MicroUsd, t.Tool AS Tool
     FROM (
-      SELECT Project, TraceId, Timestamp, toString(AgentName) AS Agent, toString(ToolName) AS Tool
-      FROM otel_traces
-      WHERE Operation = 'execute_tool' AND {SPANS_OF_COST}
-      LIMIT 1 BY Project, TraceId, SpanId
+      SELECT RunKey, tool.1 AS Timestamp, toString(tool.2) AS Agent, toString(tool.3) AS Tool
+      FROM ({FACTS}) ARRAY JOIN Tools AS tool
     ) AS t
     ASOF INNER JOIN ({CALLS}) AS c
-      ON c.Project = t.Project AND c.TraceId = t.TraceId AND c.Agent = t.Agent
-      AND t.Timestamp >= c.Timestamp
+      ON c.RunKey = t.RunKey AND c.Agent = t.Agent AND t.Timestamp >= c.Timestamp
   )"""
 
 COST_BY_TOOL: Final = Query(
     name="cost_by_tool",
     meaning="The cost of the model calls that asked for tools, most expensive first.",
     template=f"""
+WITH {ASKED}
 SELECT Tool AS Key, count() AS Uses, uniqExact(Project, TraceId) AS Runs,
     sum((Sent + Output) * Share) AS Tokens,
     sumOrNull(toFloat64(MicroUsd) * Share) / 1000000 AS Cost,
@@ -113,16 +114,16 @@ COST_BY_MODE: Final = Query(
     name="cost_by_mode",
     meaning="The cost of the runs that show a failure mode; a run with several counts in each.",
     template=f"""
+WITH {ASKED}
 SELECT Code AS Key, {_SUMS}
 FROM (
   SELECT c.*, m.Code AS Code
   FROM ({CALLS}) AS c
   INNER JOIN (
-    SELECT Project, TraceId, arrayJoin(arrayDistinct(arrayFilter((code, probability) -> {IS_SHOWN},
+    SELECT halfMD5(Project, TraceId) AS RunKey, arrayJoin(arrayDistinct(arrayFilter((code, probability) -> {IS_SHOWN},
         arrayMap(code -> toString(code), `Modes.Code`), `Modes.Probability`))) AS Code
-    FROM mast_latest_verdicts
-    WHERE Status = 'ok' AND (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))
-  ) AS m ON m.Project = c.Project AND m.TraceId = c.TraceId
+    FROM mast_latest_verdicts WHERE Status = 'ok' AND RunKey IN (SELECT arrayJoin(asked.1))
+  ) AS m ON m.RunKey = c.RunKey
 )
 GROUP BY Key
 ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
@@ -135,6 +136,7 @@ COST_OVER_TIME: Final = Query(
     name="cost_over_time",
     meaning="The cost of model calls in each stretch of time.",
     template=f"""
+WITH {ASKED}
 SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
     {usd()} AS Cost, {usd("After")} AS CostAfter, countIf(isNull(MicroUsd)) AS UnpricedCalls
 FROM ({CALLS})

@@ -11,15 +11,10 @@ from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED,
 from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
-# The actions of a run whose spans were left out before they were counted are unknown, not absent.
-_ACTIONS_KNOWN: Final = (
-    "(notEmpty(`Actions.Agent`) OR RunKey NOT IN (SELECT RunKey FROM mast_left_out))"
-)
 _KNOWN: Final = f"""SELECT toString(ServiceName) AS Service, Outcome = 'failure' AS Failed,
     arrayMap(i -> toString(i), `Actions.Agent`) AS Agents, arrayMap(i -> toString(i), `Actions.Name`) AS Names
   FROM ({NEWEST})
-  WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')
-    AND {_ACTIONS_KNOWN}"""
+  WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')"""
 _SEPARATED: Final = f"""
 SELECT Service, OfAgent AS Agent, OfAction AS Action, Absent,
     if(Absent, AllFailed - With, With) AS FailedRuns, if(Absent, AllPassed - Without, Without) AS PassedRuns,
@@ -85,14 +80,14 @@ KNOWN_OUTCOMES: Final = Query(
 SELECT toString(ServiceName) AS Service, count() AS Runs, countIf(Outcome = 'failure') AS Failed,
     countIf(Outcome = 'success') AS Passed
 FROM ({NEWEST})
-WHERE {_IN_RANGE} AND {OWNED} AND {_ACTIONS_KNOWN}
+WHERE {_IN_RANGE} AND {OWNED}
 GROUP BY Service
 ORDER BY Runs DESC, Service
 LIMIT {{limit:UInt32}}""",
     params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
     columns={
         "Service": Column("String"),
-        "Runs": Column("UInt64", "judged runs whose actions are known"),
+        "Runs": Column("UInt64", "judged runs"),
         "Failed": Column("UInt64", "of these, runs with a recorded failure"),
         "Passed": Column("UInt64", "likewise, with a recorded success"),
     },

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace import semconv
-from mast_trace_collector.storage.span_sql import literal
+from mast_trace_collector.storage.facts import FACTS, asked
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, RUNS, STARTED
 
@@ -21,67 +20,8 @@ _VERSIONS: Final = Param("Array(String)", [], "versions of the service; none mea
 KEPT: Final = "RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)"
 """A condition on runs: retention has kept their spans."""
 _LEAST: Final = 20
-_SELECTED: Final = f"SpanAttributes[{literal(semconv.SELECTED_BY)}]"
-_ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
-_ASKS_FOR_TOOL: Final = (
-    f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
-)
-# Stretches of work of each agent: (agent, begin, end). A tool inside which another agent's model works is
-# an agent that was called as a tool.
-_WORK: Final = """arrayConcat(Calls, arrayFilter(t -> NOT arrayExists(
-        c -> c.1 != t.1 AND t.2 <= c.2 AND c.3 <= t.3, Calls), Tools))"""
-# Events (time, change) of one agent, of which those stay that begin or end its work as a whole.
-_EVENTS: Final = """arraySort(event -> (event.1, -event.2), arrayConcat(
-        arrayMap(w -> (w.2, toInt8(1)), mine), arrayMap(w -> (w.3, toInt8(-1)), mine)))"""
-_MERGED: Final = f"""arrayFilter((event, open) -> open = if(event.2 = 1, 1, 0),
-        {_EVENTS} AS events, arrayCumSum(event -> event.2, events))"""
-_ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(arrayMap(
-      agent -> {_MERGED.replace("mine", "arrayFilter(w -> w.1 = agent, Work)")},
-      arrayDistinct(arrayMap(w -> w.1, Work)))))"""
-# Nobody works after the last event, so its time is of no account.
-_TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
-      arrayResize(arraySlice(Events, 2), length(Events)))"""
-# The newest runs of each version: a trend needs no more, and all spans of these are read. As one value they are
-# looked for once.
+# The newest runs of each version: a trend needs no more.
 _MOST: Final = 500
-_MOST_IN_ALL: Final = 25_000
-_OF_RUNS: Final = "TraceId IN (SELECT arrayJoin(sampled).2)"
-# Each level reads the columns of the one inside: names within one level are replaced by their definitions
-# wherever they occur, which took engines of 25.8 two seconds before they read a row.
-_PER_RUN: Final = f"""SELECT *,
-    arraySum((time, open) -> if(open > 1, time, 0), Times, Open) AS Together,
-    arraySum((time, open) -> if(open > 0, time, 0), Times, Open) AS Active
-  FROM (SELECT *, arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times FROM (
-  SELECT *, {_ALL_EVENTS} AS Events FROM (SELECT *, {_WORK} AS Work FROM (
-    SELECT s.Project AS Project, s.TraceId AS TraceId,
-      uniqExactIf(s.Actor, s.Actor != '') AS Agents,
-      countIf(Operation = 'send_message') AS Messages,
-      countIf(Operation = 'send_message' AND {_ACT} != '') AS Acts,
-      countIf({_SELECTED} != '') AS Chosen, countIf({_SELECTED} IN ('agent', 'model')) AS ByAgents,
-      sumIf(toUInt64(InputTokens), Operation = 'chat') AS Read,
-      sumIf(toUInt64(OutputTokens), Operation = 'chat') AS Written,
-      arraySort(groupArrayIf((Timestamp, SpanId, toUInt64(OutputTokens)),
-        Operation = 'chat' AND NOT ({_ASKS_FOR_TOOL}))) AS Texts,
-      arraySum(text -> text.3, arrayPopBack(Texts)) AS Spoken,
-      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
-        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
-        Operation = 'chat' AND s.Actor != '' AND Duration > 0) AS Calls,
-      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
-        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
-        Operation = 'execute_tool' AND s.Actor != '' AND Duration > 0) AS Tools
-    FROM (
-      SELECT t.*, SpanAttributes,
-        if(t.AgentName != '', toString(t.AgentName), a.TurnOf) AS Actor
-      FROM (SELECT *, Project, Operation, AgentName, InputTokens, OutputTokens FROM otel_traces
-        WHERE {_OF_RUNS} LIMIT 1 BY Project, TraceId, SpanId) AS t
-      LEFT JOIN (
-        SELECT Project, TraceId, SpanId, any(toString(AgentName)) AS TurnOf FROM otel_traces
-        WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
-        GROUP BY Project, TraceId, SpanId
-      ) AS a ON a.Project = t.Project AND a.TraceId = t.TraceId AND a.SpanId = t.ParentSpanId
-    ) AS s
-    GROUP BY Project, TraceId
-  ))))"""
 
 
 def versions(which: str) -> str:
@@ -143,22 +83,13 @@ ORDER BY Start DESC, TraceId""",
     },
 )
 
-_SAMPLED: Final = f"""SELECT groupArray((Project, TraceId, Service, Version, Begun)) FROM (
-    SELECT toString(r.Project) AS Project, r.TraceId AS TraceId, toString(r.ServiceName) AS Service,
-      v.Version AS Version, r.Start AS Begun
-    FROM ({RUNS}) AS r
-    LEFT JOIN ({versions(ASKED)}) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
-    WHERE r.RootSeen = 1 AND r.{KEPT}
-    ORDER BY Begun DESC, TraceId
-    LIMIT {_MOST} BY Service, Version
-    LIMIT {_MOST_IN_ALL}
-  )"""
+_MEASURED: Final = f"SELECT * FROM ({RUNS}) WHERE RootSeen = 1 AND {KEPT}"
 
 TEAMS_BY_VERSION: Final = Query(
     name="teams_by_version",
     meaning="Measures of teams that need no texts, by service and version, newest version first.",
     template=f"""
-WITH ({_SAMPLED}) AS sampled
+WITH {asked(_MEASURED)}
 SELECT t.Service AS Service, t.Version AS Version, t.Runs AS Runs, t.Newest AS Newest,
     t.AgentsPerRun AS AgentsPerRun, t.MessagesPerRun AS MessagesPerRun, t.Talk AS Talk,
     t.ReadForEach AS ReadForEach, t.Concurrency AS Concurrency, t.ChosenByAgents AS ChosenByAgents,
@@ -171,11 +102,15 @@ SELECT Service, Version, count() AS Runs, max(Begun) AS Newest,
     if(Runs < {_LEAST} OR sum(Active) = 0, NULL, sum(Together) / sum(Active)) AS Concurrency,
     if(Runs < {_LEAST} OR sum(Chosen) = 0, NULL, sum(ByAgents) / sum(Chosen)) AS ChosenByAgents,
     if(Runs < {_LEAST} OR sum(Messages) = 0, NULL, sum(Acts) / sum(Messages)) AS Acts
-FROM ({_PER_RUN}) AS p
-INNER JOIN (
-  SELECT run.1 AS Project, run.2 AS TraceId, run.3 AS Service, run.4 AS Version, run.5 AS Begun
-  FROM (SELECT arrayJoin(sampled) AS run)
-) AS r ON r.Project = p.Project AND r.TraceId = p.TraceId
+FROM (
+  SELECT toString(r.ServiceName) AS Service, toString(f.Version) AS Version, r.Start AS Begun,
+    f.Team.1 AS Agents, f.Team.2 AS Messages, f.Team.3 AS Acts, f.Team.4 AS Chosen, f.Team.5 AS ByAgents,
+    f.Team.6 AS Read, f.Team.7 AS Written, f.Team.8 AS Spoken, f.Team.9 AS Together, f.Team.10 AS Active
+  FROM ({_MEASURED}) AS r
+  INNER JOIN ({FACTS}) AS f ON f.RunKey = r.RunKey
+  ORDER BY Begun DESC, r.TraceId
+  LIMIT {_MOST} BY Service, Version
+)
 WHERE Agents > 1
 GROUP BY Service, Version
 ) AS t

@@ -43,9 +43,11 @@ CREATE ROW POLICY OR REPLACE of_team_a ON
     mast_trace.mast_prices,
     mast_trace.mast_replay_plans,
     mast_trace.mast_replays,
+    mast_trace.mast_run_facts,
     mast_trace.mast_run_states,
     mast_trace.mast_runs,
     mast_trace.mast_selftests,
+    mast_trace.mast_span_facts,
     mast_trace.mast_verdicts,
     mast_trace.otel_logs,
     mast_trace.otel_traces
@@ -94,10 +96,12 @@ GRANT SELECT ON mast_trace.mast_pattern_states TO team_a;
 GRANT SELECT ON mast_trace.mast_prices TO team_a;
 GRANT SELECT ON mast_trace.mast_replay_plans TO team_a;
 GRANT SELECT ON mast_trace.mast_replays TO team_a;
+GRANT SELECT ON mast_trace.mast_run_facts TO team_a;
 GRANT SELECT ON mast_trace.mast_run_states TO team_a;
 GRANT SELECT ON mast_trace.mast_runs TO team_a;
 GRANT SELECT ON mast_trace.mast_schema_migrations TO team_a;
 GRANT SELECT ON mast_trace.mast_selftests TO team_a;
+GRANT SELECT ON mast_trace.mast_span_facts TO team_a;
 GRANT SELECT ON mast_trace.mast_verdicts TO team_a;
 GRANT SELECT ON mast_trace.otel_logs TO team_a;
 GRANT SELECT ON mast_trace.otel_traces TO team_a;

@@ -8,28 +8,26 @@ one, which is in no pattern, and the log has the reason.
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.facts import FACTS, asked, states_of
 from mast_trace_collector.storage.moments import in_time, within
-from mast_trace_collector.storage.tombstones import insert_living
+from mast_trace_collector.storage.tombstones import AT_ONCE, insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.patterns.hits import TextMiner, hits_of
 from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
 
 _LOG = logging.getLogger(__name__)
 TABLE: Final = "mast_pattern_runs"
-AT_ONCE: Final = 500
-"""Most runs in one step of a pass."""
 _BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
 _SKEW: Final = timedelta(minutes=15)
 """Verdicts of several workers become visible in another order than that of their times."""
@@ -73,25 +71,9 @@ WHERE {_OF_RUNS} AND {{then}} AND (TraceId, SpanId) GLOBAL IN (
   FROM mast_verdicts WHERE {_OF_RUNS})
 LIMIT 1 BY Project, TraceId, SpanId
 """  # noqa: S608  # made of constants
-_ACTIONS: Final = f"""
-SELECT toString(Project) AS OfProject, TraceId,
-    argMin(ResourceAttributes['service.version'], Timestamp) AS Version,
-    groupUniqArrayArray(200)(arrayFilter(pair -> pair.1 != '', [
-      (if(Sender != '', toString(Sender), toString(AgentName)), ''),
-      (if(Sender != '', toString(Sender), toString(AgentName)), multiIf(
-        Operation = 'execute_tool', concat(if(StatusCode = 'Error', 'failing tool ', 'tool '), toString(ToolName)),
-        Operation = 'send_message' AND length(Recipients) = 1, concat('message to ', toString(Recipients[1])),
-        ''))])) AS Actions
-FROM otel_traces
-WHERE {_OF_RUNS} AND {{then}} AND Operation != ''
-GROUP BY OfProject, TraceId
-"""  # noqa: S608  # made of constants
-_LEFT_OUT: Final = f"""
-SELECT toString(Project) AS OfProject, TraceId, max(toString(ServiceVersion)) AS Version
-FROM mast_left_out
-WHERE {_OF_RUNS}
-GROUP BY OfProject, TraceId
-"""  # noqa: S608  # made of constants
+_ACTED: Final = f"""
+WITH {asked(states_of(_OF_RUNS))}
+SELECT toString(Project) AS OfProject, TraceId, Version, Actions FROM ({FACTS})"""  # noqa: S608  # made of constants
 _KNOWN: Final = """
 SELECT toString(Project) AS OfProject, Code, Agent, Peer, Tool, Template, min(RunStart) AS First,
     groupArraySample(3, 1)(Text) AS Texts
@@ -119,10 +101,6 @@ _COPIED: Final = (
     "DecisiveAgent",
     "Tokens",
 )
-_OF_OTHERS: Final = 10.0
-"""Seconds after which verdicts of other workers are looked for."""
-_AT_ALL: Final = 300.0
-"""Seconds after which verdicts of any time are: imported and late ones."""
 
 
 class PatternIndexer:
@@ -207,12 +185,8 @@ class PatternIndexer:
         for row in self._store.query(_SPANS.replace("{then}", then), given):
             spans[row["OfProject"], row["TraceId"]][row["SpanId"]] = row
         acted = {
-            (row["OfProject"], row["TraceId"]): row
-            for row in self._store.query(_ACTIONS.replace("{then}", then), given)
+            (row["OfProject"], row["TraceId"]): row for row in self._store.query(_ACTED, given)
         }
-        # Retention may have left out a run's spans before this pass; the run has a version all the same.
-        for row in self._store.query(_LEFT_OUT, given):
-            acted.setdefault((row["OfProject"], row["TraceId"]), row)
         miner = self._miner or self._learned()
         # Oldest first, so that a text has the number that it would have had without an interruption.
         verdicts = sorted(
@@ -254,7 +228,7 @@ def _row(
 ) -> dict[str, Any]:
     is_scored = verdict["Status"] == "ok"
     hits = hits_of(verdict, spans, miner) if is_scored else []
-    actions = sorted(set(map(tuple, acted.get("Actions", ()))))
+    actions = sorted(acted.get("Actions", ()))
     examined = set(verdict["Examined"]) if is_scored else set()
     return {
         **{name: verdict[name] for name in _COPIED},
@@ -272,41 +246,6 @@ def _row(
         "Hits.Text": [hit.text for hit in hits],
         "Hits.Step": [hit.step for hit in hits],
         "Hits.SpanId": [hit.span_id for hit in hits],
-        "Actions.Agent": [agent for agent, _ in actions],
-        "Actions.Name": [name for _, name in actions],
+        "Actions.Agent": [agent for agent, *_ in actions],
+        "Actions.Name": [name for _, name, _ in actions],
     }
-
-
-class PatternKeeper:
-    """Keeps patterns up to date beside the judging of runs.
-
-    Args:
-        store: of all projects.
-        clock: returns monotonic seconds.
-    """
-
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._indexer = PatternIndexer(store)
-        self._clock = clock
-        self._next = 0.0
-        self._next_at_all = 0.0
-
-    def keep(self, *, judged: bool) -> int:
-        """Write the rows of some runs if it is time; return how many.
-
-        Args:
-            judged: whether verdicts were stored since the last call.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        now = self._clock()
-        if now < self._next and not (judged and now >= self._next - _OF_OTHERS):
-            return 0
-        at_all = now >= self._next_at_all
-        written = self._indexer.index(at_all=at_all)
-        if written < AT_ONCE:
-            self._next = now + _OF_OTHERS
-            if at_all:
-                self._next_at_all = now + _AT_ALL
-        return written

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.patterns.indexing import PatternKeeper
+from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.naming import NamingPasses, PatternNamer
-from mast_trace_judge.side_jobs import to_the_end
+from mast_trace_judge.side_jobs import Pace, to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ def pattern_steps(
         config: of the worker.
         judged: returns the number of verdicts that the worker has stored so far.
     """
-    keeper = PatternKeeper(store)
+    pace = Pace(PatternIndexer(store).index)
     namer = PatternNamer(store, judge, config.worker_pattern_name_tokens)
     passes = NamingPasses(namer, config.worker_pattern_names)
     indexed = 0
@@ -36,7 +36,7 @@ def pattern_steps(
     async def keep() -> bool:
         nonlocal indexed
         new, indexed = judged() != indexed, judged()
-        written = await to_the_end(keeper.keep, judged=new)
+        written = await to_the_end(pace.keep, judged=new)
         if written:
             passes.runs_were_indexed()
         return bool(written)

@@ -1709,3 +1709,87 @@ SETTINGS max_partitions_per_insert_block = 0, distributed_foreground_insert = 1;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (31, 'shown_verdicts', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_run_facts_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 DEFAULT halfMD5(Project, TraceId) CODEC(NONE),
+    Seen DateTime64(3) CODEC(Delta, ZSTD(1)),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1)),
+    Version LowCardinality(String),
+    Actions Array(Tuple(Agent LowCardinality(String), Name LowCardinality(String), Times UInt64)) CODEC(ZSTD(1)),
+    Calls Array(Tuple(At DateTime64(9), SpanId String, Agent LowCardinality(String), Model LowCardinality(String),
+        Provider LowCardinality(String), Sent UInt64, CacheRead UInt64, CacheWrite UInt64, Output UInt64, Again UInt8,
+        Resent UInt64)) CODEC(ZSTD(1)),
+    Tools Array(Tuple(At DateTime64(9), Agent LowCardinality(String), Tool LowCardinality(String))) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(Seen)
+PARTITION BY toDate(RunEnd)
+ORDER BY RunKey
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 3600,
+    min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_run_facts ON CLUSTER main AS traces.mast_run_facts_local
+ENGINE = Distributed('main', 'traces', 'mast_run_facts_local', cityHash64(TraceId));
+
+CREATE OR REPLACE VIEW traces.mast_span_facts ON CLUSTER main AS
+WITH
+    if(Sender != '', Sender, AgentName) AS actor,
+    multiIf(Operation = 'execute_tool', concat(if(StatusCode = 'Error', 'failing tool ', 'tool '), ToolName),
+        Operation = 'send_message' AND length(Recipients) = 1, concat('message to ', Recipients[1]), '') AS action,
+    arrayDistinct([(actor, ''), (actor, action)]) AS acts,
+    sumMapIf(acts, arrayMap(act -> 1, acts), actor != '') AS acted
+SELECT
+    Project,
+    TraceId,
+    halfMD5(Project, TraceId) AS RunKey,
+    argMin(ServiceVersion, Timestamp) AS Version,
+    arrayMap((act, times) -> (act.1, act.2, times), acted.1, acted.2) AS Actions,
+    groupArrayIf((Timestamp, SpanId, Agent, Model, Provider, Sent, CacheRead, CacheWrite, Output, Again, Resent),
+        Counted) AS Calls,
+    groupArrayIf((Timestamp, AgentName, ToolName), Operation = 'execute_tool') AS Tools
+FROM
+(
+    SELECT *, Request != 0 AND Request = lagInFrame(Request) OVER same AS Again,
+        least(Sent, lagInFrame(Sent + Output) OVER same) AS Resent
+    FROM
+    (
+        -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool saw
+        -- that saw most.
+        SELECT *, HasTokens AND row_number() OVER (
+            PARTITION BY Project, TraceId, HasTokens, Sent, Output, Nth ORDER BY Source) = 1 AS Counted
+        FROM
+        (
+            SELECT *, if(AgentName != '', AgentName, TurnOf) AS Agent, row_number() OVER (
+                PARTITION BY Project, TraceId, HasTokens, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
+            FROM
+            (
+                -- The turns of calls that do not name their agent; most do. A call that is stored twice counts once.
+                SELECT *, Operation = 'chat' AND (Sent > 0 OR Output > 0) AS HasTokens,
+                    max(if(Operation = 'invoke_agent', AgentName, '')) OVER (
+                        PARTITION BY Project, TraceId, if(Operation = 'invoke_agent', SpanId, ParentSpanId)) AS TurnOf,
+                    row_number() OVER (PARTITION BY Project, TraceId, SpanId ORDER BY Sent DESC, Output DESC) AS Copy
+                FROM
+                (
+                    SELECT toString(Project) AS Project, TraceId, SpanId, ParentSpanId, Timestamp, StatusCode,
+                        toString(Operation) AS Operation, toString(AgentName) AS AgentName, toString(Sender) AS Sender,
+                        arrayMap(name -> toString(name), Recipients) AS Recipients, toString(ToolName) AS ToolName,
+                        toString(Model) AS Model, toString(Provider) AS Provider, toString(ServiceVersion) AS ServiceVersion,
+                        toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
+                        toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
+                        InputHash AS Request, Recorder AS Source
+                    FROM traces.otel_traces
+                    WHERE Operation != ''
+                )
+            )
+            WHERE Copy = 1
+        )
+    )
+    WINDOW same AS (PARTITION BY Project, TraceId, Counted, Agent ORDER BY Timestamp, SpanId
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+)
+GROUP BY Project, TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (32, 'run_facts', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

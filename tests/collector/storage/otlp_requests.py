@@ -134,6 +134,7 @@ def two_runs(store, *, projects=("", "")):
             rows[table].append({**common, "PlanId": "p", "RunEnd": at})
         rows["mast_injections"].append({**common, "FaultId": "f", "RunEnd": at})
         rows["mast_pattern_runs"].append({**common, "JudgedAt": at, "RunEnd": at})
+        rows["mast_run_facts"].append({**common, "Seen": at, "RunEnd": at})
         named = {"Project": project, "PatternId": "p", "TraceIds": [trace], "RunEnd": at}
         rows["mast_pattern_names"].append(named)
         rows["mast_pattern_states"].append({"Project": project, "PatternId": "p"})

@@ -28,7 +28,7 @@ CREATE ROW POLICY IF NOT EXISTS of_team_a ON
     mast_trace.mast_injections, mast_trace.mast_prices, mast_trace.mast_pattern_runs,
     mast_trace.mast_pattern_states, mast_trace.mast_pattern_names, mast_trace.mast_experiments,
     mast_trace.mast_experiment_runs, mast_trace.mast_experiment_looks, mast_trace.mast_lessons,
-    mast_trace.mast_selftests, mast_trace.mast_left_out
+    mast_trace.mast_selftests, mast_trace.mast_left_out, mast_trace.mast_run_facts
     USING Project = 'team-a' TO team_a;
 CREATE ROW POLICY IF NOT EXISTS of_team_a ON mast_trace.otel_traces_trace_id_ts
     USING TraceId IN (SELECT TraceId FROM mast_trace.mast_run_states WHERE Project = 'team-a') TO team_a;

@@ -16,8 +16,9 @@ from mast_trace_collector.storage.runs import record_outcome, run_summary
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
-from mast_trace_judge.patterns.indexing import PatternIndexer, PatternKeeper
+from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.steps import pattern_steps
+from mast_trace_judge.side_jobs import Pace
 from mast_trace_judge.store.verdicts import load_latest, save
 
 if TYPE_CHECKING:
@@ -317,17 +318,17 @@ def test_the_database_costs_no_run(store: Store, monkeypatch: Patch, error: Exce
 
 def test_a_worker_looks_at_once_after_judging_and_else_every_ten_seconds(store: Store) -> None:
     now = [1000.0]
-    keeper = PatternKeeper(store, clock=lambda: now[0])
+    pace = Pace(PatternIndexer(store).index, clock=lambda: now[0])
     add_run(store, 1, code="2.6", tool="search")
-    assert keeper.keep(judged=False) == 1
-    assert keeper.keep(judged=False) == 0
+    assert pace.keep(judged=False) == 1
+    assert pace.keep(judged=False) == 0
     add_run(store, 2, code="2.6", tool="search")
     now[0] += 1
-    assert keeper.keep(judged=False) == 0
-    assert keeper.keep(judged=True) == 1
+    assert pace.keep(judged=False) == 0
+    assert pace.keep(judged=True) == 1
     add_run(store, 3, code="2.6", tool="search")
     now[0] += 11
-    assert keeper.keep(judged=False) == 1
+    assert pace.keep(judged=False) == 1
 
 
 async def test_a_worker_looks_for_patterns_of_what_it_has_judged(store: Store) -> None:
