@@ -98,6 +98,10 @@ def messages_in(value: Any, role: str, depth: int = _DEEPEST) -> list[Message]:
         return [found for each in value for found in messages_in(each, role, depth - 1)]
     if not isinstance(value, dict):
         return []
+    for wrapping in ("kwargs", "data"):  # of LangChain's messages
+        inner = value.get(wrapping)
+        if isinstance(inner, dict) and "content" in inner:
+            value = {**inner, "type": inner.get("type") or value.get("type")}
     if value.keys() & {"role", "type"} and value.keys() & {"parts", "content", "tool_calls"}:
         given = vocabulary.role(word(value.get("role", value.get("type"))))
         shape = {**value, "role": given if given in _ROLES else role}
@@ -116,7 +120,7 @@ _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 def _is_part(shape: Mapping[str, Any]) -> bool:
-    return "role" not in shape and bool(
+    return not shape.keys() & {"role", "message"} and bool(
         shape.keys() & {"text", "toolUse", "toolResult", "function_call", "functionCall"}
     )
 
