@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,13 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace.urls import masked
+from mast_trace_dashboards.cli.judge import judge_now
+from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
+from mast_trace_dashboards.cli.render import ID_SHOWN, runs_table
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
@@ -35,12 +40,14 @@ from mast_trace_judge.transfer.reading import (
 from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from mast_trace_judge.transfer.formats.kinds import Format
 
 _LISTED = 20
-"""Refused lines of a file that are listed one by one."""
+"""Refused lines of a file, and runs, that are listed one by one."""
+_MOST_SEEN = 1000
+"""Newest runs of the store among which the imported ones are sought for the list."""
 _KEPT = 1000
 """Refused lines in the output for programs."""
 
@@ -48,6 +55,8 @@ _KEPT = 1000
 def inputs_of(path: Path, held: ExitStack) -> list[Source | Refused]:
     """Return the files under a path; a pipe's copy is kept until ``held`` is closed."""
     try:
+        if not path.exists() and (matched := sorted(glob(str(path), recursive=True))):
+            return [given for each in matched for given in inputs_of(Path(each), held)]
         if path == STDIN or not path.is_dir():
             return [held.enter_context(source_of(path))]
         found = files_in(path)
@@ -85,6 +94,11 @@ class ImportReport:
     _importer: Importer | None = None
     _erased: set[tuple[str, str]] = field(default_factory=set)
     _of_file: int = 0
+
+    @property
+    def runs(self) -> Mapping[str, None]:
+        """Ids of the imported runs, in their order."""
+        return self._importer.runs if self._importer else {}
 
     def check(self, given: Source | Refused, row: Format | None) -> None:
         """Read all files without storing them."""
@@ -184,6 +198,9 @@ class ImportReport:
                     "format": taken.title,
                     "runs": len(taken.runs),
                     "spans" if taken.of_spans else "steps": taken.steps,
+                    "tools": taken.tools,
+                    "tokens": taken.tokens,
+                    "texts": taken.texts,
                 }
                 for name, formats in self.taken
                 for taken in formats
@@ -207,7 +224,16 @@ def _name_of(given: Source | Refused) -> str:
 
 
 def _counted(taken: Taken) -> str:
-    return f"{_number(len(taken.runs), 'run')}, {_number(taken.steps, 'span' if taken.of_spans else 'step')}"
+    missing = [*(["tokens"] if taken.tokens is None else []), *([] if taken.texts else ["texts"])]
+    return ", ".join(
+        [
+            _number(len(taken.runs), "run"),
+            _number(taken.steps, "span" if taken.of_spans else "step"),
+            *([_number(taken.tools, "tool call")] if taken.tools else []),
+            *([f"{taken.tokens:,} tokens"] if taken.tokens is not None else []),
+            *([f"no {' and no '.join(missing)} reported"] if missing and taken.runs else []),
+        ]
+    )
 
 
 def _number(count: int, what: str) -> str:
@@ -243,7 +269,7 @@ def register(app: typer.Typer) -> None:
 def import_files(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE...", help="Files or folders; - is standard input."),
+        typer.Argument(metavar="FILE...", help="Files, folders or patterns; - is standard input."),
     ] = None,
     kind: Annotated[
         str,
@@ -262,7 +288,9 @@ def import_files(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store runs from files, to be judged like others. Importing a file twice stores it once.
+    """Store runs from files, judge and list them. Importing a file twice stores it once.
+
+    It needs nothing before it: where there is no store yet, it makes one, as `mast-trace up` does.
 
     The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
     Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, and files of `mast-trace export` (`--formats` lists all). Labels in a folder of `mast-trace dataset build` are
@@ -287,15 +315,40 @@ def import_files(
         if strict:
             for each in inputs:
                 report.check(each, row)
+        judged: int | None = None
+        listed: list[dict[str, Any]] = []
         if not report.refused:
-            with open_store(url, data_dir, config) as store:
+            with open_store(url, data_dir, config, make=True) as store:
                 report.store(Importer(store), inputs, row)
+                # Elsewhere `mast-trace up` or a worker judges what comes.
+                if report.runs and store.url.startswith(EMBEDDED):
+                    judged = judge_now(store, config)
+                if not as_json:
+                    listed = newest_runs(store, limit=_MOST_SEEN, idle=0.0)
     if as_json:
-        print_json(report.as_json())
+        print_json({**report.as_json(), "judged": judged})
     else:
         report.show()
+        _show_runs([each for each in listed if each["TraceId"] in report.runs], judged, url, data_dir)
     if report.refused:
         raise typer.Exit(1)
+
+
+def _show_runs(
+    rows: list[dict[str, Any]], judged: int | None, url: str | None, data_dir: Path | None
+) -> None:
+    """Print the imported runs, and what to type next."""
+    if not rows:
+        return
+    if judged is not None:
+        console().print(plain(f"{_number(judged, 'run')} judged."))
+    console().print()
+    console().print(runs_table(rows[:_LISTED]))
+    if len(rows) > _LISTED:
+        console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
+    first = next((row for row in rows if row["Modes"]), rows[0])["TraceId"][:ID_SHOWN]
+    where = f" --url {masked(url)}" if url else f" --data-dir {data_dir}" if data_dir else ""
+    console().print(plain(f"\nNext: mast-trace show {first}{where}"), soft_wrap=True)
 
 
 def _without_sets(

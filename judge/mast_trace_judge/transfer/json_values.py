@@ -50,10 +50,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Broken:
-    """An unreadable passage and its position."""
+    """An unreadable passage and its position; ``is_text`` if nothing in it looks like JSON."""
 
     line: int
     problem: str
+    is_text: bool = False
 
 
 class _LineTooLong(ValueError):
@@ -68,7 +69,8 @@ def values_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
             yield Broken(number, str(line))
         elif not _begins_a_value(line):
             kind = "neither an object nor a list" if _is_scalar(line) else "no JSON"
-            yield Broken(number, f"it is {kind}: {_start_of(line)!r}")
+            problem = f"it is {kind}: {_start_of(line)!r}"
+            yield Broken(number, problem, is_text=kind == "no JSON")
         elif _is_whole(line) or lines.are_values or lines.next_is_a_value(line):
             for found in _decoded([number], line):
                 if isinstance(found, Value) and not lines.are_spread:

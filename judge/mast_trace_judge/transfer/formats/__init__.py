@@ -64,3 +64,12 @@ def format_of_record(value: Any) -> Format | None:
 def format_of_messages(messages: list[Any]) -> Format | None:
     """Return the row of the messages of one run: the first that recognises any of them."""
     return next((row for row in FORMATS if any(map(row.message, messages))), None)
+
+
+def nearest_format(value: Any) -> tuple[Format, list[str]] | None:
+    """Return the row that an unknown object is nearest to, and the keys that it lacks; None if it has none of any."""
+    if not isinstance(value, dict):
+        return None
+    near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
+    shared = [each for each in near if 2 * len(each[1]) <= len(each[0].keys)]
+    return min(shared, key=lambda each: len(each[1]) / len(each[0].keys), default=None)

@@ -121,6 +121,7 @@ class Format:
         name: for `--format`.
         title: for people.
         recognised: its distinguishing mark, in words.
+        keys: the keys of such a value, by which a value that lacks some of them is explained.
         record: whether a value holds whole runs or spans of this format.
         message: whether a value is one message of a run; the other messages are in the same list or
             in the same file.
@@ -133,6 +134,7 @@ class Format:
     title: str
     recognised: str
     read: Callable[[Any, str], Iterable[Read]]
+    keys: tuple[str, ...] = ()
     record: Callable[[Any], bool] = never
     message: Callable[[Any], bool] = never
     entry: Callable[[Any], Any] = never

@@ -167,5 +167,6 @@ LANGFUSE = Format(
     title="Langfuse traces and observations",
     recognised="`traceId`, `type` and `startTime`, or a trace with `timestamp` and `observations`",
     read=_read,
+    keys=("traceId", "type", "startTime", "id"),
     record=lambda value: _is_observation(value) or _is_trace(value),
 )

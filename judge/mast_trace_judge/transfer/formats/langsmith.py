@@ -99,5 +99,6 @@ LANGSMITH = Format(
     title="LangSmith runs",
     recognised="`run_type` and `start_time`",
     read=_read,
+    keys=("id", "run_type", "start_time"),
     record=lambda value: is_record(value, "id", "run_type", "start_time"),
 )

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NESTING = 64
+_MAGIC = {
+    b"PK": "a zip archive",
+    b"SQLite format 3": "a SQLite database",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "an image",
+    b"\xff\xd8": "an image",
+}
+"""How kinds of files begin that are given by mistake."""
 
 
 def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:
@@ -36,7 +44,8 @@ def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:
     try:
         request = ExportTraceServiceRequest.FromString(data)
     except DecodeError as error:
-        raise ValueError(f"neither JSON nor an OTLP trace request: {error}") from None
+        kind = next((name for mark, name in _MAGIC.items() if data.startswith(mark)), "binary data")
+        raise ValueError(f"it is {kind}, which no trace format reads") from error
     if not any(scope.spans for each in request.resource_spans for scope in each.scope_spans):
         raise ValueError("it holds no spans")
     return request

@@ -102,5 +102,6 @@ PHOENIX = Format(
     title="Phoenix spans",
     recognised="`span_kind` and `context.trace_id`, the attributes in columns or nested",
     read=_read,
+    keys=("context", "span_kind", "start_time"),
     record=_is_span,
 )
