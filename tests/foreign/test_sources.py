@@ -60,7 +60,10 @@ CALL: dict[str, tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]] = {
     ),
     "Google ADK": (
         {
-            "gcp.vertex.agent.llm_request": {"contents": PARTS, "config": {"system_instruction": "s"}},
+            "gcp.vertex.agent.llm_request": {
+                "contents": PARTS,
+                "config": {"system_instruction": "s"},
+            },
             "gcp.vertex.agent.llm_response": {
                 "content": {"role": "model", "parts": [{"text": ANSWER}]}
             },
@@ -86,7 +89,9 @@ def stored(attributes: dict[str, Any]) -> dict[str, str]:
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in attributes.items()}
 
 
-def read(*spans: tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]], scope: str = "") -> Trajectory:
+def read(
+    *spans: tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]], scope: str = ""
+) -> Trajectory:
     return read_trajectory(
         SpanRecord(
             *("a" * 32, f"{number:016x}", "", "span", number, number + 1),
@@ -109,7 +114,10 @@ def test_what_a_model_was_shown_and_what_it_said_is_found(emitter: str) -> None:
 @pytest.mark.parametrize(
     ("attributes", "events"),
     [
-        ({"gcp.vertex.agent.tool_call_args": {"a": 1}, "gcp.vertex.agent.tool_response": "two"}, []),
+        (
+            {"gcp.vertex.agent.tool_call_args": {"a": 1}, "gcp.vertex.agent.tool_response": "two"},
+            [],
+        ),
         (
             {},
             [
@@ -131,8 +139,14 @@ def test_parts_of_other_providers_are_calls_and_their_answers() -> None:
     asked = [
         {"role": "model", "parts": [{"functionCall": {"name": "count", "args": {"a": 1}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": "count", "response": {"n": 2}}}]},
-        {"role": "assistant", "content": [{"toolUse": {"name": "count", "toolUseId": "u", "input": {}}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "v", "content": "two"}]},
+        {
+            "role": "assistant",
+            "content": [{"toolUse": {"name": "count", "toolUseId": "u", "input": {}}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "v", "content": "two"}],
+        },
     ]
     run = read(({"gen_ai.operation.name": "chat", "input.value": asked, "output.value": "2"}, []))
     first, second, third, fourth = run.seen_by(run.invocations[0])
@@ -147,7 +161,14 @@ def test_a_call_that_a_client_and_a_framework_recorded_counts_once(inner: dict[s
     outer = {"output.value": ANSWER, "llm.token_count.prompt": 3}
     spans = [
         SpanRecord(
-            *("a" * 32, f"{number:016x}", f"{number - 1:016x}" if number > 1 else "", "call", number, 9),
+            *(
+                "a" * 32,
+                f"{number:016x}",
+                f"{number - 1:016x}" if number > 1 else "",
+                "call",
+                number,
+                9,
+            ),
             stored({"openinference.span.kind": "LLM", **attributes}),
             scope=f"openinference.instrumentation.{number}",
         )

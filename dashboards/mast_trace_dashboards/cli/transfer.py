@@ -42,6 +42,7 @@ from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, sour
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from mast_trace_collector.storage import Store
     from mast_trace_judge.transfer.formats.kinds import Format
 
 _LISTED = 20
@@ -55,7 +56,8 @@ _KEPT = 1000
 def inputs_of(path: Path, held: ExitStack) -> list[Source | Refused]:
     """Return the files under a path; a pipe's copy is kept until ``held`` is closed."""
     try:
-        if not path.exists() and (matched := sorted(glob(str(path), recursive=True))):
+        # A pattern may be absolute, which `Path.glob` does not take.
+        if not path.exists() and (matched := sorted(glob(str(path), recursive=True))):  # noqa: PTH207
             return [given for each in matched for given in inputs_of(Path(each), held)]
         if path == STDIN or not path.is_dir():
             return [held.enter_context(source_of(path))]
@@ -329,9 +331,25 @@ def import_files(
         print_json({**report.as_json(), "judged": judged})
     else:
         report.show()
-        _show_runs([each for each in listed if each["TraceId"] in report.runs], judged, url, data_dir)
+        _show_runs(
+            [each for each in listed if each["TraceId"] in report.runs], judged, url, data_dir
+        )
     if report.refused:
         raise typer.Exit(1)
+
+
+def _judged(
+    store: Store, report: ImportReport, config: Path | None
+) -> tuple[int | None, list[dict[str, Any]]]:
+    """Judge what was imported, and return how many runs were judged, and the rows of the imported ones.
+
+    None are judged where `mast-trace up` or a worker judges what comes.
+    """
+    if not report.runs:
+        return None, []
+    judged = judge_now(store, config) if store.url.startswith(EMBEDDED) else None
+    rows = newest_runs(store, limit=_MOST_SEEN, idle=0.0)
+    return judged, [row for row in rows if row["TraceId"] in report.runs]
 
 
 def _show_runs(

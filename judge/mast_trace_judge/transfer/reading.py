@@ -15,8 +15,21 @@ from mast_trace_judge.transfer.formats import (
 )
 from mast_trace_judge.transfer.formats.otlp import OTLP, request_from_protobuf
 from mast_trace_judge.transfer.formats.own_export import parts_joined
-from mast_trace_judge.transfer.json_values import Broken, Value, rows_of, values_of
-from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, text_of
+from mast_trace_judge.transfer.json_values import (
+    Broken,
+    Value,
+    csv_rows_of,
+    members_of,
+    rows_of,
+    values_of,
+)
+from mast_trace_judge.transfer.source import (
+    LARGEST,
+    UnreadableFile,
+    is_parquet,
+    is_zip,
+    text_of,
+)
 
 if TYPE_CHECKING:
     import io
@@ -26,13 +39,18 @@ if TYPE_CHECKING:
     from mast_trace_judge.transfer.formats.kinds import Format, Read
     from mast_trace_judge.transfer.source import Source
 
-_ENVELOPES = ("data", "runs", "traces", "spans", "observations", "items", "results")
+_ENVELOPES = (
+    *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
+)
 """Keys under which APIs put their lists of results."""
 _LOOKED_AT = 100
 _SHOWN_KEYS = 6
+_HEAD = 4096
 _TOLD = 1000
 """Lines without JSON before the first value that are told one by one."""
-_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt"})
+_SUFFIXES = frozenset(
+    {".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt", ".csv", ".eval", ".traj"}
+)
 _COMPRESSED = frozenset({".gz", ".zst"})
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Errors of a reader for a value that only looks like its format."""
@@ -102,8 +120,10 @@ class _File:
     def read(self, data: io.BufferedReader) -> Iterator[Piece | Refused]:
         if is_parquet(data):
             values = parts_joined(rows_of(data))
+        elif is_zip(data):
+            values = members_of(data)
         elif (text := text_of(data)) is not None:
-            values = _of_text(values_of(text))
+            values = csv_rows_of(text) if _is_table(data) else _of_text(values_of(text))
         else:
             yield Piece(OTLP, request_from_protobuf(_all_of(data)))
             return
@@ -253,6 +273,12 @@ def _of_text(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]:
         )
     else:
         yield from held
+
+
+def _is_table(data: io.BufferedReader) -> bool:
+    """Return whether a text begins with the names of a table's columns, as Phoenix's data frames in CSV do."""
+    names = data.peek(_HEAD)[:_HEAD].partition(b"\n")[0]
+    return not names.lstrip(b" \t").startswith((b"{", b"[")) and b"context.trace_id" in names
 
 
 def _all_of(data: io.BufferedReader) -> bytes:

@@ -203,7 +203,9 @@ def _nested_calls(spans: Sequence[SpanRecord], by_id: Mapping[str, SpanRecord]) 
     kept = {key(span) for span in spans}
     for span in spans:
         if span.operation == semconv.CHAT:
-            around = (each for each in islice(above(span, by_id), LEVELS) if each.operation in _ACTS)
+            around = (
+                each for each in islice(above(span, by_id), LEVELS) if each.operation in _ACTS
+            )
             outer = next(around, None)
             if outer is not None and outer.operation == semconv.CHAT and key(outer) in kept:
                 inner[key(outer)].append(span)

@@ -67,7 +67,9 @@ def tool_texts(attributes: Mapping[str, Any]) -> dict[str, Any]:
             found[semconv.TOOL_CALL_ARGUMENTS] = as_text(event["content"])
         elif name == "gen_ai.choice" and event.get("message"):
             said = messages_in(vocabulary.loaded(event["message"]), "tool")
-            found[semconv.TOOL_CALL_RESULT] = said[-1].content if said else as_text(event["message"])
+            found[semconv.TOOL_CALL_RESULT] = (
+                said[-1].content if said else as_text(event["message"])
+            )
         elif name == TOOL_OUTPUT:
             told = next((event[key] for key in ("output", "content") if event.get(key)), None)
             found |= {} if told is None else {semconv.TOOL_CALL_RESULT: as_text(told)}
@@ -90,14 +92,21 @@ def messages_in(value: Any, role: str, depth: int = _DEEPEST) -> list[Message]:
     if not depth or not value:
         return []
     if isinstance(value, list):
-        if len(value) == 2 and all(isinstance(each, str) for each in value):
-            if (given := vocabulary.role(value[0])) in _ROLES:  # LangChain's short form
-                return [Message(value[1], role=given)]
-        if all(isinstance(each, dict) and _is_part(each) for each in value):
-            return [message_of({"role": role, "content": value})]
-        return [found for each in value for found in messages_in(each, role, depth - 1)]
-    if not isinstance(value, dict):
-        return []
+        return _listed(value, role, depth)
+    return _within(value, role, depth) if isinstance(value, dict) else []
+
+
+def _listed(value: list[Any], role: str, depth: int) -> list[Message]:
+    if len(value) == 2 and all(isinstance(each, str) for each in value):
+        given = vocabulary.role(value[0])  # LangChain's short form
+        if given in _ROLES:
+            return [Message(value[1], role=given)]
+    if all(isinstance(each, dict) and _is_part(each) for each in value):
+        return [message_of({"role": role, "content": value})]
+    return [found for each in value for found in messages_in(each, role, depth - 1)]
+
+
+def _within(value: dict[str, Any], role: str, depth: int) -> list[Message]:
     for wrapping in ("kwargs", "data"):  # of LangChain's messages
         inner = value.get(wrapping)
         if isinstance(inner, dict) and "content" in inner:
@@ -110,10 +119,9 @@ def messages_in(value: Any, role: str, depth: int = _DEEPEST) -> list[Message]:
     if system is None and isinstance(value.get("config"), Mapping):
         system = value["config"].get("system_instruction")
     before = [Message(as_text(system), role="system")] if system and role == "user" else []
-    for key in _AROUND:
-        if found := messages_in(value.get(key), role, depth - 1):
-            return [*before, *found]
-    return []
+    found = (messages_in(value.get(key), role, depth - 1) for key in _AROUND)
+    first = next(filter(None, found), [])
+    return [*before, *first] if first else []
 
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -251,7 +259,11 @@ def _told_calls(event: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 def _vercel_answer(attributes: Mapping[str, Any]) -> list[Message]:
     calls = tuple(
-        ToolCall(str(call.get("toolName") or ""), call.get("args", call.get("input")), call.get("toolCallId"))
+        ToolCall(
+            str(call.get("toolName") or ""),
+            call.get("args", call.get("input")),
+            call.get("toolCallId"),
+        )
         for call in objects(vocabulary.loaded(attributes.get("ai.response.toolCalls")))
     )
     text = vocabulary.text(attributes, "ai.response.text")

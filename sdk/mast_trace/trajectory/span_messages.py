@@ -98,7 +98,11 @@ def _normal(part: dict[str, Any]) -> Mapping[str, Any]:
         if isinstance(part.get(key), dict):
             inner = part[key]
             said = message_of({"content": inner.get("content")}).content or inner.get("response")
-            return {"type": _ANSWER, "id": inner.get("id", inner.get("toolUseId")), "response": said}
+            return {
+                "type": _ANSWER,
+                "id": inner.get("id", inner.get("toolUseId")),
+                "response": said,
+            }
     return part
 
 

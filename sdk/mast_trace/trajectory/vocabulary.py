@@ -176,8 +176,13 @@ LOOK_UPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyTy
 
 ROLES: Mapping[str, str] = MappingProxyType(
     {
-        **{"tool-call": "assistant", "tool-response": "tool", "function": "tool"},
-        **{"ai": "assistant", "model": "assistant", "human": "user", "developer": "system"},
+        "tool-call": "assistant",
+        "tool-response": "tool",
+        "function": "tool",
+        "ai": "assistant",
+        "model": "assistant",
+        "human": "user",
+        "developer": "system",
     }
 )
 """Foreign role of a message -> ours; a role without an entry stays as it is."""
@@ -208,7 +213,9 @@ def operation(attributes: Mapping[str, Any]) -> str:
     for marked, names in MARKS:
         if any(attributes.get(name) not in (None, "") for name in names):
             if marked == semconv.EXECUTE_TOOL:
-                return marked if attributes.get(semconv.MCP_METHOD_NAME, MCP_CALL) == MCP_CALL else ""
+                return (
+                    marked if attributes.get(semconv.MCP_METHOD_NAME, MCP_CALL) == MCP_CALL else ""
+                )
             return marked if read(attributes, "model") is not None else ""
     return ""
 

@@ -103,7 +103,7 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
     failed = shape.get("level") == "ERROR"
     resource, scope = known.get("resourceAttributes"), word_in(known.get("scope"), "name")
     of_program = resource if isinstance(resource, dict) else {}
-    if not shape.get("type") == "TOOL" and title.startswith(_TOOL):
+    if shape.get("type") != "TOOL" and title.startswith(_TOOL):
         shape = {**shape, "type": "TOOL"}
     return ForeignSpan(
         trace_id=str(_get(shape, "traceId") or ""),
@@ -124,7 +124,9 @@ def _attributes(
 ) -> dict[str, Any]:
     """Return what the program sent, completed by Langfuse's own fields: it keeps in these what it took from there."""
     given = metadata.get("attributes")
-    sent = {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else {}
+    sent = (
+        {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else {}
+    )
     kind, inputs, outputs = shape.get("type"), shape.get("input"), shape.get("output")
     operation = vocabulary.operation(sent) or _OPERATIONS.get(str(kind), "")
     found: dict[str, Any] = {"metadata": whole_text(dict(metadata)) if metadata else None}
@@ -133,7 +135,10 @@ def _attributes(
         found[semconv.REQUEST_MODEL] = shape.get("model") or _get(shape, "providedModelName")
         found |= dict(zip((semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS), _used(shape), strict=True))
         if found[semconv.OUTPUT_TOKENS] is not None:
-            for name in (*vocabulary.SPELLINGS["input_tokens"], *vocabulary.SPELLINGS["output_tokens"]):
+            for name in (
+                *vocabulary.SPELLINGS["input_tokens"],
+                *vocabulary.SPELLINGS["output_tokens"],
+            ):
                 sent.pop(name, None)  # without the tokens of reasoning, which Langfuse counts
     elif operation == semconv.EXECUTE_TOOL:
         found |= of_tool_call(title.removeprefix(_TOOL), inputs, outputs)
@@ -154,7 +159,11 @@ def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
     Where the parts make the total, those of the cache and of reasoning stand beside ``input`` and ``output``.
     """
     usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
-    used = {k: int(v) for k, v in usage.items() if isinstance(v, int | float)} if isinstance(usage, dict) else {}
+    used = (
+        {k: int(v) for k, v in usage.items() if isinstance(v, int | float)}
+        if isinstance(usage, dict)
+        else {}
+    )
     parts = {key: value for key, value in used.items() if key != "total"}
     if sum(parts.values()) != used.get("total"):
         parts = {key: value for key, value in parts.items() if key in {"input", "output"}}

@@ -72,7 +72,9 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
 def task_of(inputs: Any) -> str:
     """Return the task of a run: its last user's message, its only text, or its input as JSON."""
     value = loaded(inputs)
-    asked = [said.content for said in messages_in(value, "") if said.role == "user" and said.content]
+    asked = [
+        said.content for said in messages_in(value, "") if said.role == "user" and said.content
+    ]
     if asked:
         return asked[-1]
     if isinstance(value, dict):
