@@ -185,6 +185,23 @@ class ImportReport:
             line += f" {_number(done.confirmations, 'confirmation')} of replays taken over."
         console().print(plain(line))
 
+    def tell(
+        self, rows: list[dict[str, Any]], judged: int | None, where: str, *, as_json: bool
+    ) -> None:
+        """Print the summary and the imported runs, for people or for programs.
+
+        Args:
+            rows: of the imported runs.
+            judged: number of runs that were judged; None where others judge.
+            where: options that name the store.
+            as_json: for programs.
+        """
+        if as_json:
+            print_json({**self.as_json(), "judged": judged})
+        else:
+            self.show()
+            _show_runs(rows, judged, where)
+
     def as_json(self) -> dict[str, Any]:
         """Return the same summary for programs."""
         done = self._importer
@@ -317,23 +334,14 @@ def import_files(
         if strict:
             for each in inputs:
                 report.check(each, row)
-        judged: int | None = None
-        listed: list[dict[str, Any]] = []
+        judged, listed = None, list[dict[str, Any]]()
         if not report.refused:
             with open_store(url, data_dir, config, make=True) as store:
                 report.store(Importer(store), inputs, row)
-                # Elsewhere `mast-trace up` or a worker judges what comes.
-                if report.runs and store.url.startswith(EMBEDDED):
-                    judged = judge_now(store, config)
-                if not as_json:
-                    listed = newest_runs(store, limit=_MOST_SEEN, idle=0.0)
-    if as_json:
-        print_json({**report.as_json(), "judged": judged})
-    else:
-        report.show()
-        _show_runs(
-            [each for each in listed if each["TraceId"] in report.runs], judged, url, data_dir
-        )
+                judged, listed = _judged(store, report, config)
+    report.tell(
+        listed, judged, f" --url {masked(url)}" if url else _folder(data_dir), as_json=as_json
+    )
     if report.refused:
         raise typer.Exit(1)
 
@@ -352,9 +360,11 @@ def _judged(
     return judged, [row for row in rows if row["TraceId"] in report.runs]
 
 
-def _show_runs(
-    rows: list[dict[str, Any]], judged: int | None, url: str | None, data_dir: Path | None
-) -> None:
+def _folder(data_dir: Path | None) -> str:
+    return f" --data-dir {data_dir}" if data_dir else ""
+
+
+def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> None:
     """Print the imported runs, and what to type next."""
     if not rows:
         return
@@ -365,7 +375,6 @@ def _show_runs(
     if len(rows) > _LISTED:
         console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
     first = next((row for row in rows if row["Modes"]), rows[0])["TraceId"][:ID_SHOWN]
-    where = f" --url {masked(url)}" if url else f" --data-dir {data_dir}" if data_dir else ""
     console().print(plain(f"\nNext: mast-trace show {first}{where}"), soft_wrap=True)
 
 

@@ -219,7 +219,7 @@ def swe_agent() -> None:
 
 
 def tau_bench() -> None:
-    write("tau-bench.json", [{"task_id": 3, "trial": 0, "reward": 1.0, "info": {}, "traj": chat()}])
+    write("tau-bench.json", {"task_id": 3, "trial": 0, "reward": 1.0, "info": {}, "traj": chat()})
 
 
 def atif() -> None:

@@ -192,6 +192,7 @@ ALSO = {
     "anthropic.json": {"anthropic", "chat"},
     "langchain-serialized.json": {"langchain"},
     "chat-list.json": {"chat", "transcript"},
+    "swe-agent.traj": {"swe-agent", "chat"},
     "chat-messages.jsonl": {"chat", "transcript"},
 }
 """Samples that more general rows further down claim as well."""
@@ -240,7 +241,7 @@ LOOKALIKES: list[Any] = [
 """Chats with keys of other formats beside them."""
 
 
-@pytest.mark.parametrize("value", LOOKALIKES, ids=lambda value: ",".join(value))
+@pytest.mark.parametrize("value", LOOKALIKES, ids=",".join)
 def test_a_chat_with_keys_of_other_formats_is_a_chat_without_an_outcome(
     value: Any, tmp_path: Path
 ) -> None:

@@ -39,7 +39,7 @@ def _is_autogen(value: Any) -> bool:
         isinstance(value, dict)
         and isinstance(value.get("source"), str)
         and "content" in value
-        and "role" not in value
+        and not value.keys() & {"role", "observation"}
     )
 
 
