@@ -374,7 +374,9 @@ def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> No
     console().print(runs_table(rows[:_LISTED]))
     if len(rows) > _LISTED:
         console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
-    first = next((row for row in rows if row["Modes"]), rows[0])["TraceId"][:ID_SHOWN]
+    first = next((r for r in rows if r["Modes"] or r["Outcome"] == "failure"), rows[0])["TraceId"][
+        :ID_SHOWN
+    ]
     console().print(plain(f"\nNext: mast-trace show {first}{where}"), soft_wrap=True)
 
 

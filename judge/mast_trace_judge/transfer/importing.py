@@ -164,6 +164,7 @@ class Importer:
             if read.confirmation is not None:
                 self._confirmations[read.project, identity] = read.confirmation
             taken.steps += len(read.trajectory.steps)
+            taken.texts = True
             taken.verdicts += read.has_verdict
             taken.runs[identity] = None
             self.runs[identity] = None

@@ -39,7 +39,10 @@ def trace_id_of(trajectory: Trajectory) -> str:
         [s.kind.value, s.agent, s.text, s.tool, s.arguments, list(s.recipients)]
         for s in trajectory.steps
     ]
-    digest = hashlib.sha256(json.dumps([trajectory.task, contents]).encode())
+    # Runs of equal texts are one, unless their files state different things of them.
+    spent = sum(step.input_tokens + step.output_tokens for step in trajectory.steps)
+    stated = [trajectory.outcome, spent] if trajectory.outcome or spent else []
+    digest = hashlib.sha256(json.dumps([trajectory.task, contents, *stated]).encode())
     return digest.hexdigest()[:32]
 
 

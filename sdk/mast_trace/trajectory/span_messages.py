@@ -75,7 +75,7 @@ def each_answer(shape: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _parts(shape: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = shape.get("content")
-    return [*objects(shape.get("parts")), *(content if _are_parts(content) else ())]
+    return [*objects(shape.get("parts")), *(objects(content) if _are_parts(content) else ())]
 
 
 def _are_parts(content: Any) -> bool:

@@ -17,7 +17,7 @@ DAY = "2026-01-05T10:00:0{}.000Z"
 USAGE = {"input_tokens": 8, "cache_read_input_tokens": 2, "output_tokens": 5}
 MADE = {"input_tokens": 20, "output_tokens": 6}
 OPENAI_CALL = {"id": "c1", "type": "function"}
-PARENT = "b" * 16
+BEGIN = 1_767_607_200_000_000_000
 
 
 def claude_code() -> None:
@@ -268,10 +268,10 @@ def tempo() -> None:
         told = {key.replace("__", "."): value for key, value in attributes.items()}
         known = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
         times = {
-            "startTimeUnixNano": str(number * 1000),
-            "endTimeUnixNano": str(number * 1000 + 500),
+            "startTimeUnixNano": str(BEGIN + number * 1000),
+            "endTimeUnixNano": str(BEGIN + number * 1000 + 500),
         }
-        ids = {"traceId": base64_of("a" * 32), "spanId": base64_of(f"{number:016x}")}
+        ids = {"traceId": base64_of("a1" * 16), "spanId": base64_of(f"{number:016x}")}
         above = {"parentSpanId": base64_of(f"{1:016x}")} if number > 1 else {}
         return {
             **ids,
@@ -307,12 +307,12 @@ def mlflow() -> None:
             **more,
         }
         return {
-            "trace_id": base64_of("a" * 32),
+            "trace_id": base64_of("b2" * 16),
             "span_id": base64_of(f"{number:016x}"),
             "parent_span_id": base64_of(f"{1:016x}") if number > 1 else None,
             "name": name,
-            "start_time_unix_nano": number * 1000,
-            "end_time_unix_nano": number * 1000 + 500,
+            "start_time_unix_nano": BEGIN + number * 1000,
+            "end_time_unix_nano": BEGIN + number * 1000 + 500,
             "status": {"code": "STATUS_CODE_OK", "message": ""},
             "attributes": {key: json.dumps(value) for key, value in known.items()},
         }

@@ -211,6 +211,7 @@ STATED: dict[str, tuple[int, int, str, str]] = {
     "openhands.json": (40, 12, "", ""),
     "tempo.json": (40, 12, "", ""),
     "mlflow.json": (40, 12, "", ""),
+    "phoenix.csv": (20, 0, "", ""),
     "autogen.json": (68, 15, "", "Maximum number of messages 3 reached, current message count: 3"),
     "chat.json": (0, 0, "", ""),
 }
