@@ -123,8 +123,10 @@ def _values_of_call(step: Step) -> dict[str, Any]:
     shared = {semconv.OPERATION_NAME: semconv.CHAT, semconv.AGENT_NAME: step.agent}
     if step.kind is StepKind.MESSAGE:
         return shared | {semconv.MESSAGE_ID: f"step-{step.index}"}
+    identity = f"call-{step.index}"
     asked = {"type": "tool_call", "id": step.call_id or None, "name": step.tool}
-    return shared | {semconv.OUTPUT_MESSAGES: json.dumps([{"role": "assistant", "parts": [asked]}])}
+    said = {"role": "assistant", "id": identity, "parts": [asked]}
+    return shared | {semconv.MESSAGE_ID: identity, semconv.OUTPUT_MESSAGES: json.dumps([said])}
 
 
 def _begins(trajectory: Trajectory, start: int) -> list[int]:

@@ -107,7 +107,7 @@ def _listed(value: list[Any], role: str, depth: int) -> list[Message]:
 
 
 def _within(value: dict[str, Any], role: str, depth: int) -> list[Message]:
-    for wrapping in ("kwargs", "data"):  # of LangChain's messages
+    for wrapping in ("kwargs", "data"):  # LangChain's messages have them
         inner = value.get(wrapping)
         if isinstance(inner, dict) and "content" in inner:
             value = {**inner, "type": inner.get("type") or value.get("type")}

@@ -56,7 +56,7 @@ def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> Non
     said, _, listed = out.partition("\n\n")
     assert said.splitlines() == [
         f"read {chat} as chat messages: 2 runs, 5 steps, 1 tool call, no tokens reported",
-        f"read {jaeger} as Jaeger traces: 1 run, 4 spans, 1 tool call, 30 tokens",
+        f"read {jaeger} as Jaeger traces: 1 run, 4 spans, 1 tool call, 20 tokens",
         f"read {equal} as chat messages: 1 run, 4 steps, 1 tool call, no tokens reported (1 equal to another run of the file)",
         "3 runs read, 11 new spans and 0 labels stored.",
         "3 runs judged.",
@@ -139,7 +139,7 @@ def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_what_was_exported_is_imported_as_it_was(cli: CLI, tmp_path: Path, kind: str) -> None:
-    """Steps, turns, texts, outcome and labels are equal in the other store; verdicts are not taken."""
+    """Steps, turns, texts, outcome and labels are equal in the other store, which judges by itself."""
     run = cli.recorded.ids["invoices"]
     cli("label", run, "--annotator", "mover", "--outcome", "failure", "--step", "1")
     out = tmp_path / f"runs.{kind}"
@@ -157,7 +157,8 @@ def test_what_was_exported_is_imported_as_it_was(cli: CLI, tmp_path: Path, kind:
         assert after[trace_id]["labels"] == exported["labels"]
         for name in ("name", "service", "framework", "outcome", "start", "end", "project"):
             assert after[trace_id][name] == exported[name]
-        assert after[trace_id]["verdict"] is None
+        taken = exported["verdict"] and exported["verdict"]["judged_at"]
+        assert after[trace_id]["verdict"]["judged_at"] != taken
     # In the store that they come from nothing is new.
     assert cli.json("import", str(out))["spans"] == 0
     with Store.open(cli.recorded.url) as store:

@@ -134,7 +134,7 @@ def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
         if isinstance(identities, list) and identities:
             message = {**message, "tool_call_id": identities[0]}  # noqa: PLW2901  # as it is read
         entry = entry_of(message)
-        if asked and entry.role == "user":  # what the command of the last answer wrote
+        if asked and entry.role == "user":  # the output of the last command
             entry = Entry("tool", "tool", results=(Result(entry.text, asked),))
         asked = ""
         if entry.role == "assistant":

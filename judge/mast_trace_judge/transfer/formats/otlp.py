@@ -33,7 +33,7 @@ _MAGIC = {
     b"\x89PNG": "an image",
     b"\xff\xd8": "an image",
 }
-"""How kinds of files begin that are given by mistake."""
+"""Beginnings of kinds of files that are given by mistake."""
 
 
 def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:

@@ -75,7 +75,7 @@ def item_entry(value: Any) -> Entry:
         failed = str(value["status"]) if value.get("status") == "failed" else None
         text = text_of_parts(next(iter(found.values()), None))
         result = Result(text, identity, error=failed)
-        # Of a local shell the output is an item of its own.
+        # The output of a local shell is an item of its own.
         told = () if kind == "local_shell_call" else (result,)
         return Entry("assistant", "assistant", calls=(call,), results=told)
     return entry_of(value)

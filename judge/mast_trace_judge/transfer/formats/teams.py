@@ -1,4 +1,4 @@
-"""What frameworks keep of their teams: MetaGPT's `team.json`, CrewAI's output log and sessions of Google's ADK."""
+"""Teams as their frameworks keep them: MetaGPT's `team.json`, CrewAI's output log, sessions of Google's ADK."""
 
 from __future__ import annotations
 
