@@ -173,9 +173,7 @@ def _read_tau(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     messages = value.get("traj", value.get("messages"))
     told = value.get("reward_info")
     reward = value.get("reward", told.get("reward") if isinstance(told, dict) else None)
-    outcome = (
-        {1: "success", 0: "failure"}.get(reward, "") if isinstance(reward, int | float) else ""
-    )
+    outcome = "success" if reward == 1 else "failure" if reward == 0 else ""
     yield transcript_of(
         entries_of(messages if isinstance(messages, list) else []),
         f"{name}/{value['task_id']}/{value['trial']}",

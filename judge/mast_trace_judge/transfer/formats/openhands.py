@@ -115,7 +115,7 @@ def _of_sdk(event: Mapping[str, Any]) -> Entry | None:
         return Entry("assistant", "agent", text, calls=(call_of(tool, told, identity),), time=time)
     seen = event.get("observation")
     error = word_in(event, "error") or (
-        "error" if is_record(seen, "is_error") and seen["is_error"] else ""
+        "error" if isinstance(seen, dict) and seen.get("is_error") else ""
     )
     text = (
         error

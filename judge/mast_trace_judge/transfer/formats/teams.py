@@ -28,9 +28,8 @@ _ALL = "<all>"
 
 def _read_metagpt(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     entries = [_metagpt_entry(message) for message in _storage(value["env"])]
-    costs = value.get("context") if isinstance(value.get("context"), dict) else {}
-    assert isinstance(costs, dict)
-    told = usage_of(costs.get("cost_manager"))
+    context = value.get("context")
+    told = usage_of(context.get("cost_manager")) if isinstance(context, dict) else None
     if told and (spoken := next((e for e in entries if e.role == "assistant"), None)):
         place = entries.index(spoken)
         entries[place] = Entry(
@@ -129,7 +128,9 @@ def _adk_entry(event: Mapping[str, Any]) -> Entry:
             calls.append(call_of(call.get("name"), call.get("args"), call.get("id")))
         elif isinstance(answer, dict):
             said = answer.get("response")
-            failed = whole_text(said["error"]) if is_record(said, "error") else None
+            failed = (
+                whole_text(said["error"]) if isinstance(said, dict) and "error" in said else None
+            )
             text = whole_text(said if said is not None else "")
             results.append(Result(text, word_in(answer, "id"), word_in(answer, "name"), failed))
         elif not part.get("thought"):
