@@ -40,7 +40,7 @@ from mast_trace_judge.transfer.reading import (
 from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.transfer.formats.kinds import Format
@@ -96,11 +96,6 @@ class ImportReport:
     _importer: Importer | None = None
     _erased: set[tuple[str, str]] = field(default_factory=set)
     _of_file: int = 0
-
-    @property
-    def runs(self) -> Mapping[str, None]:
-        """Ids of the imported runs, in their order."""
-        return self._importer.runs if self._importer else {}
 
     def check(self, given: Source | Refused, row: Format | None) -> None:
         """Read all files without storing them."""
@@ -337,8 +332,9 @@ def import_files(
         judged, listed = None, list[dict[str, Any]]()
         if not report.refused:
             with open_store(url, data_dir, config, make=True) as store:
-                report.store(Importer(store), inputs, row)
-                judged, listed = _judged(store, report, config)
+                importer = Importer(store)
+                report.store(importer, inputs, row)
+                judged, listed = _judged(store, importer, config)
     report.tell(
         listed, judged, f" --url {masked(url)}" if url else _folder(data_dir), as_json=as_json
     )
@@ -347,17 +343,19 @@ def import_files(
 
 
 def _judged(
-    store: Store, report: ImportReport, config: Path | None
+    store: Store, importer: Importer, config: Path | None
 ) -> tuple[int | None, list[dict[str, Any]]]:
     """Judge what was imported, and return how many runs were judged, and the rows of the imported ones.
 
     None are judged where `mast-trace up` or a worker judges what comes.
     """
-    if not report.runs:
+    if not importer.runs:
         return None, []
-    judged = judge_now(store, config) if store.url.startswith(EMBEDDED) else None
+    judged = None
+    if store.url.startswith(EMBEDDED):
+        judged = judge_now(store, config) if importer.spans else 0
     rows = newest_runs(store, limit=_MOST_SEEN, idle=0.0)
-    return judged, [row for row in rows if row["TraceId"] in report.runs]
+    return judged, [row for row in rows if row["TraceId"] in importer.runs]
 
 
 def _folder(data_dir: Path | None) -> str:

@@ -57,7 +57,7 @@ def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> Non
     assert said.splitlines() == [
         f"read {chat} as chat messages: 2 runs, 5 steps, 1 tool call, no tokens reported",
         f"read {jaeger} as Jaeger traces: 1 run, 4 spans, 1 tool call, 20 tokens",
-        f"read {equal} as chat messages: 1 run, 4 steps, 1 tool call, no tokens reported (1 equal to another run of the file)",
+        f"read {equal} as chat messages: 1 run, 4 steps, no tokens reported (1 equal to another run of the file)",
         "3 runs read, 11 new spans and 0 labels stored.",
         "3 runs judged.",
     ]
