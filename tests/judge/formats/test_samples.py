@@ -368,3 +368,26 @@ def test_steps_have_their_own_times_where_all_have_one(
     request = to_request(transcript.trajectory, name="n", start=begin * 10**9)
     _, *steps = request.resource_spans[0].scope_spans[0].spans
     assert tuple(span.start_time_unix_nano - begin * 10**9 for span in steps) == begins
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"gen_ai.operation.name": "chat"}, {"gen_ai.usage.output_tokens": "5"}]
+)
+def test_langfuses_own_fields_complete_what_the_program_sent(sent: dict[str, str]) -> None:
+    """One attribute of the conventions beside them hides neither texts nor the tokens of reasoning."""
+    told = {
+        "id": "o",
+        "traceId": "a" * 32,
+        "startTime": "2026-01-01T00:00:01.000Z",
+        "type": "GENERATION",
+        "name": "chat",
+        "model": "m",
+        "input": [{"role": "user", "content": QUESTION}],
+        "output": {"role": "assistant", "content": ANSWER},
+        "usageDetails": {"input": 10, "output": 5, "output_reasoning": 7, "total": 22},
+        "metadata": {"attributes": sent},
+    }
+    row = format_named("langfuse")
+    (run,) = trajectories_of([Piece(row, each) for each in row.read(told, "n")])
+    assert ([step.text for step in run.steps], run.task) == ([ANSWER], QUESTION)
+    assert (run.input_tokens, run.output_tokens, run.invocations[0].model) == (10, 12, "m")
