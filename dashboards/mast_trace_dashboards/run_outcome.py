@@ -43,12 +43,20 @@ def in_words(milliseconds: float, *, space: str = " ") -> str:
     return f"{minutes}{space}min {whole:02d}{space}s"
 
 
+NOT_REPORTED = "not reported"
+
+
 def tokens_of(row: Mapping[str, Any]) -> str:
-    """Return the tokens of a run, input and output, as the queries `runs` and `run` have them."""
-    tokens = f"{row['InputTokens'] + row['OutputTokens']:,}"
+    """Return the tokens of a run, input and output, as the queries `runs` and `run` have them.
+
+    No call of a model takes none: where there are none, nobody has told them.
+    """
+    total = row["InputTokens"] + row["OutputTokens"]
     if row["Totals"] == "being counted":
-        return f"{tokens} (being counted)"
-    return tokens if row["Totals"] == "exact" else f"{row['Totals']} {tokens}"
+        return f"{total:,} (being counted)"
+    if row["Totals"] == "exact":
+        return f"{total:,}" if total else NOT_REPORTED
+    return f"{row['Totals']} {total:,}"
 
 
 class OutcomeWords(NamedTuple):

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _NO_STEPS = "the run has no steps: no message, tool call or model action was recorded"
+_NO_TEXTS = (
+    "its texts were not recorded: nothing could be examined. They come with `gen_ai.output.messages` and "
+    "`gen_ai.tool.call.result`, which the settings of the program's instrumentation turn on"
+)
 _FAILED_AT_ONCE = "the run has no steps: {agent} failed before it said or did anything ({error})"
 
 
@@ -84,11 +88,12 @@ class Judge:
     ) -> Verdict:
         """Judge a run by the findings of the local layers.
 
-        A run without steps is judged only where it is known to have failed, with its error.
+        A run without steps, or without texts, is judged only where it is known to have failed, with its
+        error, or where rules found something all the same.
         """
-        if not trajectory.steps:
+        if (why := _why_unread(trajectory)) and not local.modes:
             if local.outcome.outcome != "failure":
-                return unscored(run, self.version, _why_no_steps(trajectory))
+                return unscored(run, self.version, why)
             local = replace(local, examined=())
         verdict = assemble(run, trajectory, local, version=self.version)
         if not self.config.models or self.uses_model:
@@ -175,8 +180,16 @@ class Judge:
         return self._layer
 
 
-def _why_no_steps(trajectory: Trajectory) -> str:
-    """Say why there is nothing to judge: an agent failed at once, or nothing was recorded."""
+def _why_unread(trajectory: Trajectory) -> str:
+    """Say why there is nothing to judge: an agent failed at once, or nothing was recorded; empty if there is."""
+    steps = trajectory.read_steps
+    empty = [
+        step
+        for step in steps
+        if not (step.text.strip() or step.arguments or step.content_hash or step.error)
+    ]
+    if steps:
+        return _NO_TEXTS if 2 * len(empty) > len(steps) else ""
     for turn in trajectory.invocations:
         if turn.agent and turn.error is not None:
             return _FAILED_AT_ONCE.format(agent=turn.agent, error=turn.error[:200])

@@ -63,6 +63,7 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
         "span(s) lost, no collector took them at ",
         "does not take spans (",
         "the run has no steps",
+        "its texts were not recorded",
         "no spans have arrived for a while",
         "the collector's disk is nearly full",
         "requests are refused: ",

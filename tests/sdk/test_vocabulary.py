@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from marked_spans import MARKED
 
 from mast_trace.trajectory import vocabulary
 
@@ -32,6 +33,12 @@ def test_the_first_name_that_says_something_wins() -> None:
     ],
 )
 def test_an_operation_in_our_words(attributes: dict[str, Any], operation: str) -> None:
+    assert vocabulary.operation(attributes) == operation
+
+
+@pytest.mark.parametrize("emitter", MARKED)
+def test_a_span_is_what_its_marks_say(emitter: str) -> None:
+    attributes, operation = MARKED[emitter]
     assert vocabulary.operation(attributes) == operation
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.trajectory import SpanRecord
+from mast_trace.trajectory import SpanRecord, with_events
 from mast_trace_collector.storage.moments import FIRST_NANOSECOND, LAST_NANOSECOND, in_time, within
 from mast_trace_collector.storage.span_sql import literal
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 RECORD_COLUMNS = """
     TraceId, SpanId, ParentSpanId, toString(SpanName) AS Name,
     toUnixTimestamp64Nano(Timestamp) AS StartNano, Duration, SpanAttributes,
-    toString(StatusCode) AS Status, StatusMessage, toString(ServiceName) AS Service, ScopeName
+    toString(StatusCode) AS Status, StatusMessage, toString(ServiceName) AS Service, ScopeName,
+    `Events.Name` AS EventNames, `Events.Attributes` AS EventAttributes
 """
 """Columns of a query for `record`; times as integers, because datetimes lose nanoseconds."""
 
@@ -74,7 +75,7 @@ FROM
     SELECT *, sum(Bytes) OVER (ORDER BY Time, Span ROWS UNBOUNDED PRECEDING) AS Until
     FROM
     (
-        SELECT Timestamp AS Time, SpanId AS Span, max(byteSize(SpanAttributes)) + {{a_span:UInt64}} AS Bytes,
+        SELECT Timestamp AS Time, SpanId AS Span, max(byteSize(SpanAttributes, `Events.Attributes`)) + {{a_span:UInt64}} AS Bytes,
             max({_OURS}) AS Ours
         FROM otel_traces WHERE {_OF_RUN}
         GROUP BY Time, Span
@@ -110,7 +111,10 @@ def record(row: Mapping[str, Any]) -> SpanRecord:
         name=row["Name"],
         start=row["StartNano"],
         end=within(row["StartNano"] + row["Duration"]),
-        attributes=row["SpanAttributes"],
+        attributes=with_events(
+            row["SpanAttributes"],
+            zip(row.get("EventNames", ()), row.get("EventAttributes", ()), strict=True),
+        ),
         status=row["Status"],
         status_message=row["StatusMessage"],
         service=row["Service"],

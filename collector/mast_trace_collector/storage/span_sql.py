@@ -5,8 +5,13 @@ Generated from `mast_trace.trajectory.vocabulary`, so that the typed columns and
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def literal(text: str) -> str:
@@ -27,20 +32,23 @@ def field(name: str) -> str:
 
 def operation() -> str:
     """Return the span's operation in our vocabulary; see `mast_trace.trajectory.vocabulary.operation`."""
-    method = f"SpanAttributes[{literal(semconv.MCP_METHOD_NAME)}]"
-    is_call = f"{method} = {literal(vocabulary.MCP_CALL)} AND {field('tool')} != ''"
-    return (
-        f"if({field('operation')} = '' AND {is_call}, {literal(semconv.EXECUTE_TOOL)}, "
-        f"{stated_operation()})"
-    )
-
-
-def stated_operation() -> str:
-    """Return the operation that a span states, in our vocabulary."""
     foreign = ", ".join(literal(word) for word in vocabulary.OPERATIONS)
     ours = ", ".join(literal(word) for word in vocabulary.OPERATIONS.values())
-    value = field("operation")
-    return f"transform({value}, [{foreign}], [{ours}], {value})"
+    stated = field("operation")
+    needed = {
+        semconv.EXECUTE_TOOL: f"SpanAttributes[{literal(semconv.MCP_METHOD_NAME)}] "
+        f"IN ('', {literal(vocabulary.MCP_CALL)})",
+        semconv.CHAT: f"{field('model')} != ''",
+    }
+    marked = ", ".join(
+        f"({_any_of(names)}) AND {needed[word]}, {literal(word)}"
+        for word, names in vocabulary.MARKS
+    )
+    return f"multiIf({stated} != '', transform({stated}, [{foreign}], [{ours}], {stated}), {marked}, '')"
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return " OR ".join(f"SpanAttributes[{literal(name)}] != ''" for name in names)
 
 
 def strings(name: str) -> str:

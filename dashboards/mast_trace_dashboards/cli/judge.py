@@ -84,6 +84,17 @@ def work(
         console().print(plain(f"{judged} {'run' if judged == 1 else 'runs'} judged."))
 
 
+def judge_now(store: Store, config: Path | None) -> int:
+    """Judge every run that is not judged, however new it is; return how many were.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    settings = WorkerConfig.load(config)
+    at_once = settings.model_copy(update={"run_quiet_seconds": 0.0, "run_idle_seconds": 0.0})
+    return asyncio.run(_drain(Worker(store, _judge(store, config), at_once)))
+
+
 async def _drain(worker: Worker) -> int:
     total = 0
     while judged := await worker.drain_once():

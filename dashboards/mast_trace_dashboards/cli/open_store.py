@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.storage import Store, check_schema
+from mast_trace_collector.storage import Store, check_schema, migrate
 from mast_trace_dashboards.local import announcement
 
 if TYPE_CHECKING:
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+EMBEDDED = "chdb:"
+
+
 @contextmanager
 def open_store(
-    url: str | None, data_dir: Path | None, config: Path | None = None
+    url: str | None, data_dir: Path | None, config: Path | None = None, *, make: bool = False
 ) -> Iterator[Store]:
     """Open the named store, else that of the running `mast-trace up`, else its folder.
 
@@ -25,18 +28,23 @@ def open_store(
         url: as named on the command line.
         data_dir: likewise.
         config: likewise.
+        make: make the tables of a folder that has none, or older ones, as `mast-trace up` does.
 
     Raises:
         StorageError: there is none, or it does not answer.
         SchemaMismatch: it belongs to another version of mast-trace.
     """
-    with Store.open(locate(url, data_dir, config)) as store:
+    with Store.open(locate(url, data_dir, config, make=make)) as store:
+        if make and store.url.startswith(EMBEDDED):
+            migrate(store)
         check_schema(store)
         yield store
 
 
-def locate(url: str | None, data_dir: Path | None, config: Path | None = None) -> str:
-    """Return the address of that store.
+def locate(
+    url: str | None, data_dir: Path | None, config: Path | None = None, *, make: bool = False
+) -> str:
+    """Return the address of that store; with ``make`` it need not be there yet.
 
     Raises:
         StorageError: there is none, or its password is unknown here.
@@ -53,7 +61,7 @@ def locate(url: str | None, data_dir: Path | None, config: Path | None = None) -
                 "MAST_TRACE_DATABASE_URL or --config"
             )
         return running.owner or running.clickhouse
-    if not (settings.data_dir / "clickhouse").exists():
+    if not make and not (settings.data_dir / "clickhouse").exists():
         raise StorageError(
             f"there are no runs yet: {settings.data_dir} holds no database. Start `mast-trace up`, "
             "or name a store by --url"

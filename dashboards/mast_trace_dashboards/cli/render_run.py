@@ -28,7 +28,7 @@ from mast_trace_dashboards.cli.render import outcome
 from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
-from mast_trace_dashboards.run_outcome import in_words, tokens_of
+from mast_trace_dashboards.run_outcome import NOT_REPORTED, in_words, tokens_of
 from mast_trace_dashboards.stored_run import left_out_words
 from mast_trace_judge.proof import proved_step
 
@@ -262,7 +262,7 @@ def _title(shown: RunView) -> Text:
         _number(row["Spans"], "span") if count is None else _number(count, "step"),
         _number(shown.agents, "agent"),
         in_words(row["DurationMs"]),
-        f"{tokens_of(row)} tokens",
+        f"tokens {NOT_REPORTED}" if tokens_of(row) == NOT_REPORTED else f"{tokens_of(row)} tokens",
     ]
     title = Text.assemble(plain(row["Name"] or "run", "bold"), " ", (row["TraceId"], "dim"), "\n")
     title.append_text(outcome(row))

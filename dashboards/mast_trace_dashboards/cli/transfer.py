@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,13 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace.urls import masked
+from mast_trace_dashboards.cli.judge import judge_now
+from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
+from mast_trace_dashboards.cli.render import ID_SHOWN, runs_table
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
@@ -37,10 +42,13 @@ from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, sour
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mast_trace_collector.storage import Store
     from mast_trace_judge.transfer.formats.kinds import Format
 
 _LISTED = 20
-"""Refused lines of a file that are listed one by one."""
+"""Refused lines of a file, and runs, that are listed one by one."""
+_MOST_SEEN = 1000
+"""Newest runs of the store among which the imported ones are sought for the list."""
 _KEPT = 1000
 """Refused lines in the output for programs."""
 
@@ -48,6 +56,9 @@ _KEPT = 1000
 def inputs_of(path: Path, held: ExitStack) -> list[Source | Refused]:
     """Return the files under a path; a pipe's copy is kept until ``held`` is closed."""
     try:
+        # A pattern may be absolute, which `Path.glob` does not take.
+        if not path.exists() and (matched := sorted(glob(str(path), recursive=True))):  # noqa: PTH207
+            return [given for each in matched for given in inputs_of(Path(each), held)]
         if path == STDIN or not path.is_dir():
             return [held.enter_context(source_of(path))]
         found = files_in(path)
@@ -169,6 +180,23 @@ class ImportReport:
             line += f" {_number(done.confirmations, 'confirmation')} of replays taken over."
         console().print(plain(line))
 
+    def tell(
+        self, rows: list[dict[str, Any]], judged: int | None, where: str, *, as_json: bool
+    ) -> None:
+        """Print the summary and the imported runs, for people or for programs.
+
+        Args:
+            rows: of the imported runs.
+            judged: number of runs that were judged; None where others judge.
+            where: options that name the store.
+            as_json: for programs.
+        """
+        if as_json:
+            print_json({**self.as_json(), "judged": judged})
+        else:
+            self.show()
+            _show_runs(rows, judged, where)
+
     def as_json(self) -> dict[str, Any]:
         """Return the same summary for programs."""
         done = self._importer
@@ -184,6 +212,9 @@ class ImportReport:
                     "format": taken.title,
                     "runs": len(taken.runs),
                     "spans" if taken.of_spans else "steps": taken.steps,
+                    "tools": taken.tools,
+                    "tokens": taken.tokens,
+                    "texts": taken.texts,
                 }
                 for name, formats in self.taken
                 for taken in formats
@@ -207,7 +238,16 @@ def _name_of(given: Source | Refused) -> str:
 
 
 def _counted(taken: Taken) -> str:
-    return f"{_number(len(taken.runs), 'run')}, {_number(taken.steps, 'span' if taken.of_spans else 'step')}"
+    missing = [*(["tokens"] if taken.tokens is None else []), *([] if taken.texts else ["texts"])]
+    return ", ".join(
+        [
+            _number(len(taken.runs), "run"),
+            _number(taken.steps, "span" if taken.of_spans else "step"),
+            *([_number(taken.tools, "tool call")] if taken.tools else []),
+            *([f"{taken.tokens:,} tokens"] if taken.tokens is not None else []),
+            *([f"no {' and no '.join(missing)} reported"] if missing and taken.runs else []),
+        ]
+    )
 
 
 def _number(count: int, what: str) -> str:
@@ -243,7 +283,7 @@ def register(app: typer.Typer) -> None:
 def import_files(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE...", help="Files or folders; - is standard input."),
+        typer.Argument(metavar="FILE...", help="Files, folders or patterns; - is standard input."),
     ] = None,
     kind: Annotated[
         str,
@@ -262,7 +302,9 @@ def import_files(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store runs from files, to be judged like others. Importing a file twice stores it once.
+    """Store runs from files, judge and list them. Importing a file twice stores it once.
+
+    It needs nothing before it: where there is no store yet, it makes one, as `mast-trace up` does.
 
     The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
     Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, and files of `mast-trace export` (`--formats` lists all). Labels in a folder of `mast-trace dataset build` are
@@ -287,15 +329,53 @@ def import_files(
         if strict:
             for each in inputs:
                 report.check(each, row)
+        judged, listed = None, list[dict[str, Any]]()
         if not report.refused:
-            with open_store(url, data_dir, config) as store:
-                report.store(Importer(store), inputs, row)
-    if as_json:
-        print_json(report.as_json())
-    else:
-        report.show()
+            with open_store(url, data_dir, config, make=True) as store:
+                importer = Importer(store)
+                report.store(importer, inputs, row)
+                judged, listed = _judged(store, importer, config)
+    report.tell(
+        listed, judged, f" --url {masked(url)}" if url else _folder(data_dir), as_json=as_json
+    )
     if report.refused:
         raise typer.Exit(1)
+
+
+def _judged(
+    store: Store, importer: Importer, config: Path | None
+) -> tuple[int | None, list[dict[str, Any]]]:
+    """Judge what was imported, and return how many runs were judged, and the rows of the imported ones.
+
+    None are judged where `mast-trace up` or a worker judges what comes.
+    """
+    if not importer.runs:
+        return None, []
+    judged = None
+    if store.url.startswith(EMBEDDED):
+        judged = judge_now(store, config) if importer.spans else 0
+    rows = newest_runs(store, limit=_MOST_SEEN, idle=0.0)
+    return judged, [row for row in rows if row["TraceId"] in importer.runs]
+
+
+def _folder(data_dir: Path | None) -> str:
+    return f" --data-dir {data_dir}" if data_dir else ""
+
+
+def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> None:
+    """Print the imported runs, and what to type next."""
+    if not rows:
+        return
+    if judged is not None:
+        console().print(plain(f"{_number(judged, 'run')} judged."))
+    console().print()
+    console().print(runs_table(rows[:_LISTED]))
+    if len(rows) > _LISTED:
+        console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
+    first = next((r for r in rows if r["Modes"] or r["Outcome"] == "failure"), rows[0])["TraceId"][
+        :ID_SHOWN
+    ]
+    console().print(plain(f"\nNext: mast-trace show {first}{where}"), soft_wrap=True)
 
 
 def _without_sets(

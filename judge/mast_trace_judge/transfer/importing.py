@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_columns import attributes_text
 from mast_trace_collector.storage.span_writer import SpanWriter
@@ -37,6 +38,35 @@ WHERE TraceId IN {traces:Array(String)} AND SpanId IN {spans:Array(String)}
 _STORED = """
 SELECT 1 FROM otel_traces WHERE TraceId = {trace:String} AND Project = {project:String} LIMIT 1
 """
+_COUNTED = frozenset(
+    name
+    for spelt in ("operation", "tool", "model", "input_tokens", "output_tokens")
+    for name in vocabulary.SPELLINGS[spelt]
+) | {semconv.MCP_METHOD_NAME, *(name for _, names in vocabulary.MARKS for name in names)}
+"""Attributes that tell the calls of tools and models, and their tokens."""
+_TEXTS = (
+    *(
+        semconv.INPUT_MESSAGES,
+        semconv.OUTPUT_MESSAGES,
+        semconv.MESSAGE_CONTENT,
+        semconv.TOOL_CALL_RESULT,
+    ),
+    *(
+        "gen_ai.input.",
+        "gen_ai.output.",
+        "gen_ai.prompt",
+        "gen_ai.completion",
+        "llm.input_messages",
+    ),
+    *(
+        "llm.output_messages",
+        "ai.prompt",
+        "gcp.vertex.agent.",
+        *vocabulary.INPUTS,
+        *vocabulary.OUTPUTS,
+    ),
+)
+"""Beginnings of the names of attributes that hold texts."""
 _BATCH_SPANS = 5000
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -53,6 +83,9 @@ class Taken:
         equal: number of runs whose texts equal those of an earlier one of this file: they are one
             run.
         verdicts: number of verdicts in the file, which are not imported.
+        tools: number of calls of tools.
+        tokens: of calls of models; None where the file reports none.
+        texts: whether any message, answer or result came with a text.
     """
 
     title: str
@@ -61,6 +94,23 @@ class Taken:
     of_spans: bool = False
     equal: int = 0
     verdicts: int = 0
+    tools: int = 0
+    tokens: int | None = None
+    texts: bool = False
+
+    def count(self, request: ExportTraceServiceRequest) -> None:
+        """Count the calls of tools and the tokens of spans."""
+        for span in _spans_of(request):
+            told = attributes_text(each for each in span.attributes if each.key in _COUNTED)
+            self.tools += vocabulary.operation(told) == semconv.EXECUTE_TOOL
+            for field_ in ("input_tokens", "output_tokens"):
+                found = vocabulary.integer(vocabulary.read(told, field_))
+                if found is not None:
+                    self.tokens = (self.tokens or 0) + found
+            if not self.texts:
+                self.texts = bool(span.events) or any(
+                    each.key.startswith(_TEXTS) for each in span.attributes
+                )
 
 
 class Importer:
@@ -99,7 +149,9 @@ class Importer:
         """
         read = piece.read
         if isinstance(read, Transcript):
-            request = to_request(read.trajectory, name=read.name, start=time.time_ns())
+            request = to_request(
+                read.trajectory, name=read.name, start=time.time_ns(), model=read.model
+            )
             identity = trace_id_of(read.trajectory)
             taken.equal += identity in taken.runs
             taken.steps += len(read.trajectory.steps)
@@ -112,6 +164,7 @@ class Importer:
             if read.confirmation is not None:
                 self._confirmations[read.project, identity] = read.confirmation
             taken.steps += len(read.trajectory.steps)
+            taken.texts = True
             taken.verdicts += read.has_verdict
             taken.runs[identity] = None
             self.runs[identity] = None
@@ -119,6 +172,7 @@ class Importer:
             request = read
             taken.of_spans = True
             taken.steps += sum(1 for _ in _spans_of(request))
+        taken.count(request)
         ids = {span.trace_id.hex(): None for span in _spans_of(request)}
         taken.runs |= ids
         self.runs |= ids

@@ -7,9 +7,13 @@ incomplete one is reported, and the next that begins at a line's start is read.
 
 from __future__ import annotations
 
+import ast
+import csv
 import json
 import os
 import re
+import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -30,6 +34,8 @@ _SPACE = " \t\r\n\f\ufeff"
 _OPENS = re.compile(r'[{]\s*(?:"|$)|\[\s*(?:["{\[]|$)')
 """Beginning of a value that goes on over lines: a log's line (``[INFO] {``) has another."""
 
+_SAMPLE = re.compile(r"samples/[^/]+\.json")
+_LONGEST_LITERAL = 1 << 20
 _ROWS = 64
 """Number of rows that are decoded at a time."""
 
@@ -50,10 +56,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Broken:
-    """An unreadable passage and its position."""
+    """An unreadable passage and its position; ``is_text`` if nothing in it looks like JSON."""
 
     line: int
     problem: str
+    is_text: bool = False
 
 
 class _LineTooLong(ValueError):
@@ -68,7 +75,8 @@ def values_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
             yield Broken(number, str(line))
         elif not _begins_a_value(line):
             kind = "neither an object nor a list" if _is_scalar(line) else "no JSON"
-            yield Broken(number, f"it is {kind}: {_start_of(line)!r}")
+            problem = f"it is {kind}: {_start_of(line)!r}"
+            yield Broken(number, problem, is_text=kind == "no JSON")
         elif _is_whole(line) or lines.are_values or lines.next_is_a_value(line):
             for found in _decoded([number], line):
                 if isinstance(found, Value) and not lines.are_spread:
@@ -243,6 +251,58 @@ def _is_scalar(line: str) -> bool:
 def _start_of(line: str) -> str:
     text = line.strip(_SPACE)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def members_of(file: IO[bytes]) -> Iterator[Value | Broken]:
+    """Yield the samples in the archive that inspect_ai writes (``.eval``), one at a time.
+
+    Raises:
+        ValueError: the file is no archive that can be read, or holds no samples.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = [each for each in archive.infolist() if _SAMPLE.fullmatch(each.filename)]
+            if not members:
+                raise ValueError(
+                    "it is a zip archive without samples: unpack it, and import its files"
+                )
+            for number, member in enumerate(members, 1):
+                if member.file_size > LARGEST:
+                    yield Broken(number, f"{member.filename} is longer than {LARGEST >> 20} MiB")
+                    continue
+                check_ratio(member.file_size, member.compress_size)
+                text = archive.read(member).decode("utf-8", "surrogateescape")
+                yield from _decoded([number] * (text.count("\n") + 1), text)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"the archive cannot be read: {error}") from None
+
+
+def csv_rows_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
+    """Yield the rows of a table in CSV as objects of their columns, without empty ones.
+
+    Lists and objects stand in such a table as Python writes them.
+    """
+    csv.field_size_limit(LARGEST)
+    try:
+        for number, row in enumerate(csv.DictReader(text), 2):
+            given = {key: _python(value) for key, value in row.items() if key and value}
+            yield Value(number, well_formed_values(given), _size_of(given))
+    except csv.Error as error:
+        raise ValueError(f"the table cannot be read: {error}") from None
+
+
+def _python(value: Any) -> Any:
+    """Return the list or object that a text spells in Python's words; JSON, and other texts, unchanged."""
+    if not isinstance(value, str) or value[:1] not in {"[", "{"} or len(value) > _LONGEST_LITERAL:
+        return value
+    try:
+        json.loads(value)
+    except ValueError:
+        try:
+            return ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
+    return value
 
 
 def rows_of(file: IO[bytes]) -> Iterator[Value | Broken]:

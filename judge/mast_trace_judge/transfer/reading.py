@@ -8,11 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from zstandard import ZstdError
 
-from mast_trace_judge.transfer.formats import format_of_messages, format_of_record
+from mast_trace_judge.transfer.formats import (
+    format_of_messages,
+    format_of_record,
+    nearest_format,
+)
 from mast_trace_judge.transfer.formats.otlp import OTLP, request_from_protobuf
 from mast_trace_judge.transfer.formats.own_export import parts_joined
-from mast_trace_judge.transfer.json_values import Broken, Value, rows_of, values_of
-from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, text_of
+from mast_trace_judge.transfer.json_values import (
+    Broken,
+    Value,
+    csv_rows_of,
+    members_of,
+    rows_of,
+    values_of,
+)
+from mast_trace_judge.transfer.source import (
+    LARGEST,
+    UnreadableFile,
+    is_parquet,
+    is_zip,
+    text_of,
+)
 
 if TYPE_CHECKING:
     import io
@@ -22,11 +39,18 @@ if TYPE_CHECKING:
     from mast_trace_judge.transfer.formats.kinds import Format, Read
     from mast_trace_judge.transfer.source import Source
 
-_ENVELOPES = ("data", "runs", "traces", "spans", "observations", "items", "results")
+_ENVELOPES = (
+    *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
+)
 """Keys under which APIs put their lists of results."""
 _LOOKED_AT = 100
 _SHOWN_KEYS = 6
-_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt"})
+_HEAD = 4096
+_TOLD = 1000
+"""Lines without JSON before the first value that are told one by one."""
+_SUFFIXES = frozenset(
+    {".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt", ".csv", ".eval", ".traj"}
+)
 _COMPRESSED = frozenset({".gz", ".zst"})
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Errors of a reader for a value that only looks like its format."""
@@ -96,8 +120,10 @@ class _File:
     def read(self, data: io.BufferedReader) -> Iterator[Piece | Refused]:
         if is_parquet(data):
             values = parts_joined(rows_of(data))
+        elif is_zip(data):
+            values = members_of(data)
         elif (text := text_of(data)) is not None:
-            values = values_of(text)
+            values = csv_rows_of(text) if _is_table(data) else _of_text(values_of(text))
         else:
             yield Piece(OTLP, request_from_protobuf(_all_of(data)))
             return
@@ -221,7 +247,38 @@ def _unknown(value: Any) -> str:
         what = f"an object with the {noun} {', '.join(keys)}" if keys else "an empty object"
     else:
         what = "a list that holds neither messages nor runs"
+    if near := nearest_format(value):
+        row, missing = near
+        what += f" is nearest to {row.title}, but lacks {', '.join(missing)}: it"
     return f"{what} is of no known format; `mast-trace import --formats` lists what is read"
+
+
+def _of_text(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]:
+    """Yield the values of a text; a text without any JSON is one broken passage and not one for each line."""
+    lines, held = 0, list[Broken]()
+    for each in values:
+        if not isinstance(each, Broken) or not each.is_text:
+            yield from held
+            yield each
+            yield from values
+            return
+        lines += 1
+        if len(held) < _TOLD:
+            held.append(each)
+    if lines > 1:
+        yield Broken(
+            held[0].line,
+            f"it is text without any JSON ({lines:,} lines), and no trace format reads it; the nearest "
+            "are a chat (a list of `role` and `content`) and spans (OTLP in JSON)",
+        )
+    else:
+        yield from held
+
+
+def _is_table(data: io.BufferedReader) -> bool:
+    """Return whether a text begins with the names of a table's columns, as Phoenix's data frames in CSV do."""
+    names = data.peek(_HEAD)[:_HEAD].partition(b"\n")[0]
+    return not names.lstrip(b" \t").startswith((b"{", b"[")) and b"context.trace_id" in names
 
 
 def _all_of(data: io.BufferedReader) -> bytes:

@@ -28,6 +28,7 @@ _UNPACKED, _RATIO = 16 * 1024 * 1024, 200
 are 5 to 50 times smaller; a file that is made to unpack to gigabytes is a thousand times and more."""
 _SNIFFED = 4096
 _GZIP, _ZSTANDARD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_ZIP = b"PK\x03\x04"
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -120,6 +121,11 @@ def check_ratio(unpacked: int, packed: int) -> None:
 def is_parquet(data: io.BufferedReader) -> bool:
     """Return whether a file is Parquet."""
     return data.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET
+
+
+def is_zip(data: io.BufferedReader) -> bool:
+    """Return whether a file is a zip archive."""
+    return data.peek(len(_ZIP))[: len(_ZIP)] == _ZIP
 
 
 def text_of(data: io.BufferedReader) -> io.TextIOWrapper | None:

@@ -39,17 +39,25 @@ def trace_id_of(trajectory: Trajectory) -> str:
         [s.kind.value, s.agent, s.text, s.tool, s.arguments, list(s.recipients)]
         for s in trajectory.steps
     ]
-    digest = hashlib.sha256(json.dumps([trajectory.task, contents]).encode())
+    # Runs of equal texts are one, unless their files state different things of them.
+    spent = sum(step.input_tokens + step.output_tokens for step in trajectory.steps)
+    stated = [trajectory.outcome, spent] if trajectory.outcome or spent else []
+    digest = hashlib.sha256(json.dumps([trajectory.task, contents, *stated]).encode())
     return digest.hexdigest()[:32]
 
 
-def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceServiceRequest:
+def to_request(
+    trajectory: Trajectory, *, name: str, start: int, model: str = ""
+) -> ExportTraceServiceRequest:
     """Return a transcript as one run: a root, and a span for each step, in their order.
+
+    The call of a model that made a message or asked for a tool is a span with its tokens and is no step.
 
     Args:
         trajectory: the transcript.
         name: of the run.
         start: of the run, in nanoseconds since the epoch.
+        model: that its calls name.
     """
     trace_id = trace_id_of(trajectory)
     request = ExportTraceServiceRequest()
@@ -64,6 +72,7 @@ def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceS
         semconv.WORKFLOW_NAME: name,
         semconv.FRAMEWORK: trajectory.framework,
         semconv.RUN_OUTCOME: trajectory.outcome,
+        semconv.RUN_OUTCOME_REASON: trajectory.outcome_reason,
         semconv.RUN_TERMINATION_REASON: trajectory.termination_reason,
     }
     if trajectory.task:
@@ -89,7 +98,35 @@ def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceS
         if step.error is not None:
             span.status.code = Status.STATUS_CODE_ERROR
             span.status.message = step.error
+        if (step.input_tokens or step.output_tokens) and operation != semconv.CHAT:
+            call = scope.spans.add()
+            spent = {**_values_of_call(step), **_tokens(step), semconv.REQUEST_MODEL: model}
+            call_id = _span_id(trace_id, -2 - step.index)
+            _fill(
+                call,
+                trace_id,
+                call_id,
+                f"{semconv.CHAT} {model}".strip(),
+                (begin, begin + 1),
+                spent,
+            )
+            call.parent_span_id = root_id
     return request
+
+
+def _tokens(step: Step) -> dict[str, int]:
+    return {semconv.INPUT_TOKENS: step.input_tokens, semconv.OUTPUT_TOKENS: step.output_tokens}
+
+
+def _values_of_call(step: Step) -> dict[str, Any]:
+    """Return the attributes of the model's call that a step came of, by which it is no step itself."""
+    shared = {semconv.OPERATION_NAME: semconv.CHAT, semconv.AGENT_NAME: step.agent}
+    if step.kind is StepKind.MESSAGE:
+        return shared | {semconv.MESSAGE_ID: f"step-{step.index}"}
+    identity = f"call-{step.index}"
+    asked = {"type": "tool_call", "id": step.call_id or None, "name": step.tool}
+    said = {"role": "assistant", "id": identity, "parts": [asked]}
+    return shared | {semconv.MESSAGE_ID: identity, semconv.OUTPUT_MESSAGES: json.dumps([said])}
 
 
 def _begins(trajectory: Trajectory, start: int) -> list[int]:
@@ -109,7 +146,8 @@ def _values(step: Step, operation: str) -> dict[str, Any]:
         semconv.HANDOFF_TARGET: step.handoff_to,
     }
     if operation == semconv.CHAT:
-        return shared | {semconv.OUTPUT_MESSAGES: _asked(step)}
+        spent = _tokens(step) if step.input_tokens or step.output_tokens else {}
+        return shared | spent | {semconv.OUTPUT_MESSAGES: _asked(step)}
     if operation == semconv.EXECUTE_TOOL:
         return shared | {
             semconv.TOOL_NAME: step.tool,
@@ -150,14 +188,16 @@ def _fill(
     span.name = name
     span.start_time_unix_nano, span.end_time_unix_nano = times
     for key, value in values.items():
-        if value not in ("", [], False):
+        if value is not False and value not in ("", []):
             _put(span.attributes.add(), key, value)
 
 
-def _put(attribute: KeyValue, key: str, value: str | bool | list[str]) -> None:
+def _put(attribute: KeyValue, key: str, value: str | bool | int | list[str]) -> None:
     attribute.key = key
     if isinstance(value, bool):
         attribute.value.bool_value = value
+    elif isinstance(value, int):
+        attribute.value.int_value = value
     elif isinstance(value, list):
         for each in value:
             attribute.value.array_value.values.add().string_value = each

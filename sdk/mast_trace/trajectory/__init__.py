@@ -10,6 +10,7 @@ A traced program does not need it; judge, web view and importers do::
 
 from mast_trace.trajectory.model import Invocation, SpanRecord, Step, StepKind, Trajectory
 from mast_trace.trajectory.reader import read_trajectory
+from mast_trace.trajectory.sources import with_events
 from mast_trace.trajectory.to_json import to_dict, trajectory_from_dict
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "read_trajectory",
     "to_dict",
     "trajectory_from_dict",
+    "with_events",
 ]

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 TURNS = frozenset({semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW, semconv.CHAT})
 """Operations that separate the calls below them from those above."""
+_ACTS = TURNS | {semconv.EXECUTE_TOOL}
 _FILLED = {
     "tool": semconv.TOOL_NAME,
     "tool_call_id": semconv.TOOL_CALL_ID,
@@ -190,9 +191,35 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
         if parent is not None and key(span) in ours and _is_run_as_turn(span, parent):
             copies.update({key(parent)} - ours)
     copies |= _beside([span for span in spans if key(span) not in copies], ours)
+    copies |= _nested_calls([span for span in spans if key(span) not in copies | ours], by_id)
     parents = {span.span_id: span.parent_span_id for span in spans if key(span) in copies}
     parents.pop("", None)  # nothing lies below a span without an id
     return [lifted(span, parents) for span in spans if key(span) not in copies]
+
+
+def _nested_calls(spans: Sequence[SpanRecord], by_id: Mapping[str, SpanRecord]) -> set[str]:
+    """Return the spans of a model's call that a client and a framework have recorded, but the one that tells more."""
+    inner: Inner = defaultdict(list)
+    kept = {key(span) for span in spans}
+    for span in spans:
+        if span.operation == semconv.CHAT:
+            around = (
+                each for each in islice(above(span, by_id), LEVELS) if each.operation in _ACTS
+            )
+            outer = next(around, None)
+            if outer is not None and outer.operation == semconv.CHAT and key(outer) in kept:
+                inner[key(outer)].append(span)
+    copies: set[str] = set()
+    for span in spans:
+        if found := inner.get(key(span)):
+            more = min(map(_told, found)) >= _told(span)
+            copies |= {key(span)} if more else {key(each) for each in found}
+    return copies
+
+
+def _told(call: SpanRecord) -> tuple[bool, bool]:
+    """Return whether the call of a model has an answer and tokens."""
+    return semconv.MESSAGE_ID in call.attributes, _tokens(call) is not None
 
 
 def _same_work(one: SpanRecord, other: SpanRecord) -> bool:

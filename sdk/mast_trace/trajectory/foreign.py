@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.content import as_text
-from mast_trace.messages import Message, ToolCall
+from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.copies import is_ours
 from mast_trace.trajectory.dialects import own_words
-from mast_trace.trajectory.span_messages import call_of, each_answer, message_of, objects, word
+from mast_trace.trajectory.sources import messages_on, tool_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,6 @@ _METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadat
 _SHOWN_MESSAGE = re.compile(
     r"content='(?P<content>.*?)' name='(?:.* status='(?P<status>\w+)'$)?", re.DOTALL
 )
-_NUMBER = re.compile(r"[0-9]{1,9}")
 _UUID = re.compile(r"_?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -70,10 +69,13 @@ def _translated(span: SpanRecord) -> SpanRecord:
         attributes[semconv.OPERATION_NAME] = operation
     _name_agent(attributes, operation)
     if operation in {semconv.CHAT, semconv.INVOKE_AGENT}:
-        attributes.update(_seen(_messages(attributes, "input")))
-        if operation == semconv.CHAT:
-            attributes.update(_produced(_messages(attributes, "output")))
+        call = operation == semconv.CHAT
+        attributes.update(_seen(messages_on(attributes, "input", call=call)))
+        if call:
+            attributes.update(_produced(messages_on(attributes, "output", call=call)))
     elif operation == semconv.EXECUTE_TOOL:
+        for name, told in tool_texts(attributes).items():
+            attributes.setdefault(name, told)
         result = _unwrapped(vocabulary.read(attributes, "result"))
         attributes.update(_tool(attributes, result))
         # An error that the framework handled is an error all the same, whatever the span's status.
@@ -175,87 +177,6 @@ def _looked_up(attributes: Mapping[str, Any], operation: str) -> dict[str, Any]:
 
 
 # -- messages -------------------------------------------------------------------------------------
-
-
-def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
-    """The messages on one side of a model call, in any of the known shapes."""
-    system = [
-        Message(as_text(vocabulary.loaded(value)), role="system")
-        for value in [attributes.get("gen_ai.system_instructions")]
-        if value and side == "input"
-    ]
-    standard = vocabulary.loaded(attributes.get(f"gen_ai.{side}.messages"))
-    if isinstance(standard, list) and standard:
-        messages = [message_of(part) for shape in objects(standard) for part in each_answer(shape)]
-        # Some tools write the system prompt in both places.
-        told = {message.content for message in messages if message.role == "system"}
-        first = [message for message in _system_texts(system) if message.content not in told]
-        return [*first, *messages]
-    # Tools that count an empty system prompt leave the first index out.
-    if numbered := _numbered(attributes, f"llm.{side}_messages.", "message."):
-        return numbered
-    old = "gen_ai.prompt." if side == "input" else "gen_ai.completion."
-    return _numbered(attributes, old, "")
-
-
-def _system_texts(system: Iterable[Message]) -> list[Message]:
-    texts: list[Message] = []
-    for message in system:
-        parts = vocabulary.loaded(message.content)
-        if isinstance(parts, list):
-            text = "\n".join(str(p.get("content", "")) for p in parts if isinstance(p, dict))
-            texts.append(Message(text, role="system"))
-        else:
-            texts.append(message)
-    return texts
-
-
-def _numbered(attributes: Mapping[str, Any], prefix: str, inner: str) -> list[Message]:
-    """Messages spread over attributes: PREFIX 0 . INNER role, ... tool_calls.0. ..."""
-    fields: dict[int, dict[str, Any]] = {}
-    for name, value in attributes.items():
-        if not name.startswith(prefix):
-            continue
-        number, _, rest = name[len(prefix) :].partition(".")
-        if _NUMBER.fullmatch(number):
-            fields.setdefault(int(number), {})[rest.removeprefix(inner)] = value
-    return [
-        Message(
-            as_text(shape.get("content", "")) or _numbered_text(shape),
-            role=vocabulary.role(word(shape.get("role"))),
-            name=word(shape.get("name")),
-            tool_calls=_numbered_calls(shape),
-            tool_call_id=word(shape.get("tool_call_id")),
-        )
-        for _, shape in sorted(fields.items())
-    ]
-
-
-def _numbered_text(shape: Mapping[str, Any]) -> str:
-    """The text of a message whose parts are spread as well: contents. 0 .message_content.text."""
-    parts = {
-        int(number): as_text(value)
-        for name, value in shape.items()
-        for head, number, rest in [_split(name)]
-        if head == "contents" and rest == "message_content.text" and _NUMBER.fullmatch(number)
-    }
-    return "\n".join(text for _, text in sorted(parts.items()) if text)
-
-
-def _split(name: str) -> tuple[str, str, str]:
-    head, _, rest = name.partition(".")
-    number, _, rest = rest.partition(".")
-    return head, number, rest
-
-
-def _numbered_calls(shape: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    calls: dict[int, dict[str, Any]] = {}
-    for name, value in shape.items():
-        if name.startswith("tool_calls."):
-            number, _, rest = name.removeprefix("tool_calls.").partition(".")
-            if _NUMBER.fullmatch(number):
-                calls.setdefault(int(number), {})[rest.rsplit(".", 1)[-1]] = value
-    return tuple(call_of(call, call.get("id")) for _, call in sorted(calls.items()))
 
 
 def _seen(messages: Sequence[Message]) -> dict[str, Any]:

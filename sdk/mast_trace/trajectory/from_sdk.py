@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from mast_trace.trajectory.model import SpanRecord
+from mast_trace.trajectory.sources import with_events
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -26,7 +27,9 @@ def span_record(span: ReadableSpan) -> SpanRecord:
         name=span.name,
         start=start,
         end=span.end_time or start,
-        attributes=dict(span.attributes or {}),
+        attributes=with_events(
+            dict(span.attributes or {}), ((e.name, e.attributes or {}) for e in span.events)
+        ),
         status=_STATUS[span.status.status_code.name],
         status_message=span.status.description or "",
         service=str(span.resource.attributes.get("service.name", "")),

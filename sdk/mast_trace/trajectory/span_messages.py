@@ -19,37 +19,43 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.model import SpanRecord
 
 _ANSWER = "tool_call_response"
+_ARGUMENTS = ("arguments", "args", "input")
+_CALLS_WITHIN = ("function_call", "functionCall", "toolUse")
+_ANSWERS_WITHIN = ("function_response", "functionResponse", "toolResult")
+"""Keys of the parts of Google's and of Bedrock's messages."""
+_SILENT = frozenset({"thinking", "redacted_thinking"})
+"""Parts that only the model itself sees."""
 
 _TRIED = 64  # messages with the text of an answer that are compared, to stay linear
 
 
 def message_of(shape: Mapping[str, Any]) -> Message:
-    """Read a message of the convention (parts) or of OpenAI (content, tool_calls), without its id.
+    """Read a message of the convention (parts), of OpenAI (content, tool_calls) or of another provider, without its id.
 
     Parts of kinds that hold no text are kept as JSON.
     """
     texts: list[str] = []
     calls: list[ToolCall] = []
     answers: str | None = None
-    for part in objects(shape.get("parts")):
+    content = shape.get("content")
+    for part in map(_normal, _parts(shape)):
         kind = part.get("type")
         if kind == "tool_call":
             calls.append(call_of(part, part.get("id")))
         elif kind == _ANSWER:
-            answers = word(part.get("id"))
+            answers = word(part.get("id")) or ""
             texts.append(as_text(part.get("response", part.get("result"))))
-        else:
-            texts.append(as_text(part.get("content", part)))
-    content = shape.get("content")
-    if content:
+        elif str(kind) not in _SILENT:
+            texts.append(as_text(part.get("content", part.get("text", part))))
+    if content and not _are_parts(content):
         texts.append(as_text(content))
     for call in objects(shape.get("tool_calls")):
         function = call.get("function")
         calls.append(call_of(function if isinstance(function, dict) else call, call.get("id")))
-    role = word(shape.get("role")) or "assistant"
+    role = vocabulary.role(word(shape.get("role")))
     return Message(
         "\n".join(texts),
-        role="tool" if answers and role == "user" else role,
+        role="tool" if answers is not None and role == "user" else role,
         name=word(shape.get("name")),
         tool_calls=tuple(calls),
         tool_call_id=answers or word(shape.get("tool_call_id")),
@@ -58,17 +64,52 @@ def message_of(shape: Mapping[str, Any]) -> Message:
 
 def each_answer(shape: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Split a message that answers tool calls, and may hold more text, into one for each answer."""
-    parts = objects(shape.get("parts"))
+    parts = [_normal(part) for part in _parts(shape)]
     answers = [part for part in parts if part.get("type") == _ANSWER]
     rest = [part for part in parts if part.get("type") != _ANSWER]
     if not answers or len(parts) == 1:
         return [shape]
-    return [{**shape, "parts": said} for said in (*([one] for one in answers), rest) if said]
+    told = {key: value for key, value in shape.items() if key != "content"}
+    return [{**told, "parts": said} for said in (*([one] for one in answers), rest) if said]
+
+
+def _parts(shape: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = shape.get("content")
+    return [*objects(shape.get("parts")), *(objects(content) if _are_parts(content) else ())]
+
+
+def _are_parts(content: Any) -> bool:
+    return isinstance(content, list) and bool(content) and len(objects(content)) == len(content)
+
+
+def _normal(part: dict[str, Any]) -> Mapping[str, Any]:
+    """Return a part of another provider in the words of the convention; others as they are."""
+    kind = str(part.get("type"))
+    if kind in {"tool_use", "server_tool_use"}:
+        return {**part, "type": "tool_call"}
+    if kind == "tool_result":
+        said = message_of({"content": part.get("content")}).content
+        return {"type": _ANSWER, "id": part.get("tool_use_id"), "response": said}
+    for key in _CALLS_WITHIN:
+        if isinstance(part.get(key), dict):
+            inner = part[key]
+            return {**inner, "type": "tool_call", "id": inner.get("id", inner.get("toolUseId"))}
+    for key in _ANSWERS_WITHIN:
+        if isinstance(part.get(key), dict):
+            inner = part[key]
+            said = message_of({"content": inner.get("content")}).content or inner.get("response")
+            return {
+                "type": _ANSWER,
+                "id": inner.get("id", inner.get("toolUseId")),
+                "response": said,
+            }
+    return part
 
 
 def call_of(shape: Mapping[str, Any], identity: Any) -> ToolCall:
     """Read a tool call: its name and its arguments."""
-    return ToolCall(word(shape.get("name")) or "", shape.get("arguments"), word(identity))
+    arguments = next((shape[key] for key in _ARGUMENTS if key in shape), None)
+    return ToolCall(word(shape.get("name")) or "", arguments, word(identity))
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -16,11 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RECORDS = ("gen_ai.memory.records",)
+INPUTS = (
+    "input.value",
+    "traceloop.entity.input",
+    "langfuse.observation.input",
+    "mlflow.spanInputs",
+)
+"""Attributes with the whole input of a span, of whatever kind the span is."""
+OUTPUTS = (
+    "output.value",
+    "traceloop.entity.output",
+    "langfuse.observation.output",
+    "mlflow.spanOutputs",
+)
+"""Likewise with the whole output."""
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "operation": (semconv.OPERATION_NAME, "openinference.span.kind", "traceloop.span.kind"),
-        "agent": (semconv.AGENT_NAME, "crewai.agent.role", "graph.node.id", "agent.name"),
+        "operation": (
+            semconv.OPERATION_NAME,
+            "openinference.span.kind",
+            "traceloop.span.kind",
+            "llm.request.type",
+            "langfuse.observation.type",
+            "mlflow.spanType",
+            "ai.operationId",
+        ),
+        "agent": (
+            semconv.AGENT_NAME,
+            "crewai.agent.role",
+            "agent.name",
+            "graph.node.name",
+            "graph.node.id",
+        ),
         "agent_id": (semconv.AGENT_ID, "gen_ai.agent.id"),
         "workflow": ("gen_ai.workflow.name",),
         "handoff_target": (
@@ -28,21 +56,26 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "gen_ai.agent.handoff.target.name",
             "gen_ai.transfer.target.name",
         ),
-        "tool": (semconv.TOOL_NAME, "tool.name"),
-        "tool_call_id": (semconv.TOOL_CALL_ID, "tool_call.id"),
+        "tool": (semconv.TOOL_NAME, "tool.name", "ai.toolCall.name"),
+        "tool_call_id": (semconv.TOOL_CALL_ID, "tool_call.id", "ai.toolCall.id"),
         "arguments": (
             semconv.TOOL_CALL_ARGUMENTS,
             "tool_call.function.arguments",
-            "input.value",
-            "traceloop.entity.input",
+            "gcp.vertex.agent.tool_call_args",
+            "ai.toolCall.args",
+            *INPUTS,
         ),
-        "result": (semconv.TOOL_CALL_RESULT, "output.value", "traceloop.entity.output"),
+        "result": (
+            semconv.TOOL_CALL_RESULT,
+            "gcp.vertex.agent.tool_response",
+            "ai.toolCall.result",
+            "tool.output",
+            *OUTPUTS,
+        ),
         "output": (
-            "output.value",
-            "traceloop.entity.output",
+            *OUTPUTS[:2],
             "gen_ai.completion.0.content",
-            "langfuse.observation.output",
-            "mlflow.spanOutputs",
+            *OUTPUTS[2:],
             "final_result",
             "agent.output",
             "agent.response",
@@ -53,16 +86,20 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.RESPONSE_MODEL,
             semconv.REQUEST_MODEL,
             "llm.model_name",
+            "langfuse.observation.model.name",
+            "ai.model.id",
         ),
         "input_tokens": (
             semconv.INPUT_TOKENS,
             "llm.token_count.prompt",
             "gen_ai.usage.prompt_tokens",
+            "ai.usage.promptTokens",
         ),
         "output_tokens": (
             semconv.OUTPUT_TOKENS,
             "llm.token_count.completion",
             "gen_ai.usage.completion_tokens",
+            "ai.usage.completionTokens",
         ),
         "cache_read_tokens": (
             semconv.CACHED_INPUT_TOKENS,
@@ -93,9 +130,34 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "workflow": semconv.INVOKE_WORKFLOW,
         "text_completion": semconv.CHAT,
         "generate_content": semconv.CHAT,
+        "completion": semconv.CHAT,
+        "generation": semconv.CHAT,
+        '"LLM"': semconv.CHAT,
+        '"CHAT_MODEL"': semconv.CHAT,
+        '"TOOL"': semconv.EXECUTE_TOOL,
+        '"AGENT"': semconv.INVOKE_AGENT,
+        "ai.generateText.doGenerate": semconv.CHAT,
+        "ai.streamText.doStream": semconv.CHAT,
+        "ai.generateObject.doGenerate": semconv.CHAT,
+        "ai.streamObject.doStream": semconv.CHAT,
+        "ai.toolCall": semconv.EXECUTE_TOOL,
     }
 )
 """Foreign value of the operation -> ours; a value without an entry stays as it is."""
+
+MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (semconv.EXECUTE_TOOL, SPELLINGS["tool"]),
+    (
+        semconv.CHAT,
+        (
+            *SPELLINGS["input_tokens"],
+            *SPELLINGS["output_tokens"],
+            *("gen_ai.input.messages", "gen_ai.output.messages"),
+            *("gen_ai.prompt.0.content", "gen_ai.completion.0.content"),
+        ),
+    ),
+)
+"""Operation -> attributes any of which marks it on a span that states none; a call of a model names a model too."""
 
 MCP_CALL = "tools/call"
 """The method of the Model Context Protocol that calls a tool."""
@@ -112,7 +174,17 @@ LOOK_UPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyTy
 )
 """Operations on a store of documents or of memories -> attributes with their arguments and results."""
 
-ROLES: Mapping[str, str] = MappingProxyType({"tool-call": "assistant", "tool-response": "tool"})
+ROLES: Mapping[str, str] = MappingProxyType(
+    {
+        "tool-call": "assistant",
+        "tool-response": "tool",
+        "function": "tool",
+        "ai": "assistant",
+        "model": "assistant",
+        "human": "user",
+        "developer": "system",
+    }
+)
 """Foreign role of a message -> ours; a role without an entry stays as it is."""
 
 
@@ -131,11 +203,21 @@ def read(attributes: Mapping[str, Any], field: str) -> Any:
 
 
 def operation(attributes: Mapping[str, Any]) -> str:
-    """Return the span's operation in our vocabulary; empty where it has none."""
+    """Return the span's operation in our vocabulary; empty where it has none.
+
+    A span that states none is what its attributes mark; see `MARKS`.
+    """
     value = read(attributes, "operation")
-    if value is None and attributes.get(semconv.MCP_METHOD_NAME) == MCP_CALL:
-        return semconv.EXECUTE_TOOL if read(attributes, "tool") is not None else ""
-    return OPERATIONS.get(value, value) if isinstance(value, str) else ""
+    if value is not None:
+        return OPERATIONS.get(value, value) if isinstance(value, str) else ""
+    for marked, names in MARKS:
+        if any(attributes.get(name) not in (None, "") for name in names):
+            if marked == semconv.EXECUTE_TOOL:
+                return (
+                    marked if attributes.get(semconv.MCP_METHOD_NAME, MCP_CALL) == MCP_CALL else ""
+                )
+            return marked if read(attributes, "model") is not None else ""
+    return ""
 
 
 def agent(attributes: Mapping[str, Any]) -> str:

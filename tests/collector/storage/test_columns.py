@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 import pytest
+from marked_spans import MARKED
 from otlp_requests import request, span
 
 from mast_trace.trajectory import vocabulary
@@ -92,6 +93,11 @@ def test_every_spelling_is_read_and_the_first_that_is_not_empty_wins(embedded, f
 def test_foreign_operations_are_translated(store):
     sent = [{"openinference.span.kind": word} for word in [*vocabulary.OPERATIONS, "other"]]
     assert values(store, "Operation", *sent) == [vocabulary.operation(each) for each in sent]
+
+
+def test_columns_take_a_span_for_what_its_marks_say(store):
+    sent = [attributes for attributes, _ in MARKED.values()]
+    assert values(store, "Operation", *sent) == [operation for _, operation in MARKED.values()]
 
 
 def test_a_request_of_a_tool_is_its_call_whether_it_says_so_or_not(store):

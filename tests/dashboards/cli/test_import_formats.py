@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.cli.app import run as run_line
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.transfer.formats import FORMATS
 
@@ -52,12 +53,52 @@ def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> Non
     equal.write_text(2 * chat.read_text("utf-8").splitlines(keepends=True)[1], encoding="utf-8")
     status, out, err = empty("import", str(chat), str(jaeger), str(equal))
     assert (status, err) == (0, "")
-    assert out.splitlines() == [
-        f"read {chat} as chat messages: 2 runs, 5 steps",
-        f"read {jaeger} as Jaeger traces: 1 run, 4 spans",
-        f"read {equal} as chat messages: 1 run, 4 steps (1 equal to another run of the file)",
+    said, _, listed = out.partition("\n\n")
+    assert said.splitlines() == [
+        f"read {chat} as chat messages: 2 runs, 5 steps, 1 tool call, no tokens reported",
+        f"read {jaeger} as Jaeger traces: 1 run, 4 spans, 1 tool call, 20 tokens",
+        f"read {equal} as chat messages: 1 run, 4 steps, no tokens reported (1 equal to another run of the file)",
         "3 runs read, 11 new spans and 0 labels stored.",
+        "3 runs judged.",
     ]
+    assert "Next: mast-trace show" in listed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("place", ["--data-dir", "--url"])
+def test_the_first_command_makes_the_store_judges_and_lists(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pattern names the files; a second import judges nothing again."""
+    monkeypatch.delenv("MAST_TRACE_DATABASE_URL", raising=False)
+    new = tmp_path / "new"
+    where = (place, str(new) if place == "--data-dir" else f"chdb://{new}")
+
+    def told(*arguments: str) -> Any:
+        assert run_line([*arguments, *where, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    pattern = str(SAMPLES / "c[ro][ed]*.json*")  # CrewAI's and Codex's
+    found = told("import", pattern)
+    assert (len(found["runs"]), found["judged"], found["refused"]) == (2, 2, [])
+    assert {each["tokens"] for each in found["files"]} == {None, 52}
+    assert {row["State"] for row in told("runs")} == {"judged"}
+    assert told("import", pattern)["judged"] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"10:00 INFO started\n10:01 INFO done\n", "text without any JSON (2 lines)"),
+        (b'{"id": "r", "run_type": "llm"}', "LangSmith runs, but lacks start_time"),
+        (b"SQLite format 3\x00rest", "a SQLite database"),
+    ],
+)
+def test_a_file_that_nothing_reads_is_explained_once(
+    empty: CLI, tmp_path: Path, data: bytes, told: str
+) -> None:
+    (tmp_path / "file.txt").write_bytes(data)
+    status, _, err = empty("import", str(tmp_path / "file.txt"))
+    assert (status, told in err, len(err.splitlines())) == (1, True, 1)
 
 
 def test_standard_input_is_read(empty: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +139,7 @@ def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_what_was_exported_is_imported_as_it_was(cli: CLI, tmp_path: Path, kind: str) -> None:
-    """Steps, turns, texts, outcome and labels are equal in the other store; verdicts are not taken."""
+    """Steps, turns, texts, outcome and labels are equal in the other store, which judges by itself."""
     run = cli.recorded.ids["invoices"]
     cli("label", run, "--annotator", "mover", "--outcome", "failure", "--step", "1")
     out = tmp_path / f"runs.{kind}"
@@ -108,7 +149,7 @@ def test_what_was_exported_is_imported_as_it_was(cli: CLI, tmp_path: Path, kind:
     assert (status, err) == (0, "")
     assert "as mast-trace export: 3 runs" in printed
     assert "2 verdicts left out: the runs are judged here" in printed
-    assert other("import", str(out))[1].splitlines()[-1].startswith("3 runs read, 0 new spans")
+    assert "3 runs read, 0 new spans" in other("import", str(out))[1]
     before, after = (_exported(each, tmp_path) for each in (cli, other))
     assert set(before) == set(after) == set(cli.recorded.ids.values())
     for trace_id, exported in before.items():
@@ -116,7 +157,8 @@ def test_what_was_exported_is_imported_as_it_was(cli: CLI, tmp_path: Path, kind:
         assert after[trace_id]["labels"] == exported["labels"]
         for name in ("name", "service", "framework", "outcome", "start", "end", "project"):
             assert after[trace_id][name] == exported[name]
-        assert after[trace_id]["verdict"] is None
+        taken = exported["verdict"] and exported["verdict"]["judged_at"]
+        assert after[trace_id]["verdict"]["judged_at"] != taken
     # In the store that they come from nothing is new.
     assert cli.json("import", str(out))["spans"] == 0
     with Store.open(cli.recorded.url) as store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory import SpanRecord
+from mast_trace.trajectory import SpanRecord, with_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,13 @@ def records_of(requests: Iterable[ExportTraceServiceRequest]) -> Iterator[SpanRe
                         name=span.name,
                         start=span.start_time_unix_nano,
                         end=span.end_time_unix_nano,
-                        attributes={e.key: value_of(e.value) for e in span.attributes},
+                        attributes=with_events(
+                            {e.key: value_of(e.value) for e in span.attributes},
+                            [
+                                (event.name, {e.key: value_of(e.value) for e in event.attributes})
+                                for event in span.events
+                            ],
+                        ),
                         status=_STATUS[span.status.code],
                         status_message=span.status.message,
                         service=about.get("service.name", ""),

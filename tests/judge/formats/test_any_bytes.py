@@ -217,8 +217,8 @@ def test_numbers_that_json_lacks_are_texts(tmp_path: Path) -> None:
         ("cut.zst", zstandard.compress(LINE.encode() * 999)[:-9], "its compression is broken"),
         ("bad.gz", b"\x1f\x8b" + b"\0" * 30, "its compression is broken"),
         ("bad.parquet", b"PAR1" + b"\0" * 30, "the Parquet file cannot be read"),
-        ("bytes", bytes(range(256)), "neither JSON nor an OTLP trace request"),
-        ("zip", b"PK\x03\x04" + b"\0" * 30, "neither JSON nor an OTLP trace request"),
+        ("bytes", bytes(range(256)), "binary data, which no trace format reads"),
+        ("zip", b"PK\x03\x04" + b"\0" * 30, "the archive cannot be read"),
     ],
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, name: str, data: bytes, problem: str) -> None:

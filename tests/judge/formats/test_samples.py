@@ -91,6 +91,33 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "chat-list.json": ("chat", ANONYMOUS),
     "chat-messages.jsonl": ("chat", ANONYMOUS),
     "chat-finetune.jsonl": ("chat", ANONYMOUS),
+    "claude-code.jsonl": (
+        "claude-code",
+        [
+            ASKED,
+            ("tool", "claude", ANSWER, "Task", {"subagent_type": "stock_keeper"}),
+            ("message", "claude", "Count them."),
+            CALL,
+            ("message", "claude", ANSWER),
+        ],
+    ),
+    "codex.jsonl": ("codex", _of("codex")),
+    "metagpt.json": ("metagpt", [ASKED, SPOKEN[1]]),
+    "crewai.json": ("crewai", [("message", "crew", QUESTION), SPOKEN[1]]),
+    "google-adk.json": ("google-adk", _of("stock_keeper")),
+    "inspect.json": ("inspect", ANONYMOUS),
+    "inspect.eval": ("inspect", ANONYMOUS),
+    "swe-agent.traj": ("swe-agent", _of("main")),
+    "tau-bench.json": ("tau-bench", ANONYMOUS),
+    "atif.json": ("atif", _of("stock_keeper")),
+    "openhands.json": ("openhands", _of("agent")),
+    "tempo.json": ("tempo", SPOKEN),
+    "mlflow.json": ("mlflow", SPOKEN),
+    "phoenix.csv": ("phoenix", SPOKEN),
+    "autogen-state.json": (
+        "autogen",
+        [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")],
+    ),
     "transcript.json": (
         "transcript",
         [("message", "Planner", QUESTION), ("message", "Counter", ANSWER)],
@@ -113,7 +140,9 @@ def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
     for piece in pieces:
         read = piece.read
         if isinstance(read, Transcript):
-            requests.append(to_request(read.trajectory, name=read.name, start=10**18))
+            requests.append(
+                to_request(read.trajectory, name=read.name, start=10**18, model=read.model)
+            )
         elif isinstance(read, StoredRun):
             requests.append(to_spans(read))
         else:
@@ -163,12 +192,71 @@ ALSO = {
     "anthropic.json": {"anthropic", "chat"},
     "langchain-serialized.json": {"langchain"},
     "chat-list.json": {"chat", "transcript"},
+    "swe-agent.traj": {"swe-agent", "chat"},
     "chat-messages.jsonl": {"chat", "transcript"},
 }
 """Samples that more general rows further down claim as well."""
 
 
-@pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith(".parquet")])
+STATED: dict[str, tuple[int, int, str, str]] = {
+    "claude-code.jsonl": (50, 17, "", ""),
+    "codex.jsonl": (40, 12, "", ""),
+    "metagpt.json": (50, 17, "", ""),
+    "crewai.json": (0, 0, "", ""),
+    "google-adk.json": (40, 12, "", ""),
+    "inspect.json": (40, 12, "success", ""),
+    "swe-agent.traj": (40, 12, "", "submitted"),
+    "tau-bench.json": (0, 0, "success", ""),
+    "atif.json": (40, 12, "", ""),
+    "openhands.json": (40, 12, "", ""),
+    "tempo.json": (40, 12, "", ""),
+    "mlflow.json": (40, 12, "", ""),
+    "phoenix.csv": (20, 0, "", ""),
+    "autogen.json": (68, 15, "", "Maximum number of messages 3 reached, current message count: 3"),
+    "chat.json": (0, 0, "", ""),
+}
+"""File -> tokens of input and output, outcome and reason for the end that it states."""
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_what_a_file_states_is_kept_and_nothing_else(name: str) -> None:
+    (run, *_) = trajectories_of(pieces_of(SAMPLES / name))
+    told = (run.input_tokens, run.output_tokens, run.outcome, run.termination_reason)
+    assert told == STATED[name]
+
+
+LOOKALIKES: list[Any] = [
+    {
+        "session": "s",
+        "history": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}],
+    },
+    {"model": "m", "info": {"a": 1}, "history": [{"role": "user", "content": "Hi"}]},
+    {"is_correct": False, "mistake_step": "1", "history": [{"role": "user", "content": "Hi"}]},
+    {"eval": "x", "status": "ok", "messages": [{"role": "user", "content": "Hi"}]},
+    {"events": [], "app": "x", "messages": [{"role": "user", "content": "Hi"}]},
+    {"reward": 0.0, "messages": [{"role": "user", "content": "Hi"}]},
+    {"steps": [1], "messages": [{"role": "user", "content": "Hi"}]},
+    {"type": "user", "role": "user", "content": "Hi", "timestamp": "2026-01-01"},
+    {"id": "1", "source": "web", "timestamp": "2026-01-01", "role": "user", "content": "Hi"},
+]
+"""Chats with keys of other formats beside them."""
+
+
+@pytest.mark.parametrize("value", LOOKALIKES, ids=",".join)
+def test_a_chat_with_keys_of_other_formats_is_a_chat_without_an_outcome(
+    value: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    pieces = pieces_of(file)
+    assert [piece.row.name for piece in pieces] == ["chat"]
+    (run,) = trajectories_of(pieces)
+    assert (run.outcome, run.steps[0].text) == ("", "Hi")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in EXPECTED if not name.endswith((".parquet", ".csv", ".eval"))]
+)
 def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
     with (SAMPLES / name).open(encoding="utf-8") as text:
         values = [each.value for each in values_of(text) if isinstance(each, Value)]
@@ -280,3 +368,26 @@ def test_steps_have_their_own_times_where_all_have_one(
     request = to_request(transcript.trajectory, name="n", start=begin * 10**9)
     _, *steps = request.resource_spans[0].scope_spans[0].spans
     assert tuple(span.start_time_unix_nano - begin * 10**9 for span in steps) == begins
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"gen_ai.operation.name": "chat"}, {"gen_ai.usage.output_tokens": "5"}]
+)
+def test_langfuses_own_fields_complete_what_the_program_sent(sent: dict[str, str]) -> None:
+    """One attribute of the conventions beside them hides neither texts nor the tokens of reasoning."""
+    told = {
+        "id": "o",
+        "traceId": "a" * 32,
+        "startTime": "2026-01-01T00:00:01.000Z",
+        "type": "GENERATION",
+        "name": "chat",
+        "model": "m",
+        "input": [{"role": "user", "content": QUESTION}],
+        "output": {"role": "assistant", "content": ANSWER},
+        "usageDetails": {"input": 10, "output": 5, "output_reasoning": 7, "total": 22},
+        "metadata": {"attributes": sent},
+    }
+    row = format_named("langfuse")
+    (run,) = trajectories_of([Piece(row, each) for each in row.read(told, "n")])
+    assert ([step.text for step in run.steps], run.task) == ([ANSWER], QUESTION)
+    assert (run.input_tokens, run.output_tokens, run.invocations[0].model) == (10, 12, "m")

@@ -46,19 +46,19 @@ SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1, min_parts_to_merge_a
 -- same columns.
 ALTER TABLE {database}.otel_traces{local} {on_cluster}
     ADD COLUMN IF NOT EXISTS Project LowCardinality(String) MATERIALIZED ResourceAttributes['mast.project'],
-    ADD COLUMN IF NOT EXISTS Operation LowCardinality(String) MATERIALIZED {operation},
+    ADD COLUMN IF NOT EXISTS Operation LowCardinality(String) MATERIALIZED transform(multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind']), ['LLM', 'TOOL', 'AGENT', 'agent', 'tool', 'workflow', 'text_completion', 'generate_content'], ['chat', 'execute_tool', 'invoke_agent', 'invoke_agent', 'execute_tool', 'invoke_workflow', 'chat', 'chat'], multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind'])),
     ADD COLUMN IF NOT EXISTS Framework LowCardinality(String) MATERIALIZED {field:framework},
-    ADD COLUMN IF NOT EXISTS AgentName LowCardinality(String) MATERIALIZED {field:agent},
-    ADD COLUMN IF NOT EXISTS ToolName LowCardinality(String) MATERIALIZED {field:tool},
-    ADD COLUMN IF NOT EXISTS Model LowCardinality(String) MATERIALIZED {field:model},
+    ADD COLUMN IF NOT EXISTS AgentName LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['gen_ai.agent.name'] != '', SpanAttributes['gen_ai.agent.name'], SpanAttributes['crewai.agent.role'] != '', SpanAttributes['crewai.agent.role'], SpanAttributes['graph.node.id'] != '', SpanAttributes['graph.node.id'], SpanAttributes['agent.name']),
+    ADD COLUMN IF NOT EXISTS ToolName LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['gen_ai.tool.name'] != '', SpanAttributes['gen_ai.tool.name'], SpanAttributes['tool.name']),
+    ADD COLUMN IF NOT EXISTS Model LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model'] != '', SpanAttributes['gen_ai.request.model'], SpanAttributes['llm.model_name']),
     ADD COLUMN IF NOT EXISTS ConversationId String MATERIALIZED {field:conversation} CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS Sender LowCardinality(String) MATERIALIZED {field:sender},
     ADD COLUMN IF NOT EXISTS Recipients Array(LowCardinality(String)) MATERIALIZED {strings:recipients},
     ADD COLUMN IF NOT EXISTS MessageId String MATERIALIZED SpanAttributes['mast.message.id'] CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS ContentHash String MATERIALIZED SpanAttributes['mast.message.content_hash'] CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS HandoffTarget LowCardinality(String) MATERIALIZED SpanAttributes['gen_ai.agent.handoff.target.name'],
-    ADD COLUMN IF NOT EXISTS InputTokens UInt32 MATERIALIZED toUInt32OrZero({field:input_tokens}),
-    ADD COLUMN IF NOT EXISTS OutputTokens UInt32 MATERIALIZED toUInt32OrZero({field:output_tokens}),
+    ADD COLUMN IF NOT EXISTS InputTokens UInt32 MATERIALIZED toUInt32OrZero(multiIf(SpanAttributes['gen_ai.usage.input_tokens'] != '', SpanAttributes['gen_ai.usage.input_tokens'], SpanAttributes['llm.token_count.prompt'] != '', SpanAttributes['llm.token_count.prompt'], SpanAttributes['gen_ai.usage.prompt_tokens'])),
+    ADD COLUMN IF NOT EXISTS OutputTokens UInt32 MATERIALIZED toUInt32OrZero(multiIf(SpanAttributes['gen_ai.usage.output_tokens'] != '', SpanAttributes['gen_ai.usage.output_tokens'], SpanAttributes['llm.token_count.completion'] != '', SpanAttributes['llm.token_count.completion'], SpanAttributes['gen_ai.usage.completion_tokens'])),
     ADD COLUMN IF NOT EXISTS ErrorType LowCardinality(String) MATERIALIZED SpanAttributes['error.type'],
     ADD COLUMN IF NOT EXISTS ReceivedAt DateTime64(3) MATERIALIZED now64(3) CODEC(Delta, ZSTD(1));
 

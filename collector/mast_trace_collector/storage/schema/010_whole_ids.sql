@@ -48,8 +48,8 @@ ALTER TABLE {database}.mast_run_states {on_cluster}
 
 -- A count beyond 32 bits was read as none.
 ALTER TABLE {database}.otel_traces{local} {on_cluster}
-    MODIFY COLUMN InputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero({field:input_tokens}), 0xFFFFFFFF)),
-    MODIFY COLUMN OutputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero({field:output_tokens}), 0xFFFFFFFF));
+    MODIFY COLUMN InputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.input_tokens'] != '', SpanAttributes['gen_ai.usage.input_tokens'], SpanAttributes['llm.token_count.prompt'] != '', SpanAttributes['llm.token_count.prompt'], SpanAttributes['gen_ai.usage.prompt_tokens'])), 0xFFFFFFFF)),
+    MODIFY COLUMN OutputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.output_tokens'] != '', SpanAttributes['gen_ai.usage.output_tokens'], SpanAttributes['llm.token_count.completion'] != '', SpanAttributes['llm.token_count.completion'], SpanAttributes['gen_ai.usage.completion_tokens'])), 0xFFFFFFFF));
 
 ALTER TABLE {database}.mast_verdicts{local} {on_cluster} ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
 

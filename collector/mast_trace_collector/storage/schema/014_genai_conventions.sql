@@ -2,7 +2,7 @@
 -- A request of the Model Context Protocol that names a tool is the call of it, whether it says so or not.
 -- A hand-off's target stands under a name of our own, for the conventions have none.
 ALTER TABLE {database}.otel_traces{local} {on_cluster}
-    MODIFY COLUMN Operation LowCardinality(String) MATERIALIZED {operation_v2},
+    MODIFY COLUMN Operation LowCardinality(String) MATERIALIZED {operation},
     MODIFY COLUMN AgentName LowCardinality(String) MATERIALIZED if(Operation = 'invoke_workflow', '', {field:agent}),
     MODIFY COLUMN HandoffTarget LowCardinality(String) MATERIALIZED {field:handoff_target};
 

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
 from mast_trace_judge.transfer.formats.chat import ANTHROPIC, CHAT, LANGCHAIN, SHAREGPT
+from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
+from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.jaeger import JAEGER
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
-from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP
+from mast_trace_judge.transfer.formats.mlflow import MLFLOW
+from mast_trace_judge.transfer.formats.openhands import OPENHANDS
+from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP, TEMPO
 from mast_trace_judge.transfer.formats.own_export import EXPORT
 from mast_trace_judge.transfer.formats.phoenix import PHOENIX
 from mast_trace_judge.transfer.formats.plain import PLAIN
 from mast_trace_judge.transfer.formats.responses import RESPONSES
+from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
 
 if TYPE_CHECKING:
     from mast_trace_judge.transfer.formats.kinds import Format
@@ -26,11 +31,23 @@ if TYPE_CHECKING:
 FORMATS: tuple[Format, ...] = (
     EXPORT,
     OTLP,
+    TEMPO,
     CONSOLE,
     JAEGER,
     PHOENIX,
     LANGSMITH,
     LANGFUSE,
+    MLFLOW,
+    CLAUDE_CODE,
+    CODEX,
+    METAGPT,
+    CREWAI,
+    ADK,
+    INSPECT,
+    SWE_AGENT,
+    TAU_BENCH,
+    ATIF,
+    OPENHANDS,
     MAGENTIC,
     AUTOGEN,
     RESPONSES,
@@ -64,3 +81,12 @@ def format_of_record(value: Any) -> Format | None:
 def format_of_messages(messages: list[Any]) -> Format | None:
     """Return the row of the messages of one run: the first that recognises any of them."""
     return next((row for row in FORMATS if any(map(row.message, messages))), None)
+
+
+def nearest_format(value: Any) -> tuple[Format, list[str]] | None:
+    """Return the row that an unknown object is nearest to, and the keys that it lacks; None if it has none of any."""
+    if not isinstance(value, dict):
+        return None
+    near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
+    shared = [each for each in near if 2 * len(each[1]) <= len(each[0].keys)]
+    return min(shared, key=lambda each: len(each[1]) / len(each[0].keys), default=None)

@@ -12,6 +12,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    usage_of,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, objects, text_of_parts
@@ -38,7 +39,7 @@ def _is_autogen(value: Any) -> bool:
         isinstance(value, dict)
         and isinstance(value.get("source"), str)
         and "content" in value
-        and "role" not in value
+        and not value.keys() & {"role", "observation"}
     )
 
 
@@ -69,6 +70,7 @@ def _entry(value: Any) -> Entry:
         handoff_to=target,
         synthetic=kind in _COMPOSED,
         time=moment_or_zero(value.get("created_at")),
+        usage=usage_of(value.get("models_usage")),
     )
 
 
@@ -82,7 +84,17 @@ def _result(shape: dict[str, Any]) -> Result:
     return Result(text, str(shape.get("call_id") or ""), str(shape.get("name") or ""), failed)
 
 
+def _thread(value: Any) -> Any:
+    """Return the messages in the saved state of a team; another value as it is."""
+    states = value.get("agent_states") if isinstance(value, dict) else None
+    if not isinstance(states, dict):
+        return value
+    threads = (each.get("message_thread") for each in states.values() if isinstance(each, dict))
+    return next((each for each in threads if isinstance(each, list) and each), [])
+
+
 def _read(value: Any, name: str) -> Iterator[Transcript]:
+    value = _thread(value)
     messages = [
         message
         for message in messages_in(value)
@@ -100,9 +112,12 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
 AUTOGEN = Format(
     name="autogen",
     title="AutoGen messages",
-    recognised="`source` and `content`, as `model_dump` of AutoGen 0.4 and later writes them",
+    recognised="`source` and `content`, as `model_dump` of AutoGen 0.4 and later writes them, or a team's "
+    "saved state with `agent_states`",
     read=_read,
-    record=lambda value: isinstance(value, dict) and any(map(_is_autogen, messages_in(value))),
+    record=lambda value: (
+        isinstance(value, dict) and any(map(_is_autogen, messages_in(_thread(value))))
+    ),
     message=_is_autogen,
     entry=_entry,
 )

@@ -38,6 +38,7 @@ class Entry:
         handoff_to: the agent to which it hands over.
         synthetic: the framework wrote the text in the agent's name.
         time: nanoseconds since the epoch; 0 if unknown.
+        usage: tokens of input and output of the model's call that made it; None if not reported.
     """
 
     role: str
@@ -49,6 +50,7 @@ class Entry:
     handoff_to: str = ""
     synthetic: bool = False
     time: int = 0
+    usage: tuple[int, int] | None = None
 
 
 class _Steps:
@@ -61,6 +63,7 @@ class _Steps:
 
     def add(self, entry: Entry) -> None:
         """Add an entry."""
+        first = len(self.steps)
         if entry.text or entry.handoff_to or not (entry.calls or entry.results):
             self.steps.append(_said(entry))
         for call in entry.calls:
@@ -79,6 +82,11 @@ class _Steps:
             self.steps.append(called)
         for result in entry.results:
             self._answer(result, entry)
+        if entry.usage and first < len(self.steps):
+            spent, made = entry.usage
+            self.steps[first] = dataclasses.replace(
+                self.steps[first], input_tokens=spent, output_tokens=made
+            )
 
     def finished(self) -> tuple[Step, ...]:
         """Return the numbered steps.
@@ -153,8 +161,13 @@ def transcript_of(
     framework: str = "",
     task: str = "",
     termination_reason: str = "",
+    outcome: str = "",
+    outcome_reason: str = "",
+    model: str = "",
 ) -> Transcript:
     """Return a conversation as a run; its task is the user's first message, where none is given.
+
+    An outcome comes from a field of the file that states it, never from its format.
 
     A message that holds nothing but tool calls becomes their steps; a tool's answer stands on the
     step of its call. System prompts that come before everything else are no steps, as in spans.
@@ -175,5 +188,7 @@ def transcript_of(
         framework=framework,
         task=task or next(asked, ""),
         termination_reason=termination_reason,
+        outcome=outcome,
+        outcome_reason=outcome_reason,
     )
-    return Transcript(trajectory, name)
+    return Transcript(trajectory, name, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -100,6 +101,15 @@ def id_of(text: str, size: int, what: str) -> bytes:
     if digits and size == 16 and len(digits[1]) == 16:  # half an id, as older tracers have it
         return bytes.fromhex(digits[1].zfill(32))
     return hashlib.sha256(well_formed(text).encode()).digest()[:size]
+
+
+def hex_of(text: str, size: int) -> str:
+    """Return an id of a number of bytes that is spelt in base64, as JSON of protobuf has it, in hexadecimal."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        return text
+    return data.hex() if len(data) == size else text
 
 
 def put_all(attributes: Any, values: Mapping[str, Any]) -> None:

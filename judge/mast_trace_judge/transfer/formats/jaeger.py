@@ -86,5 +86,6 @@ JAEGER = Format(
     title="Jaeger traces",
     recognised="`traceID`, `spans` and `processes`, also under `data`",
     read=_read,
+    keys=("traceID", "spans", "processes"),
     record=lambda value: is_record(value, "traceID", "spans") and isinstance(value["spans"], list),
 )

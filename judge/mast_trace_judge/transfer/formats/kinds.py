@@ -79,10 +79,11 @@ def _scaled(number: float) -> int:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A run of a file that holds no spans, and its name."""
+    """A run of a file that holds no spans, its name, and the model that its calls name."""
 
     trajectory: Trajectory
     name: str
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Format:
         name: for `--format`.
         title: for people.
         recognised: its distinguishing mark, in words.
+        keys: the keys of such a value, by which a value that lacks some of them is explained.
         record: whether a value holds whole runs or spans of this format.
         message: whether a value is one message of a run; the other messages are in the same list or
             in the same file.
@@ -133,6 +135,7 @@ class Format:
     title: str
     recognised: str
     read: Callable[[Any, str], Iterable[Read]]
+    keys: tuple[str, ...] = ()
     record: Callable[[Any], bool] = never
     message: Callable[[Any], bool] = never
     entry: Callable[[Any], Any] = never
@@ -155,6 +158,31 @@ def objects_in(value: Any, key: str) -> list[dict[str, Any]]:
     if not isinstance(listed, list):
         return []
     return [each for each in listed if isinstance(each, dict)]
+
+
+def usage_of(value: Any) -> tuple[int, int] | None:
+    """Return the tokens of input and output that a usage tells, in any provider's words; None if it tells none."""
+    if not isinstance(value, dict):
+        return None
+
+    def total(names: tuple[str, ...], *beside: str) -> int | None:
+        first = next((value[name] for name in names if isinstance(value.get(name), int)), None)
+        more = [value[name] for name in beside if isinstance(value.get(name), int)]
+        return None if first is None else first + sum(more)
+
+    spent = total(_INPUT, "cache_read_input_tokens", "cache_creation_input_tokens")
+    made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
+    return None if spent is made is None else (spent or 0, made or 0)
+
+
+_INPUT = (
+    *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
+    *("total_prompt_tokens", "inputTokens", "promptTokens"),
+)
+_OUTPUT = (
+    *("output_tokens", "completion_tokens", "candidates_token_count", "candidatesTokenCount"),
+    *("tokens_received", "total_completion_tokens", "outputTokens", "completionTokens"),
+)
 
 
 def whole_text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -30,8 +31,12 @@ _KINDS = frozenset(
     {"SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN"}
     | {"RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 )
-_CALLED = ("gen_ai.", "llm.", "openinference.", "traceloop.")
-"""Prefixes of attributes by which an observation from OpenTelemetry shows more than its type."""
+_OPERATIONS = {
+    "GENERATION": semconv.CHAT,
+    "TOOL": semconv.EXECUTE_TOOL,
+    "AGENT": semconv.INVOKE_AGENT,
+}
+_TOOL = f"{semconv.EXECUTE_TOOL} "
 
 
 def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
@@ -96,8 +101,10 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
     metadata = loaded(shape.get("metadata"))
     known = metadata if isinstance(metadata, dict) else {}
     failed = shape.get("level") == "ERROR"
-    resource = known.get("resourceAttributes")
+    resource, scope = known.get("resourceAttributes"), word_in(known.get("scope"), "name")
     of_program = resource if isinstance(resource, dict) else {}
+    if shape.get("type") != "TOOL" and title.startswith(_TOOL):
+        shape = {**shape, "type": "TOOL"}
     return ForeignSpan(
         trace_id=str(_get(shape, "traceId") or ""),
         span_id=str(shape.get("id") or ""),
@@ -108,32 +115,60 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
         attributes=_attributes(shape, title, known, is_root=not parent),
         error=whole_text(_get(shape, "statusMessage") or "error") if failed else None,
         service=str(of_program.get(semconv.SERVICE_NAME) or ""),
-        scope="langfuse",
+        scope=scope or "langfuse",
     )
 
 
 def _attributes(
     shape: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
 ) -> dict[str, Any]:
-    sent = metadata.get("attributes")
-    if isinstance(sent, dict) and any(str(key).startswith(_CALLED) for key in sent):
-        return dict(sent)
+    """Return what the program sent, completed by Langfuse's own fields: it keeps in these what it took from there."""
+    given = metadata.get("attributes")
+    sent = (
+        {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else {}
+    )
     kind, inputs, outputs = shape.get("type"), shape.get("input"), shape.get("output")
-    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
-    used = usage if isinstance(usage, dict) else {}
+    operation = vocabulary.operation(sent) or _OPERATIONS.get(str(kind), "")
     found: dict[str, Any] = {"metadata": whole_text(dict(metadata)) if metadata else None}
-    if kind == "GENERATION":
+    if operation == semconv.CHAT:
         found |= of_model_call(inputs, outputs)
         found[semconv.REQUEST_MODEL] = shape.get("model") or _get(shape, "providedModelName")
-        found[semconv.INPUT_TOKENS] = used.get("input")
-        found[semconv.OUTPUT_TOKENS] = used.get("output")
-    elif kind == "TOOL":
-        found |= of_tool_call(title, inputs, outputs)
-    elif kind == "AGENT":
-        found |= {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: title}
+        found |= dict(zip((semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS), _used(shape), strict=True))
+        if found[semconv.OUTPUT_TOKENS] is not None:
+            for name in (
+                *vocabulary.SPELLINGS["input_tokens"],
+                *vocabulary.SPELLINGS["output_tokens"],
+            ):
+                sent.pop(name, None)  # without the tokens of reasoning, which Langfuse counts
+    elif operation == semconv.EXECUTE_TOOL:
+        found |= of_tool_call(title.removeprefix(_TOOL), inputs, outputs)
+    elif operation == semconv.INVOKE_AGENT:
+        named = vocabulary.read(sent, "agent") or title.removeprefix(f"{semconv.INVOKE_AGENT} ")
+        found |= {**(of_run("", inputs) if is_root else {}), semconv.AGENT_NAME: named}
+        found["output.value"] = None if outputs is None else whole_text(outputs)
     elif is_root:
         found |= of_run(title, inputs)
-    return found
+    if operation:
+        found[semconv.OPERATION_NAME] = operation
+    return {**found, **sent}
+
+
+def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the tokens of input and output; None where the file does not tell.
+
+    Where the parts make the total, those of the cache and of reasoning stand beside ``input`` and ``output``.
+    """
+    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
+    used = (
+        {k: int(v) for k, v in usage.items() if isinstance(v, int | float)}
+        if isinstance(usage, dict)
+        else {}
+    )
+    parts = {key: value for key, value in used.items() if key != "total"}
+    if sum(parts.values()) != used.get("total"):
+        parts = {key: value for key, value in parts.items() if key in {"input", "output"}}
+    sums = [[v for k, v in parts.items() if k.startswith(side)] for side in ("input", "output")]
+    return tuple(sum(each) if each else None for each in sums)  # type: ignore[return-value]  # two
 
 
 LANGFUSE = Format(
@@ -141,5 +176,6 @@ LANGFUSE = Format(
     title="Langfuse traces and observations",
     recognised="`traceId`, `type` and `startTime`, or a trace with `timestamp` and `observations`",
     read=_read,
+    keys=("traceId", "type", "startTime", "id"),
     record=lambda value: _is_observation(value) or _is_trace(value),
 )

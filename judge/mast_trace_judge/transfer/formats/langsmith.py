@@ -12,6 +12,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     moment_or_zero,
     nanoseconds_of,
     objects_in,
+    usage_of,
     whole_text,
 )
 from mast_trace_judge.transfer.formats.observations import (
@@ -70,11 +71,18 @@ def _attributes(
 ) -> dict[str, Any]:
     kind, inputs, outputs = run["run_type"], run.get("inputs"), run.get("outputs")
     if kind == "llm":
+        told = outputs if isinstance(outputs, dict) else {}
+        beside = told.get("llm_output")
+        usages = (
+            *(run, told.get("usage_metadata"), metadata.get("usage_metadata")),
+            beside.get("token_usage") if isinstance(beside, dict) else None,
+        )
+        spent, made = next(filter(None, map(usage_of, usages)), (None, None))
         return {
             **of_model_call(inputs, outputs),
             semconv.REQUEST_MODEL: metadata.get("ls_model_name"),
-            semconv.INPUT_TOKENS: run.get("prompt_tokens"),
-            semconv.OUTPUT_TOKENS: run.get("completion_tokens"),
+            semconv.INPUT_TOKENS: spent,
+            semconv.OUTPUT_TOKENS: made,
         }
     if kind == "tool":
         return of_tool_call(title, inputs, outputs)
@@ -99,5 +107,6 @@ LANGSMITH = Format(
     title="LangSmith runs",
     recognised="`run_type` and `start_time`",
     read=_read,
+    keys=("id", "run_type", "start_time"),
     record=lambda value: is_record(value, "id", "run_type", "start_time"),
 )

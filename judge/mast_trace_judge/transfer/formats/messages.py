@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.messages import ToolCall
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
-from mast_trace_judge.transfer.formats.kinds import moment_or_zero, whole_text, word_in
+from mast_trace_judge.transfer.formats.kinds import (
+    moment_or_zero,
+    usage_of,
+    whole_text,
+    word_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +36,7 @@ ROLES: Mapping[str, str] = {
     "observation": "tool",
 }
 """A role, or LangChain's type of a message -> our role."""
+_USAGE = ("usage", "usage_metadata", "models_usage")
 _TEXT_KEYS = ("text", "content", "refusal")
 _SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "tool_call"})
 """Parts that only the model itself sees, and LangChain's second copy of a call."""
@@ -106,6 +112,7 @@ def entry_of(shape: Any) -> Entry:
         calls=tuple(calls),
         results=tuple(results),
         time=moment_or_zero(message.get("timestamp") or message.get("created_at")),
+        usage=next(filter(None, (usage_of(message.get(key)) for key in _USAGE)), None),
     )
 
 
@@ -179,7 +186,8 @@ def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
         function = call.get("function")
         inner = function if isinstance(function, dict) else call
         arguments = inner.get("arguments", inner.get("args"))
-        found.append(call_of(inner.get("name"), arguments, call.get("id")))
+        name = inner.get("name") or word_in(call, "function")
+        found.append(call_of(name, arguments, call.get("id")))
     legacy = message.get("function_call")
     if isinstance(legacy, dict) and not found:
         found.append(call_of(legacy.get("name"), legacy.get("arguments"), None))

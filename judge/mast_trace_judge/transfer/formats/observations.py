@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.content import content_hash
+from mast_trace.trajectory.sources import messages_in
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import whole_text
 from mast_trace_judge.transfer.formats.messages import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace_judge.transfer.formats.conversation import Entry
 
-_AROUND_MESSAGES = ("messages", "message", "generations", "choices", "input", "inputs")
-_AROUND_ANSWERS = ("generations", "choices", "message", "messages", "output", "outputs")
+_TASKS = (
+    *("task", "question", "query", "user_prompt", "prompt", "input", "user_input"),
+    *("goal", "topic", "message", "content", "text"),
+)
+"""Keys of a run's input under which its task stands, the surest first."""
 _AROUND_RESULTS = ("output", "result", "content")
 _DEEPEST = 6
 
@@ -40,12 +42,10 @@ def of_run(name: str, inputs: Any) -> dict[str, Any]:
 def of_model_call(inputs: Any, outputs: Any) -> dict[str, Any]:
     """Return the attributes of a model call: its input and its answer."""
     found: dict[str, Any] = {semconv.OPERATION_NAME: semconv.CHAT}
-    seen = [_shape(entry) for entry in _entries(loaded(inputs), _AROUND_MESSAGES, "user")]
-    answered = [_shape(entry) for entry in _entries(loaded(outputs), _AROUND_ANSWERS, "assistant")]
-    if seen:
-        found["gen_ai.input.messages"] = _text(seen)
-    if answered:
-        found["gen_ai.output.messages"] = _text(answered[-1:])
+    if seen := messages_in(loaded(inputs), "user"):
+        found["gen_ai.input.messages"] = _text([message.to_genai() for message in seen])
+    if answered := messages_in(loaded(outputs), "assistant"):
+        found["gen_ai.output.messages"] = _text([answered[-1].to_genai()])
     return found
 
 
@@ -72,12 +72,14 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
 def task_of(inputs: Any) -> str:
     """Return the task of a run: its last user's message, its only text, or its input as JSON."""
     value = loaded(inputs)
-    entries = _entries(value, _AROUND_MESSAGES, "")
-    asked = [entry.text for entry in entries if entry.role == "user" and entry.text]
+    asked = [
+        said.content for said in messages_in(value, "") if said.role == "user" and said.content
+    ]
     if asked:
         return asked[-1]
-    if isinstance(value, dict) and len(value) == 1:
-        (value,) = value.values()
+    if isinstance(value, dict):
+        named = [value[key] for key in _TASKS if isinstance(value.get(key), str)]
+        value = next(iter(named or (value.values() if len(value) == 1 else [value])), "")
     return "" if value in (None, "", {}, []) else whole_text(value)
 
 
@@ -102,54 +104,6 @@ def _message_in(result: Any) -> Entry | None:
             continue
         return entry if entry.results else None
     return None
-
-
-def _entries(value: Any, around: tuple[str, ...], role: str, depth: int = 0) -> list[Entry]:
-    """Return the messages in a value, whatever is around them.
-
-    Args:
-        value: the value to search.
-        around: keys under which messages stand.
-        role: of a text in place of a message; empty if texts do not count.
-        depth: of the search.
-    """
-    if depth > _DEEPEST or value in (None, ""):
-        return []
-    if isinstance(value, str):
-        return [entry_of({"role": role, "content": value})] if role else []
-    if isinstance(value, list):
-        return [each for item in value for each in _entries(item, around, role, depth + 1)]
-    return _entries_within(value, around, role, depth) if isinstance(value, dict) else []
-
-
-def _entries_within(
-    value: dict[str, Any], around: tuple[str, ...], role: str, depth: int
-) -> list[Entry]:
-    """Return the message that an object is, else those below it, else its text; see `_entries`."""
-    try:
-        return [entry_of(value)]
-    except ValueError:
-        pass
-    for key in around:
-        if key in value and (found := _entries(value[key], around, role, depth + 1)):
-            return found
-    text = value.get("text", value.get("content"))
-    return [entry_of({"role": role, "content": text})] if role and isinstance(text, str) else []
-
-
-def _shape(entry: Entry) -> Mapping[str, Any]:
-    calls = [
-        {"id": call.id, "name": call.name, "arguments": call.arguments} for call in entry.calls
-    ]
-    shape: dict[str, Any] = {"role": entry.role, "content": entry.text}
-    if entry.results:
-        shape |= {"role": "tool", "content": "\n".join(each.text for each in entry.results)}
-        shape["tool_call_id"] = entry.results[0].call_id or None
-    if calls:
-        shape["tool_calls"] = calls
-    if entry.agent != entry.role:
-        shape["name"] = entry.agent
-    return shape
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,7 @@ from mast_trace import semconv
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, request_of
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
@@ -20,11 +20,20 @@ from mast_trace_judge.transfer.formats.kinds import (
     nanoseconds_of,
     objects_in,
 )
+from mast_trace_judge.transfer.formats.messages import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NESTING = 64
+_MAGIC = {
+    b"PK": "a zip archive",
+    b"SQLite format 3": "a SQLite database",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "an image",
+    b"\xff\xd8": "an image",
+}
+"""Beginnings of kinds of files that are given by mistake."""
 
 
 def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:
@@ -36,10 +45,58 @@ def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:
     try:
         request = ExportTraceServiceRequest.FromString(data)
     except DecodeError as error:
-        raise ValueError(f"neither JSON nor an OTLP trace request: {error}") from None
+        kind = next((name for mark, name in _MAGIC.items() if data.startswith(mark)), "binary data")
+        raise ValueError(f"it is {kind}, which no trace format reads") from error
     if not any(scope.spans for each in request.resource_spans for scope in each.scope_spans):
         raise ValueError("it holds no spans")
     return request
+
+
+def _resources(value: Any) -> Any:
+    """Return the spans of an answer of Grafana Tempo, which has OTLP under a key of its own; else nothing."""
+    inner = value["trace"] if is_record(value, "trace") else value
+    if is_record(inner, "batches"):
+        return inner["batches"]
+    return inner.get("resourceSpans") if inner is not value and isinstance(inner, dict) else None
+
+
+def _read_tempo(value: Any, name: str) -> Iterator[ExportTraceServiceRequest]:
+    resources = []
+    for resource in objects(_resources(value)):
+        scopes = objects_in(resource, "scopeSpans") or objects_in(
+            resource, "instrumentationLibrarySpans"
+        )
+        resources.append(
+            {
+                "resource": resource.get("resource", {}),
+                "scopeSpans": [
+                    {
+                        "scope": scope.get("scope", scope.get("instrumentationLibrary", {})),
+                        "spans": [_with_hex_ids(span) for span in objects_in(scope, "spans")],
+                    }
+                    for scope in scopes
+                ],
+            }
+        )
+    yield from _read_otlp({"resourceSpans": resources}, name)
+
+
+def _with_hex_ids(span: dict[str, Any]) -> dict[str, Any]:
+    sizes = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
+    ids = {key: hex_of(str(span[key]), size) for key, size in sizes.items() if span.get(key)}
+    return {**{key: each for key, each in span.items() if key != "links"}, **ids}
+
+
+TEMPO = Format(
+    name="tempo",
+    title="Grafana Tempo trace",
+    recognised="`batches` (or `trace`) with `resource` and `scopeSpans`",
+    read=_read_tempo,
+    record=lambda value: any(
+        "scopeSpans" in each or "instrumentationLibrarySpans" in each
+        for each in objects(_resources(value))
+    ),
+)
 
 
 def _read_otlp(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:

@@ -176,5 +176,6 @@ EXPORT = Format(
     title="mast-trace export",
     recognised="`trace_id`, `trajectory`, `verdict` and `labels`",
     read=_read,
+    keys=("trace_id", "trajectory", "verdict", "labels"),
     record=_is_export,
 )

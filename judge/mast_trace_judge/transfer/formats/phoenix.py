@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory import vocabulary
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -86,6 +87,10 @@ def _spread(found: dict[str, Any], name: str, value: Any) -> None:
     elif isinstance(inner, dict) and name not in _AS_JSON and not name.endswith("json_schema"):
         for key, each in inner.items():
             _spread(found, f"{name}.{key}", each)
+    elif ".token_count." in name:  # a data frame has them as fractions
+        found[name] = vocabulary.integer(
+            inner if isinstance(inner, float) else str(inner).removesuffix(".0")
+        )
     else:
         found[name] = whole_text(inner) if isinstance(inner, dict) else inner
 
@@ -102,5 +107,6 @@ PHOENIX = Format(
     title="Phoenix spans",
     recognised="`span_kind` and `context.trace_id`, the attributes in columns or nested",
     read=_read,
+    keys=("context", "span_kind", "start_time"),
     record=_is_span,
 )

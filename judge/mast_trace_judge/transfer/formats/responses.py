@@ -12,8 +12,8 @@ from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ASKED = "function_call"
-_ANSWERED = "function_call_output"
+_ASKED = frozenset({"function_call", "custom_tool_call"})
+_ANSWERED = frozenset({"function_call_output", "custom_tool_call_output"})
 _REASONING = "reasoning"
 _RESULTS = ("output", "results", "outputs", "result")
 _ARGUMENTS = ("action", "queries", "code", "arguments", "input")
@@ -24,7 +24,7 @@ def _is_item(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     kind = word_in(value, "type")
-    if kind in {_ASKED, _ANSWERED}:
+    if kind in _ASKED | _ANSWERED:
         return "call_id" in value
     if kind == "message" and "role" in value:
         parts = value.get("content")
@@ -32,7 +32,7 @@ def _is_item(value: Any) -> bool:
     return (kind == _REASONING and "summary" in value) or _is_hosted(value)
 
 
-def _is_reasoning(value: Any) -> bool:
+def is_reasoning(value: Any) -> bool:
     """Return whether an item holds content that only the model sees."""
     return isinstance(value, dict) and value.get("type") == _REASONING
 
@@ -43,15 +43,26 @@ def _is_part(part: Any) -> bool:
 
 def _is_hosted(value: dict[str, Any]) -> bool:
     """Return whether an item is the call of a tool that runs at the provider's, with its result."""
-    return str(value.get("type", "")).endswith("_call") and "id" in value and "status" in value
+    return (
+        str(value.get("type", "")).endswith("_call")
+        and "status" in value
+        and ("id" in value or "call_id" in value)
+    )
 
 
-def _entry(value: Any) -> Entry:
+def item_entry(value: Any) -> Entry:
+    """Read an item.
+
+    Raises:
+        ValueError: it is none; the text names the missing part.
+    """
     kind = word_in(value, "type")
-    if kind == _ASKED:
-        call = call_of(value.get("name"), value.get("arguments"), value.get("call_id"))
+    if kind in _ASKED:
+        call = call_of(
+            value.get("name"), value.get("arguments", value.get("input")), value.get("call_id")
+        )
         return Entry("assistant", "assistant", calls=(call,))
-    if kind == _ANSWERED:
+    if kind in _ANSWERED:
         text = text_of_parts(value.get("output"))
         return Entry("tool", "tool", results=(Result(text, str(value.get("call_id") or "")),))
     if isinstance(value, dict) and _is_hosted(value):
@@ -59,18 +70,21 @@ def _entry(value: Any) -> Entry:
         given = {key: value[key] for key in _ARGUMENTS if value.get(key) is not None}
         found = {key: value[key] for key in _RESULTS if value.get(key) is not None}
         arguments = next(iter(given.values())) if len(given) == 1 else given or None
-        call = call_of(tool, arguments, value.get("id"))
+        identity = str(value.get("call_id") or value["id"])
+        call = call_of(tool, arguments, identity)
         failed = str(value["status"]) if value.get("status") == "failed" else None
         text = text_of_parts(next(iter(found.values()), None))
-        result = Result(text, str(value["id"]), error=failed)
-        return Entry("assistant", "assistant", calls=(call,), results=(result,))
+        result = Result(text, identity, error=failed)
+        # The output of a local shell is an item of its own.
+        told = () if kind == "local_shell_call" else (result,)
+        return Entry("assistant", "assistant", calls=(call,), results=told)
     return entry_of(value)
 
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     items: list[Any] = value if isinstance(value, list) else _items(value)
-    visible = [item for item in items if not _is_reasoning(item)]
-    yield transcript_of(entries_of(visible, _entry), named_within(value, name))
+    visible = [item for item in items if not is_reasoning(item)]
+    yield transcript_of(entries_of(visible, item_entry), named_within(value, name))
 
 
 def _items(value: dict[str, Any]) -> list[Any]:
@@ -102,5 +116,5 @@ RESPONSES = Format(
     read=_read,
     record=_is_response,
     message=_is_item,
-    entry=lambda item: None if _is_reasoning(item) else _entry(item),
+    entry=lambda item: None if is_reasoning(item) else item_entry(item),
 )

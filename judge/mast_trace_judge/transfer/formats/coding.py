@@ -1,0 +1,184 @@
+"""Sessions of coding assistants: Claude Code's and Codex's. Sub-agents are agents, edits and commands are tools."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
+from mast_trace_judge.transfer.formats.foreign_spans import loaded
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    Transcript,
+    is_record,
+    moment_or_zero,
+    usage_of,
+    word_in,
+)
+from mast_trace_judge.transfer.formats.messages import entry_of, objects
+from mast_trace_judge.transfer.formats.responses import is_reasoning, item_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# -- Claude Code ----------------------------------------------------------------------------------
+
+_BESIDE = frozenset({"summary", "file-history-snapshot", "queue-operation"})
+"""Lines of a session that are no messages."""
+_MAIN = "claude"
+_SHOWN_BY_PROGRAM = (
+    "<command-name>",
+    "<local-command-",
+    "<system-reminder>",
+    "Caveat: The messages",
+)
+"""Beginnings of what the program, not the user, wrote: commands of its own and their output."""
+
+
+def _is_claude(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return is_record(value, "sessionId", "type") or (
+        word_in(value, "type") in _BESIDE and bool(value.keys() & {"leafUuid", "snapshot"})
+    )
+
+
+def _is_said(line: Mapping[str, Any]) -> bool:
+    """Return whether a line is a message that somebody wrote, and neither a hook nor a compaction."""
+    return (
+        line.get("type") in {"user", "assistant"}
+        and isinstance(line.get("message"), dict)
+        and not (line.get("isMeta") or line.get("isCompactSummary"))
+    )
+
+
+def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
+    lines = [line for line in objects(value) if _is_said(line)]
+    asked = {part.get("id"): part.get("input") for line in lines for part in _parts(line)}
+    agents: dict[str, str] = {}
+    usage: dict[str, tuple[int, int]] = {}
+    for line in lines:
+        identity = word_in(line.get("toolUseResult"), "agentId")
+        for part in _parts(line) if identity else ():
+            kind = word_in(asked.get(part.get("tool_use_id")), "subagent_type")
+            agents[identity] = kind or agents.get(identity, "")
+        spent = usage_of(line["message"].get("usage"))
+        if spent is not None:  # each block of an answer has a line, and the last the whole usage
+            usage[word_in(line["message"], "id")] = spent
+    told = [line for line in lines if _holds_more_than_thoughts(line)]
+    entries = [_claude_entry(line, agents, usage) for line in told]
+    models = (word_in(line["message"], "model") for line in lines)
+    yield transcript_of(
+        [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)],
+        name,
+        framework="claude-code",
+        model=next(filter(None, models), ""),
+    )
+
+
+def _holds_more_than_thoughts(line: Mapping[str, Any]) -> bool:
+    entry = entry_of(line["message"])
+    return bool(entry.text or entry.calls or entry.results)
+
+
+def _parts(line: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects(line["message"].get("content"))
+
+
+def _claude_entry(
+    line: Mapping[str, Any], agents: Mapping[str, str], usage: dict[str, tuple[int, int]]
+) -> Entry:
+    entry = entry_of(line["message"])
+    inner = str(line.get("agentId") or "")
+    own = agents.get(inner) or inner or ("sub-agent" if line.get("isSidechain") else _MAIN)
+    spoken = line["type"] == "assistant"
+    # A sub-agent's task is what the main agent wrote.
+    author = own if spoken else "user" if own == _MAIN else _MAIN
+    return dataclasses.replace(
+        entry,
+        role=entry.role if spoken or own == _MAIN else "assistant",
+        agent=author,
+        recipients=(own,) if not spoken and own != _MAIN and entry.text else (),
+        time=moment_or_zero(line.get("timestamp")),
+        usage=usage.pop(word_in(line["message"], "id"), None) if spoken else None,
+    )
+
+
+CLAUDE_CODE = Format(
+    name="claude-code",
+    title="Claude Code session",
+    recognised="lines with `sessionId` and a `type` such as `user` or `assistant`",
+    read=_read_claude,
+    keys=("sessionId", "type", "uuid", "parentUuid"),
+    message=_is_claude,
+    entry=lambda line: entry_of(line["message"]) if _is_said(line) else None,
+)
+
+# -- Codex ----------------------------------------------------------------------------------------
+
+_LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+
+
+def _is_codex(value: Any) -> bool:
+    return word_in(value, "type") in _LINES and isinstance(value.get("payload"), dict)
+
+
+def _is_item(line: Mapping[str, Any]) -> bool:
+    return line["type"] == "response_item" and not is_reasoning(line["payload"])
+
+
+def _read_codex(value: Any, name: str) -> Iterator[Transcript]:
+    entries: list[Entry] = []
+    model, used = "", 0
+    for line in objects(value):
+        payload = line["payload"]
+        if _is_item(line):
+            entry = _codex_entry(line)
+            if not entry.text.startswith(_CONTEXT):
+                entries.append(entry)
+        elif line["type"] == "turn_context":
+            model = model or word_in(payload, "model")
+        elif payload.get("type") == "token_count" and isinstance(payload.get("info"), dict):
+            spent = usage_of(payload["info"].get("last_token_usage"))
+            made = (n for n in range(used, len(entries)) if entries[n].agent == "codex")
+            place = next(made, None)  # the first of what the call has made
+            if spent and place is not None:
+                entries[place] = dataclasses.replace(entries[place], usage=spent)
+                used = len(entries)
+    yield transcript_of(entries, name, framework="codex", model=model)
+
+
+def _codex_entry(line: Mapping[str, Any]) -> Entry:
+    entry = item_entry(line["payload"])
+    results = tuple(
+        dataclasses.replace(each, text=text, error=text if failed else each.error)
+        for each in entry.results
+        for text, failed in [_output(each.text)]
+    )
+    return dataclasses.replace(
+        entry,
+        agent="codex" if entry.role == "assistant" else entry.agent,
+        results=results,
+        time=moment_or_zero(line.get("timestamp")),
+    )
+
+
+def _output(text: str) -> tuple[str, bool]:
+    """Return what a command wrote, and whether it has failed."""
+    told = loaded(text)
+    if not is_record(told, "output", "metadata"):
+        return text, False
+    code = told["metadata"].get("exit_code") if isinstance(told["metadata"], dict) else None
+    return str(told["output"]), code not in (None, 0)
+
+
+CODEX = Format(
+    name="codex",
+    title="Codex rollout",
+    recognised="lines with `payload` and a `type` such as `session_meta` or `response_item`",
+    read=_read_codex,
+    keys=("type", "payload", "timestamp"),
+    message=_is_codex,
+    entry=lambda line: _codex_entry(line) if _is_item(line) else None,
+)

@@ -1,0 +1,101 @@
+"""MLflow's traces, as its client, its API and its artifacts write them in JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
+from mast_trace_judge.transfer.formats.foreign_spans import (
+    ForeignSpan,
+    hex_of,
+    loaded,
+    request_of,
+)
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    is_record,
+    moment_or_zero,
+    nanoseconds_of,
+    objects_in,
+    usage_of,
+    whole_text,
+    word_in,
+)
+from mast_trace_judge.transfer.formats.observations import of_model_call, of_run, of_tool_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+_FAILED = frozenset({"STATUS_CODE_ERROR", "ERROR"})
+
+
+def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
+    spans = objects_in(value["data"], "spans")
+    if not spans:
+        raise ValueError("it holds no spans")
+    for span in spans:
+        yield request_of(
+            _span(span, str(value["info"].get("trace_id") or value["info"].get("request_id")))
+        )
+
+
+def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
+    context = span.get("context")
+    known = context if isinstance(context, dict) else span
+    given = span.get("attributes")
+    sent = {key: loaded(each) for key, each in given.items()} if isinstance(given, dict) else {}
+    title = str(span.get("name") or "")
+    start = nanoseconds_of(span.get("start_time_unix_nano", span.get("start_time")), "start time")
+    parent = hex_of(str(span.get("parent_span_id") or span.get("parent_id") or ""), 8)
+    status = span.get("status")
+    failed = word_in(status, "code") in _FAILED or span.get("status_code") in _FAILED
+    said = word_in(status, "message") or str(span.get("status_message") or "")
+    return ForeignSpan(
+        trace_id=hex_of(str(known.get("trace_id") or trace), 16),
+        span_id=hex_of(str(known.get("span_id") or ""), 8),
+        parent_id=parent,
+        name=title,
+        start=start,
+        end=moment_or_zero(span.get("end_time_unix_nano", span.get("end_time"))) or start,
+        attributes=_attributes(sent, title, is_root=not parent),
+        error=said or "error" if failed else None,
+        scope="mlflow",
+    )
+
+
+def _attributes(sent: Mapping[str, Any], title: str, *, is_root: bool) -> dict[str, Any]:
+    kind = vocabulary.OPERATIONS.get(f'"{sent.get("mlflow.spanType")}"', "")
+    inputs, outputs = sent.get("mlflow.spanInputs"), sent.get("mlflow.spanOutputs")
+    if kind == semconv.CHAT:
+        spent, made = usage_of(sent.get("mlflow.chat.tokenUsage")) or (None, None)
+        asked = inputs.get("model") if isinstance(inputs, dict) else None
+        return {
+            **of_model_call(inputs, outputs),
+            semconv.REQUEST_MODEL: sent.get("mlflow.llm.model") or asked,
+            semconv.INPUT_TOKENS: spent,
+            semconv.OUTPUT_TOKENS: made,
+        }
+    if kind == semconv.EXECUTE_TOOL:
+        return of_tool_call(title, inputs, outputs)
+    found = of_run(title, inputs) if is_root else {}
+    if kind == semconv.INVOKE_AGENT:
+        found |= {semconv.OPERATION_NAME: kind, semconv.AGENT_NAME: title}
+        found["output.value"] = None if outputs is None else whole_text(outputs)
+    return found
+
+
+MLFLOW = Format(
+    name="mlflow",
+    title="MLflow traces",
+    recognised="`info` and `data` with `spans`",
+    read=_read,
+    keys=("info", "data"),
+    record=lambda value: (
+        is_record(value, "info", "data")
+        and isinstance(value["info"], dict)
+        and is_record(value["data"], "spans")
+    ),
+)

@@ -1,0 +1,361 @@
+"""Writes samples of formats whose programs are not run here: the keys after public sources, every text ours.
+
+`python record_by_hand.py` beside `recording.py` writes them all.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import zipfile
+from typing import Any
+
+from recording import ANSWER, ARGUMENTS, QUESTION, RESULT, SAMPLES, write, write_lines
+
+DAY = "2026-01-05T10:00:0{}.000Z"
+USAGE = {"input_tokens": 8, "cache_read_input_tokens": 2, "output_tokens": 5}
+MADE = {"input_tokens": 20, "output_tokens": 6}
+OPENAI_CALL = {"id": "c1", "type": "function"}
+BEGIN = 1_767_607_200_000_000_000
+
+
+def claude_code() -> None:
+    def line(number: int, kind: str, content: Any, **more: Any) -> dict[str, Any]:
+        inner = {key: more.pop(key) for key in ("id", "model", "usage") if key in more}
+        return {
+            "type": kind,
+            "sessionId": "s1",
+            "uuid": f"u{number}",
+            "parentUuid": f"u{number - 1}" if number else None,
+            "isSidechain": False,
+            "timestamp": DAY.format(number),
+            "message": {"role": kind, "content": content, **inner},
+            **more,
+        }
+
+    task = {
+        "type": "tool_use",
+        "id": "t0",
+        "name": "Task",
+        "input": {"subagent_type": "stock_keeper"},
+    }
+    call = {"type": "tool_use", "id": "t1", "name": "count_stock", "input": ARGUMENTS}
+    done = {"type": "tool_result", "tool_use_id": "t1", "content": RESULT}
+    told = {
+        "type": "tool_result",
+        "tool_use_id": "t0",
+        "content": [{"type": "text", "text": ANSWER}],
+    }
+    inside = {"isSidechain": True, "agentId": "a1"}
+    write_lines(
+        "claude-code.jsonl",
+        [
+            {"type": "summary", "summary": "Pens", "leafUuid": "u6"},
+            {"type": "file-history-snapshot", "messageId": "u0", "snapshot": {}},
+            line(0, "user", "<command-name>/clear</command-name>"),
+            line(1, "user", QUESTION),
+            line(2, "assistant", [{"type": "thinking", "thinking": "hm"}], id="m1", usage=USAGE),
+            line(2, "assistant", [task], id="m1", usage=USAGE, model="claude-m"),
+            line(3, "user", "Count them.", **inside),
+            line(4, "assistant", [call], id="m2", usage=MADE, **inside),
+            line(5, "user", [done], **inside),
+            line(6, "user", [told], toolUseResult={"agentId": "a1", "status": "completed"}),
+            line(7, "assistant", [{"type": "text", "text": ANSWER}], id="m3", usage=MADE),
+            line(8, "user", "The talk so far.", isCompactSummary=True),
+            {
+                "type": "system",
+                "sessionId": "s1",
+                "subtype": "stop_hook",
+                "timestamp": DAY.format(9),
+            },
+        ],
+    )
+
+
+def codex() -> None:
+    def item(number: int, kind: str, **payload: Any) -> dict[str, Any]:
+        return {"timestamp": DAY.format(number), "type": kind, "payload": payload}
+
+    def says(role: str, text: str) -> dict[str, Any]:
+        part = {"type": "output_text" if role == "assistant" else "input_text", "text": text}
+        return {"type": "message", "role": role, "content": [part]}
+
+    spent = {"last_token_usage": MADE, "total_token_usage": MADE}
+    result = json.dumps({"output": RESULT, "metadata": {"exit_code": 0}})
+    asked = {"name": "count_stock", "arguments": json.dumps(ARGUMENTS), "call_id": "c1"}
+    write_lines(
+        "codex.jsonl",
+        [
+            item(0, "session_meta", id="x", cli_version="1", instructions=None),
+            item(0, "response_item", **says("user", "<environment_context>here")),
+            item(1, "response_item", **says("user", QUESTION)),
+            item(1, "event_msg", type="user_message", message=QUESTION),
+            item(1, "turn_context", model="gpt-m", cwd="/"),
+            item(2, "response_item", type="reasoning", summary=[], encrypted_content="x"),
+            item(2, "response_item", type="function_call", **asked),
+            item(2, "event_msg", type="token_count", info=spent),
+            item(3, "response_item", type="function_call_output", call_id="c1", output=result),
+            item(4, "response_item", **says("assistant", ANSWER)),
+            item(4, "event_msg", type="token_count", info=spent),
+        ],
+    )
+
+
+def metagpt() -> None:
+    def message(identity: str, text: str, role: str, source: str, to: str) -> dict[str, Any]:
+        known = {
+            "cause_by": "metagpt.actions.add_requirement.UserRequirement",
+            "instruct_content": None,
+        }
+        return {
+            "id": identity,
+            "content": text,
+            "role": role,
+            "sent_from": source,
+            "send_to": [to],
+            **known,
+        }
+
+    said = [
+        message("1", QUESTION, "Human", "", "<all>"),
+        message("2", ANSWER, "stock_keeper", "roles.StockKeeper", "<all>"),
+    ]
+    costs = {"total_prompt_tokens": 50, "total_completion_tokens": 17, "total_cost": 0.1}
+    roles = {"Ann": {"name": "Ann", "rc": {"memory": {"storage": said}}}}
+    env = {"desc": "", "roles": roles, "history": {"storage": said, "index": {}}}
+    team = {"env": env, "investment": 3.0, "idea": QUESTION, "context": {"cost_manager": costs}}
+    write("metagpt.json", team)
+
+
+def crewai() -> None:
+    shared = {"task_name": "count", "task": QUESTION, "agent": "stock_keeper"}
+    write(
+        "crewai.json",
+        [
+            {"timestamp": "2026-01-05 10:00:01", **shared, "status": "started"},
+            {"timestamp": "2026-01-05 10:00:04", **shared, "status": "completed", "output": ANSWER},
+        ],
+    )
+
+
+def adk() -> None:
+    def event(number: int, author: str, part: dict[str, Any], **more: Any) -> dict[str, Any]:
+        role = "user" if author == "user" or "functionResponse" in part else "model"
+        said = {"content": {"role": role, "parts": [part]}, "timestamp": 1_767_607_200.5 + number}
+        return {
+            "id": f"e{number}",
+            "author": author,
+            "invocationId": "i",
+            "actions": {},
+            **said,
+            **more,
+        }
+
+    spent = {
+        "usageMetadata": {
+            "promptTokenCount": 20,
+            "candidatesTokenCount": 4,
+            "thoughtsTokenCount": 2,
+        }
+    }
+    call = {"functionCall": {"id": "f1", "name": "count_stock", "args": ARGUMENTS}}
+    answer = {"functionResponse": {"id": "f1", "name": "count_stock", "response": RESULT}}
+    events = [
+        event(1, "user", {"text": QUESTION}),
+        event(2, "stock_keeper", call, **spent),
+        event(3, "stock_keeper", answer),
+        event(4, "stock_keeper", {"text": ANSWER}, **spent),
+    ]
+    write(
+        "google-adk.json",
+        {"id": "s", "appName": "stock", "userId": "u", "state": {}, "events": events},
+    )
+
+
+def chat(**more: Any) -> list[dict[str, Any]]:
+    """Return the run as messages of a chat."""
+    call = {**OPENAI_CALL, "function": {"name": "count_stock", "arguments": json.dumps(ARGUMENTS)}}
+    return [
+        {"role": "system", "content": "You count."},
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": "", "tool_calls": [call], **more},
+        {"role": "tool", "content": RESULT, "tool_call_id": "c1"},
+        {"role": "assistant", "content": ANSWER, **more},
+    ]
+
+
+def inspect() -> None:
+    messages = chat()
+    messages[2]["tool_calls"] = [{**OPENAI_CALL, "function": "count_stock", "arguments": ARGUMENTS}]
+    messages[3]["function"] = "count_stock"
+    sample = {
+        "id": "pens",
+        "epoch": 1,
+        "input": QUESTION,
+        "target": "12",
+        "messages": messages,
+        "output": {"model": "m", "choices": []},
+        "scores": {"match": {"value": "C", "answer": "12", "explanation": "twelve"}},
+        "model_usage": {
+            "provider/m": {"input_tokens": 40, "output_tokens": 12, "total_tokens": 52}
+        },
+    }
+    head = {"version": 2, "status": "success", "eval": {"task": "stock", "model": "m"}, "plan": {}}
+    write("inspect.json", {**head, "samples": [sample]})
+    with zipfile.ZipFile(SAMPLES / "inspect.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(head))
+        archive.writestr("samples/pens_epoch_1.json", json.dumps(sample))
+
+
+def swe_agent() -> None:
+    history = chat(agent="main")
+    history[3] = {**history[3], "tool_call_ids": [history[3].pop("tool_call_id")]}
+    spent = {"tokens_sent": 40, "tokens_received": 12, "api_calls": 2, "instance_cost": 0.1}
+    info = {"exit_status": "submitted", "submission": "diff", "model_stats": spent}
+    write(
+        "swe-agent.traj", {"environment": "e", "trajectory": [], "history": history, "info": info}
+    )
+
+
+def tau_bench() -> None:
+    write("tau-bench.json", {"task_id": 3, "trial": 0, "reward": 1.0, "info": {}, "traj": chat()})
+
+
+def atif() -> None:
+    call = {"tool_call_id": "c1", "function_name": "count_stock", "arguments": ARGUMENTS}
+    spent = {"metrics": {"prompt_tokens": 20, "completion_tokens": 6}}
+    seen = {"observation": {"results": [{"source_call_id": "c1", "content": RESULT}]}}
+    steps = [
+        {"source": "user", "message": QUESTION},
+        {"source": "agent", "message": "", "tool_calls": [call], **seen, **spent},
+        {"source": "agent", "message": ANSWER, **spent},
+    ]
+    told = [{"step_id": n, "timestamp": DAY.format(n), **step} for n, step in enumerate(steps, 1)]
+    agent = {"name": "stock_keeper", "version": "1", "model_name": "m"}
+    write(
+        "atif.json",
+        {"schema_version": "ATIF-v1.4", "session_id": "s", "agent": agent, "steps": told},
+    )
+
+
+def openhands() -> None:
+    def event(number: int, source: str, **more: Any) -> dict[str, Any]:
+        return {"id": number, "timestamp": f"2026-01-05T10:00:0{number}", "source": source, **more}
+
+    used = {
+        "llm_metrics": {"accumulated_token_usage": {"prompt_tokens": 40, "completion_tokens": 12}}
+    }
+    write(
+        "openhands.json",
+        [
+            event(0, "agent", action="system", args={"content": "You count."}),
+            event(1, "user", action="message", args={"content": QUESTION}),
+            event(2, "agent", action="count_stock", args={**ARGUMENTS, "thought": ""}),
+            event(3, "agent", observation="count_stock", cause=2, content=RESULT, extras={}),
+            event(4, "environment", observation="agent_state_changed", content="", extras={}),
+            event(5, "agent", action="finish", args={"final_thought": ANSWER}, **used),
+        ],
+    )
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(bytes.fromhex(text)).decode()
+
+
+def tempo() -> None:
+    def span(number: int, name: str, **attributes: str) -> dict[str, Any]:
+        told = {key.replace("__", "."): value for key, value in attributes.items()}
+        known = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
+        times = {
+            "startTimeUnixNano": str(BEGIN + number * 1000),
+            "endTimeUnixNano": str(BEGIN + number * 1000 + 500),
+        }
+        ids = {"traceId": base64_of("a1" * 16), "spanId": base64_of(f"{number:016x}")}
+        above = {"parentSpanId": base64_of(f"{1:016x}")} if number > 1 else {}
+        return {
+            **ids,
+            **above,
+            "name": name,
+            "kind": "SPAN_KIND_INTERNAL",
+            **times,
+            "attributes": known,
+        }
+
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}])
+    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}])
+    agent = {"gen_ai__operation__name": "invoke_agent", "gen_ai__agent__name": "stock_keeper"}
+    call = {"gen_ai__tool__name": "count_stock", "gen_ai__tool__call__result": RESULT}
+    spent = {"gen_ai__usage__input_tokens": "40", "gen_ai__usage__output_tokens": "12"}
+    spans = [
+        span(1, "invoke_agent stock_keeper", **agent, gen_ai__input__messages=asked),
+        span(2, "execute_tool", **call, gen_ai__tool__call__arguments=json.dumps(ARGUMENTS)),
+        span(3, "chat", gen_ai__request__model="m", gen_ai__output__messages=answer, **spent),
+    ]
+    scopes = [{"scope": {"name": "s"}, "spans": spans}]
+    write("tempo.json", {"batches": [{"resource": {"attributes": []}, "scopeSpans": scopes}]})
+
+
+def mlflow() -> None:
+    def span(
+        number: int, name: str, kind: str, inputs: Any, outputs: Any, **more: Any
+    ) -> dict[str, Any]:
+        known = {
+            "mlflow.spanType": kind,
+            "mlflow.spanInputs": inputs,
+            "mlflow.spanOutputs": outputs,
+            **more,
+        }
+        return {
+            "trace_id": base64_of("b2" * 16),
+            "span_id": base64_of(f"{number:016x}"),
+            "parent_span_id": base64_of(f"{1:016x}") if number > 1 else None,
+            "name": name,
+            "start_time_unix_nano": BEGIN + number * 1000,
+            "end_time_unix_nano": BEGIN + number * 1000 + 500,
+            "status": {"code": "STATUS_CODE_OK", "message": ""},
+            "attributes": {key: json.dumps(value) for key, value in known.items()},
+        }
+
+    asked = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
+    answer = {"choices": [{"message": {"role": "assistant", "content": ANSWER}}]}
+    spent = {
+        "mlflow.chat.tokenUsage": {"input_tokens": 40, "output_tokens": 12, "total_tokens": 52}
+    }
+    spans = [
+        span(1, "stock_keeper", "AGENT", {"question": QUESTION}, ANSWER),
+        span(2, "count_stock", "TOOL", ARGUMENTS, RESULT),
+        span(3, "Completions", "CHAT_MODEL", asked, answer, **spent),
+    ]
+    write("mlflow.json", {"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": spans}})
+
+
+def phoenix_csv() -> None:
+    rows = [
+        json.loads(line) for line in (SAMPLES / "phoenix.jsonl").read_text("utf-8").splitlines()
+    ]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with (SAMPLES / "phoenix.csv").open("w", encoding="utf-8", newline="") as to:
+        writer = csv.DictWriter(to, names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def autogen_state() -> None:
+    said = json.loads((SAMPLES / "autogen.json").read_text("utf-8"))["messages"]
+    manager = {"type": "RoundRobinManagerState", "message_thread": said, "current_turn": 2}
+    states = {
+        "stock_keeper": {"type": "ChatAgentContainerState"},
+        "RoundRobinGroupChatManager": manager,
+    }
+    write("autogen-state.json", {"type": "TeamState", "version": "1.0.0", "agent_states": states})
+
+
+ALL = (
+    *(claude_code, codex, metagpt, crewai, adk, inspect, swe_agent, tau_bench, atif, openhands),
+    *(tempo, mlflow, phoenix_csv, autogen_state),
+)
+
+if __name__ == "__main__":
+    for make in ALL:
+        make()
