@@ -182,7 +182,7 @@ def test_what_the_agent_did_next_is_named():
     assert (found.steps, found.quotes) == ((5,), ("One?",))
     run = _grown().shown("clerk", 0).says("boss", "Well?").says("boss", "Hello?")
     (found,) = lost_input(run.build())
-    assert (found.steps, found.quotes) == ((5,), ("Hello?",))
+    assert (found.steps, found.quotes) == ((), ())  # others are not to blame
 
 
 def test_lengths_count_where_the_ids_are_gone():
@@ -202,7 +202,7 @@ def test_who_was_shown_nothing_does_not_hide_another_ones_reset():
     run = RunBuilder().asks().shown("boss").says("boss", "One.").shown("clerk", 0)
     run.says("boss", "Two.").shown("clerk", 0, 1, 2).says("boss", "Three.").shown("clerk", 0)
     (found,) = lost_input(run.build())
-    assert (found.reason[:5], found.steps) == ("clerk", (3,))
+    assert ("clerk" in found.reason, found.steps) == (True, ())
 
 
 @pytest.mark.parametrize(("index", "found"), [(1, False), (2, True)])

@@ -75,6 +75,8 @@ _ANNOUNCED = (
     ("**", re.compile(r"\*\*([^*\n]{1,80})\*\*")),
 )
 """Patterns of an announced value, each with the signs that its matches contain in lower case."""
+_COUNTS = re.compile(r"\b(?:all|the|these|first|last|next|top) $", re.IGNORECASE)
+"""Words before a number of things, as in "all 5 tests pass", which is no answer."""
 _EMPTY = re.compile(r"(?:TERMINATE|RUN\.SH COMPLETE[^\n]*|SCENARIO\.PY COMPLETE[^\n]*|[\s!#])*")
 _LAST = 12
 """Steps at the end of a run among which its last words are sought."""
@@ -305,11 +307,9 @@ def final_answer(steps: Sequence[Step]) -> str:
             value = found[-1].strip(_EDGES) if found else ""
             if value:
                 return value[:200]
-    if spoken:
-        stated = numbers(spoken[-1][-1000:])
-        if stated:
-            return stated[-1][0]
-    return ""
+    end = spoken[-1][-1000:] if spoken else ""
+    stated = [each[0] for each in numbers(end) if not _COUNTS.search(end[: each.start()])]
+    return stated[-1] if stated else ""
 
 
 def _words(step: Step) -> str:

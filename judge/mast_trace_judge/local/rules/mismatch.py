@@ -81,8 +81,9 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that it called a tool which nobody had called.
 
     Definition: MAST 2.6, "discrepancy between the logical reasoning process and the actual actions
-    taken by the agent". Exact where the name is that of a tool that the run does use at another
-    time; heuristic where it only looks like one.
+    taken by the agent". Exact where the name is that of a tool that the run does use at a later
+    time and is written as a name; heuristic where it only looks like one. A claim that is denied, quoted or made
+    of another case is none.
     """
     tools = {step.tool: step.index for step in reversed(trajectory.steps) if step.tool}
     if not tools:
@@ -100,13 +101,21 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
                 continue
             if (known and tools[name] < step.index) or name in done or name in trajectory.task:
                 continue
-            exact = known and bool(step.span_id)
+            if doubted(step.text, *match.span(1)):
+                continue
+            # A plain word may be meant as a word: "I used search terms".
+            marked = (
+                "_" in name
+                or match[0] != match[0].rstrip("`'\")")
+                or match[0].endswith(("tool", "function"))
+            )
+            exact = known and marked and bool(step.span_id)
             return [
                 finding(
                     "2.6",
                     0.85 if exact else 0.5,
                     Evidence.EXACT if exact else Evidence.HEURISTIC,
-                    f"{step.agent} says that it called {name}, and no such call came before.",
+                    f"{step.agent} says that it called {name}, and no such call is recorded before.",
                     [step],
                     [quote(step.text, *match.span())],
                 )
@@ -190,14 +199,14 @@ def _misstated(
         ]
         slips = [each for each in fitting if _is_slip(step, each, figure, known)]
         beside = [each for each in slips if _is_beside(step, each, result, figure, results)]
-        sole = [each for each in slips if _is_sole(step, each, result.step, figure)]
+        exchanged = [each for each in slips if _is_exchange(each, figure)]
+        sole = [each for each in exchanged if _in_one_unit(step, each, result.step, figure)]
         if not (repeats and result.is_single):
             slips = [each for each in slips if each in beside or each in sole]
         near_by = [
             each
-            for each in slips
-            if _is_exchange(each, figure)
-            and (each in beside or each in sole)
+            for each in exchanged
+            if (each in beside or each in sole)
             and _chance(each, figure) * len(new) * len(unsaid) <= _CHANCE
         ]
         value = result.is_single and len(figure.literal) >= 2 and len(result.step.text) <= _A_VALUE
@@ -236,7 +245,7 @@ def _fits(step: Step, each: Figure, result: Step, figure: Figure) -> bool:
     return len(units) <= 1
 
 
-def _is_sole(step: Step, each: Figure, result: Step, figure: Figure) -> bool:
+def _in_one_unit(step: Step, each: Figure, result: Step, figure: Figure) -> bool:
     """Return whether a figure is in the unit of a result's, which stands beside that or in the result."""
     unit, of = in_unit(step.text, each), in_unit(result.text, figure)
     return bool(unit) and (unit == of or (not of and unit in result.text.lower()))

@@ -61,7 +61,7 @@ def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         agent, reset = made[0].agent, _reset(made)
         if reset is not None and agent not in found:
-            found[agent] = _fell_back(trajectory, acts, agent, *reset)
+            found[agent] = _fell_back(acts, agent, *reset)
     return list(found.values())
 
 
@@ -87,7 +87,6 @@ def _reset(calls: list[Invocation]) -> tuple[Invocation, Invocation, bool] | Non
 
 
 def _fell_back(
-    trajectory: Trajectory,
     acts: Mapping[str, Sequence[Step]],
     agent: str,
     peak: Invocation,
@@ -96,13 +95,13 @@ def _fell_back(
 ) -> ModeFinding:
     own = acts.get(agent, ())
     later = bisect_left(own, call.start, key=lambda step: step.start)
-    after = own[later : later + 1] or trajectory.steps[-1:]
+    after = own[later : later + 1]  # nobody else is to blame where it did nothing more
     shown = f"{len(call.input_ids)} instead of {len(peak.input_ids)} messages"
     return finding(
         "2.1",
         0.9 if exact else 0.5,
         Evidence.EXACT if exact else Evidence.HEURISTIC,
-        f"{agent} was shown only what it saw at first ({shown})."
+        f"The input of {agent} was cut to what it saw at first ({shown})."
         if exact
         else f"The input of {agent} fell back to its first length.",
         after,
