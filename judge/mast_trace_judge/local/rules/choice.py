@@ -135,8 +135,8 @@ def _finding(
         "2.6",
         _PROBABILITY,
         Evidence.HEURISTIC,
-        f"{step.agent or 'The answer'} names {name} ({_short(own)}) for the {wish.word.lower()}, and by what the tools "
-        f"returned {other} ({_short(value)}) comes before it.",
+        f"{step.agent or 'The answer'} names {name} ({_short(own)}), and by what the tools returned {other} "
+        f"({_short(value)}) comes before it in what is asked for ({wish.word.lower()}).",
         [own.step, value.step, step],
         [quote(step.text), quote(value.step.text)],
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import ModeFinding
 
 _EARLY = 0.25
-"""Share of the run in which starting over loses nothing."""
+"""Share of the run in which words about starting over are of no work that is lost."""
 _SAME = 0.92
 _SAID_ONLY = 0.45
 """Probability for words alone, which may be meant of a part of the work."""
@@ -111,11 +111,11 @@ def _fell_back(
 
 @rule("2.1")
 def restarted(trajectory: Trajectory) -> list[ModeFinding]:
-    """After the first quarter, the run's first two messages come again, in their order (heuristic).
+    """The run's first two messages come again, in their order (heuristic).
 
     Definition: MAST 2.1. One message that comes again is no restart, and neither is one in a form that
     an agent's messages have anyway: the two must differ, and something else must lie in between. Words
-    about starting over alone make the mode possible. Its accuracy is in `benchmarks/judge/rules.md`.
+    about starting over, after the first quarter, make the mode possible. Its accuracy is in `benchmarks/judge/rules.md`.
     """
     said = [step for step in trajectory.steps if is_said(step)]
     begin = _EARLY * len(trajectory.steps)
@@ -123,9 +123,7 @@ def restarted(trajectory: Trajectory) -> list[ModeFinding]:
     phrases: list[tuple[Step, str]] = []
     beginnings = begins_again(said)
     for step in said:
-        if step.index < begin:
-            continue
-        phrase = RESTART.search(step.text[:2000])
+        phrase = RESTART.search(step.text[:2000]) if step.index >= begin else None
         if step.index in beginnings:
             again.append((step, first_line(step)))
         elif phrase and not doubted(step.text, *phrase.span()):
@@ -138,7 +136,7 @@ def restarted(trajectory: Trajectory) -> list[ModeFinding]:
             "2.1",
             min(0.85, 0.6 + 0.1 * (len(again) - 1)) if again else _SAID_ONLY,
             Evidence.HEURISTIC,
-            "The run's first two messages come again in the middle of the run."
+            "The run's first two messages come again later in it."
             if again
             else f"{found[0][0].agent} speaks of starting over in the middle of the run.",
             [step for step, _ in found],
