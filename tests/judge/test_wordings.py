@@ -28,8 +28,8 @@ SENTENCES = {
     "json": '{{"room": "double", "price": "{}"}}',
     "fenced": '```json\n{{"city": "Lisbon", "nightly_rate": "{}"}}\n```',
     "german": "Das Doppelzimmer kostet {} pro Nacht.",
-    "spanish": "La habitaci\u00f3n doble cuesta {} por noche.",
-    "french": "La chambre double co\u00fbte {} la nuit.",
+    "spanish": "La habitaci\u00f3n cuesta {} por noche.",
+    "french": "La nuit co\u00fbte {} pour deux.",
     # The last one has no spaces, so that no other word can stand in it.
     "chinese": "\u91cc\u65af\u672c\u53cc\u4eba\u95f4\u6bcf\u665a{}\u3002",
 }

@@ -52,15 +52,17 @@ _CHECKER = re.compile(
 
 DOUBT = re.compile(
     r"\b(?:not|no|never|neither|nor|none|cannot|without|wrong|incorrect|false|mistake\w*|instead|rather"
-    r"|unlike|except|than|if|unless|whether|would|could|might|suppos\w*|assum\w*|imagin\w*|hypothe\w*"
+    r"|unlike|except|than|if|unless|whether|would|could|might|suppos\w*|assum\w*|imagine[ds]?|hypothe\w*"
     r"|pretend|example|expected|forecast|previous\w*|former\w*|earlier|used to|once|ago|yesterday|formerly"
     r"|last (?:year|month|week|time|season)|(?:in|since|until|before) (?:19|20)\d\d|nicht|kein\w*|falsch"
-    r"|statt|wenn|falls|w[aä]re|w[uü]rde|fr[uü]her|si|nunca|ser[ií]a|incorrecto|pas|jamais|serait)\b|n't\b"
+    r"|statt|wenn|falls|w[aä]re|w[uü]rde|fr[uü]her|si|nunca|incorrecto|pas|jamais|serait)\b|n't\b"
     r"|[?\u4e0d\u9519\u5982]",
     re.IGNORECASE,
 )
 """Words of sentences that deny or doubt what they tell, or that speak of another case or time."""
 _QUOTED = re.compile(r"[\"\u201c\u201e\u00ab](?:[^\"\u201c\u201d\u00bb\n]*)[\"\u201d\u201c\u00bb]")
+_LINE = 1000
+"""Characters before and behind a passage in which a quotation may begin and end."""
 _TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 _ANNOUNCED = (
     ("final answer:", re.compile(r"FINAL ANSWER:\s*(.+)")),
@@ -109,9 +111,12 @@ def doubted(text: str, start: int, end: int) -> bool:
     """
     if DOUBT.search(quote(text, start, end, limit=400)):
         return True
-    return text.lstrip()[:1] not in ("{", "[", "`") and any(
-        match.start() < start and end < match.end() and _TWO_WORDS.search(match[0])
-        for match in _QUOTED.finditer(text)
+    if text[:100].lstrip()[:1] in ("{", "[", "`"):
+        return False
+    left = max(text.rfind("\n", max(0, start - _LINE), start) + 1, start - _LINE, 0)
+    return any(
+        match.start() < start - left and end - left < match.end() and _TWO_WORDS.search(match[0])
+        for match in _QUOTED.finditer(text[left : end + _LINE])
     )
 
 

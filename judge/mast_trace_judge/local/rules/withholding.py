@@ -35,7 +35,7 @@ _NAME = re.compile(
     r"(?<=[a-z,:] )[A-Z][a-z'-]{3,}\b|\b[\w.+-]{1,64}@[\w-]{1,63}\.\w{2,12}\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9_-]{5,}\b"
 )
 _SOUGHT = 20
-"""Turns of a run, the first ones, whose names are looked for in all other texts."""
+"""Turns of a run, the first ones, whose names and figures are looked for in all other texts."""
 _READ = 2000
 """Characters of a result in which names are sought."""
 _NAMES = 8
@@ -72,6 +72,7 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         return []
     readers = readers_of(trajectory)
     agents = {*trajectory.agents, *readers}
+    sought = 0
     last_said: Mapping[float | str, int] | None = None
     shown_to: Mapping[str, set[str]] | None = None
     known: set[float | str] = _tokens(trajectory.task)
@@ -96,6 +97,7 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         others = [inbox for name, inbox in readers.items() if name != step.agent]
         if (
             any(last_said.get(token, -1) >= step.index for token in told)
+            or (sought := sought + 1) > _SOUGHT
             or _makes(facts, (token for token, at in last_said.items() if at >= step.index))
             or any(shown_to.get(result.message_id, set()) - {step.agent} for result in found)
             or any(inbox.quotes(result) for inbox in others for result in found)
