@@ -160,7 +160,7 @@ def quote(text: str, start: int = 0, end: int | None = None, limit: int = 160) -
         line_end = text.find("\n", start)
         end = len(text) if line_end < 0 else line_end
         return text[start : min(end, start + limit)].strip()
-    first = max(0, end - limit - 2)  # what is farther away is cut in any case
+    first = max(0, end - limit - 2)  # the rest is cut in any case
     stops = [(text.rfind(stop, first, start), stop) for stop in _STOPS]
     before = max((place + len(stop) for place, stop in stops if place >= 0), default=0)
     left = max(before, end - limit, 0)

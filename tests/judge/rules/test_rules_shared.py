@@ -332,7 +332,7 @@ def test_the_likeliest_mode_comes_first_and_equal_ones_by_code(monkeypatch):
     ],
 )
 def test_being_told_of_a_failure_shows_no_mode(code, run):
-    """What only explains a failure is possible at most."""
+    """An explanation of a failure is possible at most."""
     found = find_modes(run(RunBuilder(outcome="failure").asks()).build())
     assert [mode.code for mode in found if mode.code == code] == [code]
     assert not any(mode.is_shown for mode in found)

@@ -37,7 +37,7 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     agents". Counted only for agents whose recorded inputs hold other messages that were sent to
     them, as they were sent or quoted in a prompt: then the framework shows messages, and this one
     is missing. The inputs of an agent's models count where they are recorded: a node may be given
-    more than it uses. Whoever makes the inputs left it out, not the writer: the finding names the first
+    more than it uses. The program that makes the inputs left it out, not the writer: the finding names the first
     step that the recipient took without it. Where the recipient's next input lacks what it was shown before, too, that is
     mode 1.4 or 2.1.
     """

@@ -164,7 +164,7 @@ class _Result(NamedTuple):
 
     @property
     def is_single(self) -> bool:
-        """Whether it brings one number into the run."""
+        """True if it brings one number into the run."""
         return len({each.literal for each in self.figures}) == 1
 
 
