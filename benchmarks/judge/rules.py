@@ -40,6 +40,53 @@ Made by `python benchmarks/judge/rules.py`, {date}, commit {commit}.
 | rule | labels | runs | with the label | found in | AUC |
 |---|---|---|---|---|---|
 """
+CLAIMS = """
+## What each rule's sentence claims
+
+A sentence claims no more than the code shows. *To blame* is the step that the finding names; where a program and no agent
+did it, the sentence says so. A heuristic of a rule that only explains failures is possible at most, however probable: being told
+that a run failed shows no mode. Words alone never make a finding exact, and a sentence that denies, doubts, quotes or
+supposes is none.
+
+| mode | rule | the sentence claims | shown by | to blame | basis |
+|---|---|---|---|---|---|
+| 1.3 | `repeated_calls` | the agent made the call n times with the same arguments and result | calls and results compared; nothing in between could change the answer | the first of the calls | exact: record |
+| 1.3 | `repeated_messages` | two messages of the agent are almost the same | character 4-grams agree to .92 | the pair | heuristic |
+| 1.4 | `asked_again` | a result dropped out of the agent's input, and it made the call again | ids of the inputs, equal calls | the second call; the program cut the input | exact: record |
+| 1.4 | `asks_for_what_it_had` | the question has words of a lost message | ids for the loss, four shared words | the question | heuristic |
+| 1.5 | `ended_by_limit` | a limit stopped the run | the recorded end | nobody: how the run ended | exact: record |
+| 1.5 | `went_on_after_signal` | steps followed the signal to end | the signal's text; recipients and parents where exact | the signal and its answers | exact, or heuristic in transcripts |
+| 1.5 | `went_on_after_done` | the task was declared done n times | words | nobody: how the run went | heuristic |
+| 2.1 | `lost_input` | the agent's input was cut to what it saw at first | ids of the inputs; lengths where heuristic | the agent's next step; the program cut the input | exact or heuristic |
+| 2.1 | `restarted` | the run's first two messages come again; or somebody speaks of starting over | both texts compared; words alone are possible at most | the message that comes again | heuristic |
+| 2.2 | `assumed_instead_of_asking` | somebody speaks of an assumption, and nobody asks | words | the message | heuristic |
+| 2.4 | `withheld_findings` | no later text has a figure or word of a result, and nobody else was shown it | figures, words, dates, rounded and derived figures; ids of the inputs | the agent's message to others | exact with a figure of three digits, else heuristic |
+| 2.4 | `withheld_names` | no later text has one of a result's names | names, addresses, ids | the agent's message to others | heuristic |
+| 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record |
+| 2.5 | `unchanged_after_correction` | the agent says almost the same again after words of correction | words, 4-grams | the second message | heuristic |
+| 2.6 | `false_equation` | the stated result is not what the figures make | arithmetic on figures that the run holds; the answer repeats it | the first who states it | exact in failed runs, else heuristic |
+| 2.6 | `wrong_total` | the total is no sum of the figures returned, or the average lies outside of them | arithmetic | the first who states it | heuristic |
+| 2.6 | `claimed_call` | the agent says that it called a tool, and no such call is recorded before | the name as a name, and a later call of it; words where heuristic | the message | exact or heuristic |
+| 2.6 | `misstated_result` | the agent states one figure where the tool returned another | same unit or words beside it, digits exchanged, no two steps of arithmetic make it, chance of such a figure at most 1 %; or the sentence gives it as the tool's | the first message with figures after the call | exact; a single wrong digit is heuristic, any other figure possible at most |
+| 2.6 | `mislabelled_value` | the figure is another kind's in the result | names and figures of the result | the message | heuristic |
+| 2.6 | `swapped_values` | two figures stand under each other's names | names and figures of the result | the message | heuristic |
+| 2.6 | `misattributed_value` | the figure is another thing's in the result | names and figures of the result | the message | heuristic |
+| 2.6 | `unfavoured_choice` | another option comes before the named one in what the task asks for | one property of one unit for all options | the answer | heuristic |
+| 3.1 | `ended_with_error` | the run, or its last step, ended with an error | status of the spans | nobody: how the run ended | exact: record |
+| 3.1 | `left_items_open` | planned items were open at the end | the root span's list | nobody: how the run ended | exact: record |
+| 3.1 | `ended_without_answer` | the run ends on a tool's result, and no agent concludes | the last step; its span's error where exact | nobody: how the run ended | exact or heuristic |
+| 3.1 | `gave_up` | the last message says that something could not be done | words | the last message | heuristic |
+| 3.1 | `unkept_promise` | the last words announce work, and the agent does not act again | words; its last step | the message | heuristic |
+| 3.1 | `left_pages_unread` | the tool's last result says that there is more | fields of JSON | the call | heuristic |
+| 3.2 | `unchecked_artefact` | no tool ran and no agent named a checker spoke after the artefact | steps; names | the artefact | heuristic |
+| 3.2 | `idle_checker` | a checker by its name was addressed, and no act of it is recorded | recipients, hand-overs; its name | the end | heuristic |
+| 3.2 | `skipped_check` | the agent speaks of a check that is left out, and no tool ran after it | words | the message | heuristic |
+| 3.2 | `unsupported_answer` | a figure of the answer stands in no result and not in the task | figures | the first who states it | heuristic |
+| 3.2 | `claimed_check` | the agent says that tests were run, and no recorded tool could have | words; names of tools | the message | heuristic |
+| 3.2 | `silent_checker` | a checker had n turns and said nothing | empty messages; the agent's name | its turns | heuristic |
+| 3.3 | `passed_a_failure` | the agent speaks of success right after a run that failed | the span's error and the tool's name where exact; words | the message | exact or heuristic |
+| 3.3 | `approved_a_contradiction` | a checker passes what a rule of 2.6 contradicts | that rule; words | the statement and the approval | heuristic |
+"""
 
 
 def main() -> None:
@@ -58,7 +105,7 @@ def page(results: dict[str, Any]) -> str:
         f"{r['auc']:.2f} |\n"
         for r in results["rows"]
     )
-    return HEAD.format(**results) + rows
+    return HEAD.format(**results) + rows + CLAIMS
 
 
 def auc(values: Sequence[float], labels: Sequence[bool]) -> float:

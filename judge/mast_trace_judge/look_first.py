@@ -176,8 +176,7 @@ def recorded_signs(
     """Yield the slips that the record itself shows."""
     for rule, mode in found:
         if mode.evidence is Evidence.EXACT and mode.code in _SLIPS and mode.steps:
-            # The first of equal calls: the later ones repeat what it began.
-            step = mode.steps[0] if mode.code == "1.3" else in_error(mode, trajectory)
+            step = in_error(mode, trajectory)
             if step in actors:
                 reaches = reaches_answer(trajectory, step, mode)
                 key = f"{mode.code} {rule}, exact"

@@ -39,19 +39,23 @@ def examined_by(code: str) -> str:
 
 def _row(rule: Rule) -> str:
     applied = _APPLIED[explains_failures(rule), needs_end(rule)]
-    evidence = _evidence().get(rule.__name__)
+    evidence = found_as(rule.__name__)
     assert evidence, f"no run of tests/judge/rules shows {rule.__name__}"
-    return f"| `{rule.__name__}` | {evidence} | {applied} |"
+    return f"| `{rule.__name__}` | {' or '.join(sorted(evidence))} | {applied} |"
 
 
-def _evidence() -> Mapping[str, str]:
-    """Return each rule's kinds of evidence in the tests: exact, heuristic, or both."""
+def found_as(name: str) -> set[str]:
+    """Return a rule's kinds of evidence in the tests."""
+    return _evidence().get(name, set())
+
+
+def _evidence() -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for runs in json.loads(FOUND.read_text("utf-8")).values():
         for line in (line for run in runs for line in run):
             if told := _FINDING.match(line):
                 found[told[1]].add(json.loads(told[2])["evidence"])
-    return {name: " or ".join(sorted(kinds)) for name, kinds in found.items()}
+    return found
 
 
 _MEASURED = ROOT / "benchmarks" / "judge"
@@ -73,6 +77,12 @@ def worth(code: str) -> str:
     own = {f"`{rule.__name__}`" for rule in RULES if code_of(rule) == code}
     rows = [line for line in _lines("rules.md") if line.startswith("|") and _cells(line)[0] in own]
     return "\n".join([_WORTH, *rows]) if rows else ""
+
+
+def claims() -> Mapping[str, tuple[str, str]]:
+    """Return the mode and the basis of each rule in the benchmark page's table of claims, in its order."""
+    rows = [_cells(line) for line in _lines("rules.md") if re.match(r"\| \d\.\d \|", line)]
+    return {cells[1].strip("`"): (cells[0], cells[-1]) for cells in rows}
 
 
 def _lines(name: str) -> list[str]:

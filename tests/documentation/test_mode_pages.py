@@ -19,7 +19,7 @@ from documentation.mode_pages import (
     refreshed,
     sections,
 )
-from documentation.rule_tables import NONE, agreement, examined_by, worth
+from documentation.rule_tables import NONE, agreement, claims, examined_by, found_as, worth
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.local.rules import RULES
@@ -76,3 +76,12 @@ def test_the_run_with_the_fault_shows_the_mode_and_its_twin_does_not(code: str) 
     assert found is not None
     assert found_in(code, PAIRS[code].healthy) is None
     assert (found_in(code, PAIRS[code].faulty) is None) == (code in NO_RULE)
+
+
+def test_the_table_of_claims_has_each_rule_with_its_basis() -> None:
+    told = claims()
+    assert list(told) == [rule.__name__ for rule in RULES]
+    for rule in RULES:
+        mode, basis = told[rule.__name__]
+        assert mode == code_of(rule)
+        assert {kind for kind in ("exact", "heuristic") if kind in basis} == found_as(rule.__name__)

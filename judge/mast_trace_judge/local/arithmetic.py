@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 _MOST_SUMS = 50_000
 """Number of sums beyond which nearly every figure equals one of them."""
 
 TOO_MANY = 400
 """Known numbers beyond which nothing new can be told from a sum of them."""
+_MOST_OPERANDS = 60
 _SMALL = 31
 """Factors up to this are ordinary in sums: days, people, months."""
 _UNITS = (
@@ -70,6 +72,46 @@ def derived(value: float, known: set[float]) -> bool:
     factors = known | {float(i) for i in range(2, _SMALL)}
     wanted = {round(w, 6) for f in factors if f for w in (value / f, value * f)}
     return bool(wanted & ordered)
+
+
+def derived_twice(value: float, known: set[float]) -> bool:
+    """Return whether a number may follow from known ones by two steps of arithmetic.
+
+    Taken for yes where so many numbers are known that nearly every one follows.
+    """
+    if len(known) > _MOST_OPERANDS or not value:
+        return True
+    terms = {abs(each) for each in known if each} | {2.0, 100.0}
+    once = sorted(each for a in terms for b in terms for each in _joined(a, b))
+    slack = 1e-6 if value == int(value) else 0.005
+    for term in terms:
+        for wanted, by in (
+            *((each, 1.0) for each in (value - term, value + term, term - value)),
+            *((value / term, 1 / term), (value * term, term), (term / value, term / value**2)),
+        ):
+            place = bisect_left(once, wanted - slack * by)
+            if place < len(once) and once[place] <= wanted + slack * by:
+                return True
+    return False
+
+
+def _joined(one: float, other: float) -> Iterator[float]:
+    yield from (one + other, abs(one - other), one * other)
+    yield from (part / by for part, by in ((one, other), (other, one)) if by)
+
+
+def chance_of(one: float, other: float) -> float:
+    """Return the share of the figures with as many digits that would be as near to another one.
+
+    As near are, for two exchanged digits, all exchanges of neighbours; else all changes of one digit.
+    Zeros at the end are no digits here: round figures are frequent.
+    """
+    a, b = (f"{each:.10g}".replace(".", "").rstrip("0") for each in (one, other))
+    digits = max(len(a), len(b))
+    ways = (
+        digits - 1 if sorted(a.ljust(digits, "0")) == sorted(b.ljust(digits, "0")) else 9 * digits
+    )
+    return float(ways / (9 * 10 ** (digits - 1)))
 
 
 def in_other_unit(value: float, known: float) -> bool:

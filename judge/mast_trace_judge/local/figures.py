@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 MONEY = frozenset(["eur", "euro", "usd", "dollar", "gbp", "chf", "cent", "peso", "yen", "yuan"])
 """Units of money, in the form of `unit_behind`; no fixed factor leads from one to another."""
+_SIGNS_OF_MONEY = {
+    "\u20ac": "eur",
+    "$": "usd",
+    "\u00a3": "gbp",
+    "\u00a5": "yen",
+    "DOLLAR": "usd",
+    "FRANKEN": "chf",
+    "FRANC": "chf",
+}
 _BEHIND = re.compile(
     r"[\s*_`'\"\u00a0\u202f]{0,3}(?P<unit>\u00b0\s?[CFK]?\b|[%\u2032\u2033]|[^\W\d_]{1,24})"
 )
@@ -47,10 +56,14 @@ _KNOWN = re.compile(
 _REMEMBERED = 20_000
 """Length up to which the figures of a text are kept: rules ask for them again."""
 _SPACES = "\u00a0\u202f\u2009"
+_NO_WORD = r"(?![^\W\u3040-\u30ff\u4e00-\u9fff])"
+"""Behind a figure no word goes on; Chinese and Japanese write no space."""
+_LARGE = r"\s?(?:(?P<thousand>[kK]|thousand)|(?P<million>M|mn|million))\b"
 _FIGURE = re.compile(
-    rf"(?:(?<![\w.,])(?P<sign>[-+\u2212]) ?[$\u20ac\u00a3\u00a5\u20b9]?)?(?<![\w.])"
-    rf"(?P<digits>\d+(?:[.,'{_SPACES}]\d+)*)(?!\w)"
+    rf"(?:(?<![\w.,])(?P<sign>[-+\u2212]) ?[$\u20ac\u00a3\u00a5\u20b9]?)?(?<![^\W\u3040-\u30ff\u4e00-\u9fff])(?<!\.)"
+    rf"(?P<digits>\d++(?:[.,'{_SPACES}]\d++)*+)(?=(?:[kKM]|EUR|USD|GBP|CHF|km|kg)\b|{_NO_WORD})(?=(?:{_LARGE})?)"
 )
+"""Figures may have a unit right behind them (``118EUR``); other letters make them a part of a word."""
 _SEPARATORS = re.compile(rf"[.,'{_SPACES}]")
 
 
@@ -65,6 +78,20 @@ def unit_of(text: str, figure: Figure) -> str:
     """Return the word behind a figure, else the end of the name before it, as in ``distance_km: 59``."""
     found = _BEFORE.search(text[max(0, figure.start - 40) : figure.start].replace("_", " "))
     return unit_behind(text, figure) or ("" if found is None else _folded(found["unit"]))
+
+
+def in_unit(text: str, figure: Figure) -> str:
+    """Return the unit of money, measure or share that stands beside a figure; empty where none is known."""
+    before = text[max(0, figure.start - 4) : figure.start].rstrip(" *_`\u00a0").upper()
+    large = re.match(_LARGE, text[figure.end :])
+    behind = figure.end + (large.end() if large else 0)
+    word = _BEHIND.match(text, behind)
+    sign = text[behind : behind + 4].lstrip(" *_`\u00a0")[:1]
+    for told in (word["unit"] if word else "", sign, before[-3:], before[-1:]):
+        unit = _folded(_SIGNS_OF_MONEY.get(told.upper(), told))
+        if unit in MONEY or unit == "%" or (len(unit) > 1 and _KNOWN.fullmatch(unit)):
+            return "eur" if unit == "euro" else unit
+    return ""
 
 
 def names_unit(texts: Iterable[str]) -> bool:
@@ -123,6 +150,8 @@ def _figures(text: str) -> tuple[Figure, ...]:
 def _found(text: str) -> Iterator[Figure]:
     for match in _FIGURE.finditer(text):
         positive = _readings(match["digits"])
+        factor = 1e3 if match["thousand"] else 1e6 if match["million"] else 1.0
+        positive |= {value * factor for value in positive}
         signed = {-value for value in positive} if match["sign"] in {"-", "\u2212"} else set()
         start = match.start("sign") if match["sign"] else match.start()
         yield Figure(match[0], start, match.end(), frozenset(positive | signed))

@@ -160,11 +160,10 @@ def quote(text: str, start: int = 0, end: int | None = None, limit: int = 160) -
         line_end = text.find("\n", start)
         end = len(text) if line_end < 0 else line_end
         return text[start : min(end, start + limit)].strip()
-    before = max(
-        (text.rfind(stop, 0, start) + len(stop) for stop in _STOPS if stop in text[:start]),
-        default=0,
-    )
+    first = max(0, end - limit - 2)  # the rest is cut in any case
+    stops = [(text.rfind(stop, first, start), stop) for stop in _STOPS]
+    before = max((place + len(stop) for place, stop in stops if place >= 0), default=0)
     left = max(before, end - limit, 0)
-    after = [text.find(stop, end) for stop in _STOPS]
+    after = [text.find(stop, end, start + limit + 2) for stop in _STOPS]
     right = min([place + 1 for place in after if place >= 0], default=len(text))
     return text[min(left, start) : min(max(right, end), min(left, start) + limit)].strip()

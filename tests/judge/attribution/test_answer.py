@@ -25,6 +25,7 @@ from mast_trace_judge.local.rules._evidence import final_answer, introduced
         # Without an announcement the last number of the last text.
         (["We have 12.", "Of 13 there are 14 left."], "14"),
         (["We have 12.", "None is left."], ""),
+        (["We have 12.", "I got 37. All 5 tests pass."], "37"),  # a number of things
         # An earlier text counts where the last ones announce nothing; of three, no more.
         (["FINAL ANSWER: 12", "Thanks.", "Bye."], "12"),
         (["FINAL ANSWER: 12", "Thanks.", "Bye.", "Bye."], ""),

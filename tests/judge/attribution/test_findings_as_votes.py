@@ -22,7 +22,7 @@ def votes_of(code, evidence, *, spans=True, steps=(2, 3, 5), actors=range(1, 7))
 
 # code: odds where spans prove it, odds where a text suggests it, step of (2, 3, 5)
 STRENGTHS = {
-    "1.3": (0.6, 0.0, 3),
+    "1.3": (0.6, 0.0, 2),
     "1.4": (1.5, 0.0, 5),
     "2.1": (1.5, 0.0, 2),
     "2.4": (0.8, 0.0, 5),
@@ -54,12 +54,6 @@ def test_a_finding_votes_for_a_step_by_its_probability(code):
 )
 def test_no_vote(code, steps, actors):
     assert votes_of(code, Evidence.EXACT, steps=steps, actors=actors) == []
-
-
-def test_a_repetition_of_one_step_is_that_step():
-    """Usually it is the second that repeats."""
-    assert votes_of("1.3", Evidence.EXACT, steps=(4,)) == [Vote(4, 0.3, "1.3: Why.")]
-    assert votes_of("1.3", Evidence.EXACT, steps=(2, 4)) == [Vote(4, 0.3, "1.3: Why.")]
 
 
 def test_one_finding_without_a_vote_does_not_silence_the_next():

@@ -56,8 +56,8 @@ def test_the_origin_comes_first_and_gets_the_votes():
     assert found.origin_first(weights, {3}) == weights
     assert found.origin_first({1: 1.0}, set()) == {1: 1.0}
     assert Inheritance().origin_first(weights, set()) == weights
-    votes = [Vote(3, 1.0, "why"), Vote(1, 1.0, "why")]
-    assert [vote.step for vote in found.moved(votes)] == [2, 1]
+    votes = [Vote(3, 1.0, "2.6: why"), Vote(1, 1.0, "2.6: why"), Vote(3, 1.0, "3.3: why")]
+    assert [vote.step for vote in found.moved(votes)] == [2, 1, 3]  # an approval is the relay's own
     assert Inheritance().moved(votes) == votes
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace_judge.local.attribution.mode_votes import in_error
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.local.rules.clarification import assumed_instead_of_asking
 from mast_trace_judge.local.rules.inter_agent import never_shown, unchanged_after_correction
@@ -110,16 +111,34 @@ def test_findings_that_reach_nobody_are_withheld():
     assert (found.code, found.evidence, found.steps) == ("2.4", Evidence.EXACT, (1, 2))
 
 
+def test_what_other_words_may_tell_is_withheld_by_no_proof():
+    """Seventeen, a dozen or hardly any: a short figure may have been told in words."""
+    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, "17")
+    run.says("researcher", "Hardly any.", to="writer").shown("writer", 0, 2)
+    (found,) = withheld_findings(run.says("writer", "Then I write so.").build())
+    assert found.evidence is Evidence.HEURISTIC
+
+
 @pytest.mark.parametrize(
     "run",
     [
         _found("They sold 340 units."),
+        _found("They sold many units."),
+        _found("They sold about 350.", result="352"),
+        _found("In two months they sold 680.", result="340"),
+        _found("Done.").calls("researcher", "report", {"region": "a second van"}, "sent"),
         _found("Done.").says("researcher", "It was 340, by the way.", to="writer"),
         _found("Done.").shown("writer", 0, 1).says("writer", "I see."),
         _found("Done.", to="user"),
         _found("Saved.", "save", "saved"),
     ],
-    ids=["told", "told later", "seen by all", "to the user", "nothing found"],
+    ids=[
+        *("told", "told in words", "told as a round figure", "told as a product", "told a tool"),
+        "told later",
+        "seen by all",
+        "to the user",
+        "nothing found",
+    ],
 )
 def test_what_was_shared_is_not_withheld(run):
     """Told at once or later, seen in a shared history, or nothing to tell."""
@@ -149,7 +168,7 @@ def test_a_message_that_a_prompt_leaves_out_is_exact():
     run.says("b", "The hotel has no free rooms.", to="writer")
     run.asks("The context: The hotel has no free rooms.", to="writer").shown("writer", 2)
     (found,) = never_shown(run.says("writer", "We stay at home.").build())
-    assert (found.evidence, found.steps) == (Evidence.EXACT, (0,))
+    assert (found.evidence, found.steps) == (Evidence.EXACT, (0, 3))
 
 
 def _answered() -> RunBuilder:
@@ -159,11 +178,13 @@ def _answered() -> RunBuilder:
 
 
 def test_a_message_that_the_recipient_never_saw_is_exact():
-    """Other messages to the same agent did arrive under their ids."""
+    """Other messages to the same agent did arrive under their ids; the writer is not to blame."""
     run = _answered().says("a", "The second part has an error in line 3.", to="b")
-    run.shown("b", 0, 1).says("b", "Shipped.")
-    (found,) = never_shown(run.build())
-    assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.EXACT, (2,))
+    run.shown("b", 0, 1)
+    assert never_shown(run.build()) == []  # nobody acted without it
+    (found,) = never_shown(run.says("a", "Well?").says("b", "Shipped.").build())
+    assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.EXACT, (2, 4))
+    assert in_error(found, run.build()) == 4
 
 
 def test_a_message_quoted_inside_another_was_seen():
@@ -224,7 +245,7 @@ def test_one_recipient_may_be_shown_what_another_is_not(other):
     run.says("b", "Good.", to="a").says("a", second, to=(other, "b")).shown("b", 0, 1)
     run.says("boss", f"a wrote: {second}", to="quoted").shown("seen", 0, 2).shown("quoted", 0, 3)
     (found,) = never_shown(run.says("b", "Shipped.").build())
-    assert (found.steps, found.reason) == ((2,), "a wrote to b, and b was never shown it.")
+    assert (found.steps, found.reason[:28]) == ((2, 4), "b acts without what a wrote ")
 
 
 def test_a_message_that_goes_with_all_the_rest_is_another_mode():
@@ -287,7 +308,7 @@ def test_what_was_shared_first_does_not_hide_what_is_withheld_later(before):
     run = before().calls("researcher", "sales", {}, REPORT)
     run.says("researcher", "I have finished my research.", to="writer")
     (found,) = withheld_findings(run.build())
-    assert found.reason == "researcher passes on nothing of what sales returned."
+    assert "sales returned to researcher" in found.reason
 
 
 def test_what_the_task_says_is_never_withheld():

@@ -34,9 +34,7 @@ def listed(task, answer, *rows):
 def test_a_dearer_option_named_as_the_cheapest_is_found():
     (found,) = unfavoured_choice(rooms().build())
     assert (found.code, found.evidence, found.steps) == ("2.6", Evidence.HEURISTIC, (1, 2, 3))
-    assert found.reason == (
-        "clerk names bonn (120 EUR), and riga (96 EUR) is the cheapest by what the tools returned."
-    )
+    assert all(told in found.reason for told in ("bonn (120 EUR)", "riga (96 EUR)"))
     assert [mode.code for mode in find_modes(rooms().build())] == ["2.6"]
 
 

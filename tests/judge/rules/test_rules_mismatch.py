@@ -166,13 +166,13 @@ def test_a_claim_is_held_against_when_the_tool_was_used(run, probability):
     ("result", "text", "probability"),
     [
         ("4711", "The tool returned 5120.", 0.9),
-        ("4711", "There are 5120.", 0.55),
+        ("4711", "There are 5120.", 0.45),
         ("4711", "There are 4171.", 0.85),
-        ("4711".ljust(120, "."), "There are 5120.", 0.55),
+        ("4711".ljust(120, "."), "There are 5120.", 0.45),
         ("4711".ljust(121, "."), "There are 5120.", None),
         ("4711".ljust(121, "."), "The tool returned 4171.", 0.85),
         ("7 rows", "There are 5120.", None),
-        ("17 rows", "There are 5120.", 0.55),
+        ("17 rows", "There are 5120.", 0.45),
         ("4711", "There are 5.", None),
         ("4711", "There are 880.", None),
         ("4711 of 4711", "There are 4171.", 0.85),
@@ -196,7 +196,7 @@ def test_another_number_without_a_word_of_the_tool_counts_in_failed_runs_only():
         return [each.probability for each in misstated_result(run.says("agent", text).build())]
 
     assert found("There are 5120.") == []
-    assert found("There are 5120.", outcome="failure") == [0.55]
+    assert found("There are 5120.", outcome="failure") == [0.45]
     assert found("There are 4171.") == [0.85]
     assert found("The tool returned 5120.") == [0.9]
 

@@ -316,3 +316,23 @@ def test_the_likeliest_mode_comes_first_and_equal_ones_by_code(monkeypatch):
     monkeypatch.setattr(module, "RULES", tuple(lambda _, each=each: [each] for each in made))
     found = find_modes(Trajectory(trace_id="1", steps=()))
     assert [each.code for each in found] == ["2.1", "1.1", "3.2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "run"),
+    [
+        ("2.2", lambda run: run.says("a", "I will assume a price. I assume it is so.")),
+        ("3.1", lambda run: run.says("a", "I could not find the price.")),
+        ("3.1", lambda run: run.calls("a", "pages", {"page": 1}, '{"page": 1, "pages": 3}')),
+        ("3.1", lambda run: run.says("a", "Let me check the price.")),
+        ("3.2", lambda run: run.says("a", "```\na = 1\nb = 2\nc = 3\n```").says("b", "Done.")),
+        ("3.2", lambda run: run.calls("a", "price", {}, "118").says("a", "It costs 5234.")),
+        ("2.6", lambda run: run.calls("a", "price", {}, "118").says("a", "It costs 523.")),
+        ("2.4", lambda run: run.calls("a", "price", {}, "118").says("a", "Done.", to="b")),
+    ],
+)
+def test_being_told_of_a_failure_shows_no_mode(code, run):
+    """An explanation of a failure is possible at most."""
+    found = find_modes(run(RunBuilder(outcome="failure").asks()).build())
+    assert [mode.code for mode in found if mode.code == code] == [code]
+    assert not any(mode.is_shown for mode in found)

@@ -89,13 +89,13 @@ def test_the_signal_is_in_the_last_60_characters(length, found):
 
 def test_five_answers_to_the_signal_are_named_and_its_sentence_quoted():
     """All are counted."""
-    sentence = "We are done with all of it now, so let us stop here TERMINATE".rjust(60, "-")[-60:]
+    sentence = "We are done with all of it now, so let us stop. TERMINATE".rjust(60, "-")[-60:]
     run = RunBuilder().says("critic", f"One. Two. {sentence}", to="writer")
     for number in range(6):
         run.says("writer", f"Version {number}.", to="critic")
     (found,) = went_on_after_signal(run.build())
     assert (found.steps, found.quotes) == ((0, 1, 2, 3, 4, 5), (sentence,))
-    assert found.reason == "critic signalled the end, and 6 more steps followed."
+    assert "6 more steps" in found.reason
 
 
 DONE = ("task is complete", "request is done", "problem is solved")

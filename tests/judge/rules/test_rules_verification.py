@@ -37,7 +37,7 @@ def test_a_reviewer_that_never_acts_is_found():
         "planner", "396 EUR, we are done.", to=("a", "auditor")
     )
     (found,) = idle_checker(run.build())
-    assert (found.evidence, found.steps) == (Evidence.EXACT, (0,))
+    assert (found.evidence, found.steps) == (Evidence.HEURISTIC, (0,))
     assert idle_checker(run.says("auditor", "I agree.").build()) == []
 
 
@@ -69,12 +69,11 @@ def test_passing_after_a_run_that_worked_is_fine():
 )
 @pytest.mark.parametrize("outcome", ["success", "failure", ""])
 @pytest.mark.parametrize("spans", [True, False])
-def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans):
+def test_a_missing_check_is_possible_where_the_run_did_not_succeed(rule, run, outcome, spans):
+    """A checker may have another name, and its acts may not be recorded."""
     found = rule(run(RunBuilder(outcome=outcome, spans=spans)).build())
-    worth = {"failure": (0.75, 0.7), "": (0.6, 0.5)}.get(outcome)
-    wanted = [worth[rule is idle_checker]] if worth else []
-    assert [each.probability for each in found] == wanted
-    assert all(each.evidence is (Evidence.EXACT if spans else Evidence.HEURISTIC) for each in found)
+    wanted = [] if outcome == "success" else [(Evidence.HEURISTIC, False)]
+    assert [(each.evidence, each.is_shown) for each in found] == wanted
 
 
 def test_a_check_before_the_last_artefact_is_none():
@@ -164,9 +163,8 @@ def test_who_may_pass_what_failed(agent, spans, error, worth):
     assert [each.probability for each in found] == ([worth] if worth else [])
     unknown = passed_a_failure(replace(built, outcome=""))
     assert [each.probability for each in unknown] == ([worth] if worth == 0.85 else [])
-    reason = f"{agent} passes the work although run_tests failed."
     evidence = Evidence.EXACT if worth == 0.85 else Evidence.HEURISTIC
-    assert all((each.reason, each.evidence) == (reason, evidence) for each in found)
+    assert all("run_tests" in each.reason and each.evidence is evidence for each in found)
 
 
 @pytest.mark.parametrize(

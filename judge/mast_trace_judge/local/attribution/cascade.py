@@ -108,8 +108,16 @@ def _executors(steps: Sequence[Step]) -> set[str]:
 def _votes(trajectory: Trajectory, actors: Sequence[int]) -> list[Vote]:
     found = [
         (fails_from_here(trajectory.steps), 0.9, FAILS_FROM_HERE),
-        (before_first_failure(trajectory.steps, actors), 0.4, "the first failed tool run"),
-        (introduces_answer(trajectory, actors), 0.25, "first step with the final answer"),
+        (
+            before_first_failure(trajectory.steps, actors),
+            0.4,
+            "the first failed tool run, or the act before it",
+        ),
+        (
+            introduces_answer(trajectory, actors),
+            0.25,
+            "first mention of the value on which the run ends, or the act before it",
+        ),
         (writes_surviving_code(trajectory.steps), 0.2, "first writer of the code that survives"),
         (actors[0], 0.15, "first actor"),
     ]
@@ -186,10 +194,10 @@ class Inheritance:
     relays: frozenset[int] = field(default_factory=frozenset)
 
     def moved(self, votes: Iterable[Vote]) -> list[Vote]:
-        """Return the votes, with those for a relay moved to the origin."""
+        """Return the votes, with those for a relay's figure moved to the origin; other slips are the relay's own."""
         return [
             dataclasses.replace(vote, step=self.origin)
-            if self.origin is not None and vote.step in self.relays
+            if self.origin is not None and vote.step in self.relays and vote.rule[:3] == "2.6"
             else vote
             for vote in votes
         ]

@@ -28,7 +28,7 @@ class _Strength(NamedTuple):
 
 _STRENGTHS = {
     "2.6": _Strength(2.5, 1.0, -1),
-    "1.3": _Strength(0.6, 0.0, 1),  # the first repetition
+    "1.3": _Strength(0.6, 0.0, 0),  # the first of equal calls: the later ones repeat what it began
     "2.1": _Strength(1.5, 0.0, 0),
     "1.4": _Strength(1.5, 0.0, -1),
     "2.5": _Strength(1.5, 0.0, -1),

@@ -55,6 +55,9 @@ _IN_SUCCESS = 0.5
 """Factor for a finding in a run that succeeded, where most repetition and haste is benign."""
 _UNREAD = 0.6
 """Factor for a finding that an unread part of the run might refute."""
+_EXPLAINS = 0.45
+"""Most that a heuristic explanation of a failure counts for: the run is only told to have failed, and the record
+does not show the mode, so that it is possible and not shown."""
 _LEAST = 0.2
 _SHOWN = 12
 _MOST_STEPS = 1000
@@ -88,7 +91,7 @@ def find_modes(
 
     Where a mode has exact evidence, only that is shown for it. In a run whose outcome is a success
     probabilities are halved, and weak heuristics are left out. Rules that explain failures are
-    applied only to runs that are known to have failed. In a run of which steps were not read nothing
+    applied only to runs that are known to have failed, and what the record does not show is possible at most. In a run of which steps were not read nothing
     is exact that they might take back. A run of which no end was seen, for its process was killed or
     it waits for somebody, is accused of nothing that may still come.
     """
@@ -126,6 +129,19 @@ def _applied(trajectory: Trajectory, own: Iterable[OwnRule] | None) -> list[Rule
 
 
 def _found_by(asked: Rule, trajectory: Trajectory) -> list[ModeFinding]:
+    found = _reached(asked, trajectory)
+    if not explains_failures(asked):
+        return found
+    return [
+        each
+        if each.evidence is Evidence.EXACT
+        else each.model_copy(update={"probability": min(each.probability, _EXPLAINS)})
+        for each in found
+    ]
+
+
+def _reached(asked: Rule, trajectory: Trajectory) -> list[ModeFinding]:
+    """Apply a rule to as much of a run as its findings may follow from."""
     if not trajectory.is_partial or reach_of(asked) is Reach.END:
         return asked(trajectory)
     if reach_of(asked) is Reach.BACK:

@@ -50,6 +50,20 @@ _CHECKER = re.compile(
     re.IGNORECASE,
 )
 
+DOUBT = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|cannot|without|wrong|incorrect|false|mistake\w*|instead|rather"
+    r"|unlike|except|than|if|unless|whether|would|could|might|suppos\w*|assum\w*|imagine[ds]?|hypothe\w*"
+    r"|pretend|example|expected|forecast|previous\w*|former\w*|earlier|used to|once|ago|yesterday|formerly"
+    r"|last (?:year|month|week|time|season)|(?:in|since|until|before) (?:19|20)\d\d|nicht|kein\w*|falsch"
+    r"|statt|wenn|falls|w[aä]re|w[uü]rde|fr[uü]her|si|nunca|incorrecto|pas|jamais|serait)\b|n't\b"
+    r"|[?\u4e0d\u9519\u5982]",
+    re.IGNORECASE,
+)
+"""Words of sentences that deny or doubt what they tell, or that speak of another case or time."""
+_QUOTED = re.compile(r"[\"\u201c\u201e\u00ab](?:[^\"\u201c\u201d\u00bb\n]*)[\"\u201d\u201c\u00bb]")
+_LINE = 1000
+"""Characters before and behind a passage in which a quotation may begin and end."""
+_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 _ANNOUNCED = (
     ("final answer:", re.compile(r"FINAL ANSWER:\s*(.+)")),
     ("boxed{", re.compile(r"\\boxed\{([^{}]+)\}")),
@@ -63,6 +77,8 @@ _ANNOUNCED = (
     ("**", re.compile(r"\*\*([^*\n]{1,80})\*\*")),
 )
 """Patterns of an announced value, each with the signs that its matches contain in lower case."""
+_COUNTS = re.compile(r"\b(?:all|the|these|first|last|next|top) $", re.IGNORECASE)
+"""Words before a number of things, as in "all 5 tests pass", which is no answer."""
 _EMPTY = re.compile(r"(?:TERMINATE|RUN\.SH COMPLETE[^\n]*|SCENARIO\.PY COMPLETE[^\n]*|[\s!#])*")
 _LAST = 12
 """Steps at the end of a run among which its last words are sought."""
@@ -85,6 +101,22 @@ def finding(
         reason=reason,
         steps=tuple(sorted({step.index for step in steps})),
         quotes=tuple(dict.fromkeys(text for text in quotes if text)),
+    )
+
+
+def doubted(text: str, start: int, end: int) -> bool:
+    """Return whether a passage stands in a quotation, or in a sentence that denies or doubts it.
+
+    A quotation has words; names and values of JSON are none.
+    """
+    if DOUBT.search(quote(text, start, end, limit=400)):
+        return True
+    if text[:100].lstrip()[:1] in ("{", "[", "`"):
+        return False
+    left = max(text.rfind("\n", max(0, start - _LINE), start) + 1, start - _LINE, 0)
+    return any(
+        match.start() < start - left and end - left < match.end() and _TWO_WORDS.search(match[0])
+        for match in _QUOTED.finditer(text[left : end + _LINE])
     )
 
 
@@ -280,11 +312,9 @@ def final_answer(steps: Sequence[Step]) -> str:
             value = found[-1].strip(_EDGES) if found else ""
             if value:
                 return value[:200]
-    if spoken:
-        stated = numbers(spoken[-1][-1000:])
-        if stated:
-            return stated[-1][0]
-    return ""
+    end = spoken[-1][-1000:] if spoken else ""
+    stated = [each[0] for each in numbers(end) if not _COUNTS.search(end[: each.start()])]
+    return stated[-1] if stated else ""
 
 
 def _words(step: Step) -> str:

@@ -52,6 +52,7 @@ _MOST = 8
 """Largest number of figures from which a total is recomputed."""
 _A_VALUE = 120
 """Length up to which a tool's result counts as a value; longer results hold other figures as well."""
+_LACKS = {"total": "is no sum of", "average": "lies outside of"}
 _GAP = 4
 """Signs between the words that announce a figure and the figure."""
 _SIGNS = " $\u20ac\u00a3"
@@ -146,8 +147,8 @@ def wrong_total(trajectory: Trajectory) -> list[ModeFinding]:
         if last is not None and found is not None and found[0].readings & known_values([last.text]):
             claimed, what = found
             why = (
-                f"{step.agent} gives {claimed.literal} as the {what}, which the figures that tools "
-                "returned do not make."
+                f"{step.agent} gives {claimed.literal} as the {what}, which {_LACKS[what]} the figures that "
+                "tools returned."
             )
             quoted = [quote(step.text, *claimed.span)]
             return [finding("2.6", _LIKELY, Evidence.HEURISTIC, why, [step], quoted)]

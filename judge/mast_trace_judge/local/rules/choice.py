@@ -135,8 +135,8 @@ def _finding(
         "2.6",
         _PROBABILITY,
         Evidence.HEURISTIC,
-        f"{step.agent or 'The answer'} names {name} ({_short(own)}), and {other} ({_short(value)}) is "
-        f"the {wish.word.lower()} by what the tools returned.",
+        f"{step.agent or 'The answer'} names {name} ({_short(own)}), and by what the tools returned {other} "
+        f"({_short(value)}) comes before it in what is asked for ({wish.word.lower()}).",
         [own.step, value.step, step],
         [quote(step.text), quote(value.step.text)],
     )

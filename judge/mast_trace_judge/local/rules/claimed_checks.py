@@ -91,7 +91,7 @@ def claimed_check(trajectory: Trajectory) -> list[ModeFinding]:
             "3.2",
             _WITH_TOOLS if used else 0.4 if recorded else min(0.8, 0.55 + 0.05 * len(claims)),
             Evidence.HEURISTIC,
-            f"{first.agent} says that tests were run, and the run shows none.",
+            f"{first.agent} says that tests were run, and no recorded tool could have run any.",
             [step for step, _ in claims],
             [text for _, text in claims[:3]],
         )

@@ -59,7 +59,7 @@ def assumed_instead_of_asking(trajectory: Trajectory) -> list[ModeFinding]:
             "2.2",
             min(0.6, 0.35 + 0.08 * count),
             Evidence.HEURISTIC,
-            f"{step.agent} assumes what it could have asked for.",
+            f"{step.agent} speaks of an assumption or of made-up data, and nobody asks.",
             [step],
             [quote(step.text, *match.span())],
         )

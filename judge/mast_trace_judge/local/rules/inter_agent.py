@@ -31,13 +31,14 @@ _CORRECTS = Phrases(
 
 @rule("2.5")
 def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
-    """A message went to an agent that acted afterwards and was never shown it (exact).
+    """A message went to an agent that acted afterwards, and its input never held it (exact).
 
     Definition: MAST 2.5, "disregarding or failing to adequately consider input provided by other
     agents". Counted only for agents whose recorded inputs hold other messages that were sent to
     them, as they were sent or quoted in a prompt: then the framework shows messages, and this one
     is missing. The inputs of an agent's models count where they are recorded: a node may be given
-    more than it uses. Where the recipient's next input lacks what it was shown before, too, that is
+    more than it uses. The program that makes the inputs left it out, not the writer: the finding names the first
+    step that the recipient took without it. Where the recipient's next input lacks what it was shown before, too, that is
     mode 1.4 or 2.1.
     """
     inboxes = inboxes_of(trajectory)
@@ -59,19 +60,26 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
                 continue
             if after.span_id not in more:
                 more[after.span_id] = inbox.saw_more_before(after)
-            if more[after.span_id] or inbox.quotes(step):
+            act = _act_after(trajectory, step, name, after.start)
+            if act is None or more[after.span_id] or inbox.quotes(step):
                 continue
             return [
                 finding(
                     "2.5",
                     0.85,
                     Evidence.EXACT,
-                    f"{step.agent} wrote to {name}, and {name} was never shown it.",
-                    [step],
+                    f"{name} acts without what {step.agent} wrote to it: its input never held the message.",
+                    [step, act],
                     [first_line(step)],
                 )
             ]
     return []
+
+
+def _act_after(trajectory: Trajectory, step: Step, name: str, time: int) -> Step | None:
+    """Return the first step after another one that an agent ended after a time."""
+    later = trajectory.steps[step.index + 1 :]
+    return next((each for each in later if each.agent == name and each.end >= time), None)
 
 
 @rule("2.5", of_failures=True)
@@ -93,7 +101,7 @@ def unchanged_after_correction(trajectory: Trajectory) -> list[ModeFinding]:
                         "2.5",
                         0.65,
                         Evidence.HEURISTIC,
-                        f"{step.agent} repeats itself although {correction.agent} corrected it.",
+                        f"{step.agent} says almost the same again after words of correction by {correction.agent}.",
                         [own, correction, step],
                         [quote(correction.text, *match.span()), first_line(step)],
                     )

@@ -74,7 +74,7 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
                     0.85,
                     Evidence.EXACT,
                     f"The result of {step.tool} dropped out of what {step.agent} was shown, and "
-                    f"{step.agent} asked for it again.",
+                    f"{step.agent} made the call again.",
                     [earlier, step],
                     [first_line(earlier)],
                 )
@@ -106,7 +106,7 @@ def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
                             "1.4",
                             0.5,
                             Evidence.HEURISTIC,
-                            f"{step.agent} asks for what it had been shown before: {said!r}.",
+                            f"{step.agent} asks in words of a message that it was shown and lost: {said!r}.",
                             [step],
                             [question.strip()[:160]],
                         )

@@ -6,9 +6,25 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace_judge.local.arithmetic import TOO_MANY, derived, in_other_unit, near, slip
-from mast_trace_judge.local.figures import figures, known_values, names_unit, unit_behind, unit_of
+from mast_trace_judge.local.arithmetic import (
+    TOO_MANY,
+    chance_of,
+    derived,
+    derived_twice,
+    in_other_unit,
+    near,
+    slip,
+)
+from mast_trace_judge.local.figures import (
+    figures,
+    in_unit,
+    known_values,
+    names_unit,
+    unit_behind,
+    unit_of,
+)
 from mast_trace_judge.local.rules._evidence import (
+    doubted,
     finding,
     has_failed,
     is_said,
@@ -37,12 +53,25 @@ _REFERS = re.compile(
     r"[^.\n]{0,60}?[-+\u2212]?(?=\d)",
     re.IGNORECASE,
 )
+_ADDS = re.compile(
+    r"\b(?:with|plus|includ\w*|add\w*|extra|tax\w*|total|together|fees?|discount|less|mit|plus|inkl\w*|zzgl"
+    r"|con|m[aá]s|avec)\b|[+]",
+    re.IGNORECASE,
+)
+"""Words of sentences whose figure may be a result's and a round amount."""
 _SURE = 0.85
 """Probability of a slip of the pen, which needs no failed run as evidence."""
 _MOST_STATED = 1000
 """Number of figures of a message, the first ones, that are examined; a message with more is a
 table.
 """
+_UNTOLD = 0.45
+"""Probability of another number in a run that failed, which may have nothing to do with the tool."""
+_CHANCE = 0.01
+"""Chance from which on an unrelated number may be as near to a result's as the stated one."""
+_FEW = 12
+"""New numbers of a result above which it is a listing."""
+_DIVIDES = "\n,;{}|()"
 _A_VALUE = 120
 """Characters up to which a result is a value; numbers in longer texts have other meanings."""
 
@@ -52,8 +81,9 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that it called a tool which nobody had called.
 
     Definition: MAST 2.6, "discrepancy between the logical reasoning process and the actual actions
-    taken by the agent". Exact where the name is that of a tool that the run does use at another
-    time; heuristic where it only looks like one.
+    taken by the agent". Exact where the name is that of a tool that the run does use at a later
+    time and is written as a name; heuristic where it only looks like one. A claim that is denied, quoted or made
+    of another case is none.
     """
     tools = {step.tool: step.index for step in reversed(trajectory.steps) if step.tool}
     if not tools:
@@ -71,13 +101,21 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
                 continue
             if (known and tools[name] < step.index) or name in done or name in trajectory.task:
                 continue
-            exact = known and bool(step.span_id)
+            if doubted(step.text, *match.span(1)):
+                continue
+            # A plain word may be meant as a word: "I used search terms".
+            marked = (
+                "_" in name
+                or match[0] != match[0].rstrip("`'\")")
+                or match[0].endswith(("tool", "function"))
+            )
+            exact = known and marked and bool(step.span_id)
             return [
                 finding(
                     "2.6",
                     0.85 if exact else 0.5,
                     Evidence.EXACT if exact else Evidence.HEURISTIC,
-                    f"{step.agent} says that it called {name}, and no such call came before.",
+                    f"{step.agent} says that it called {name}, and no such call is recorded before.",
                     [step],
                     [quote(step.text, *match.span())],
                 )
@@ -89,12 +127,16 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
 def misstated_result(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states another number than the tool result that it speaks of.
 
-    Definition: MAST 2.6. Looks at the first message of an agent after its own tool runs. A result
-    that brings a single number into the run must be missing from the message, and the message must
-    hold a number that is new: not one that follows from the known ones by one sum, factor, change
-    of unit or rounding, however it is written (another unit has to be named somewhere). Exact where the result is short and the message says
-    in so many words that a tool returned it. Where it is neither that nor a slip of a digit, it
-    counts in runs that failed.
+    Definition: MAST 2.6. Looks at the first message with a figure after an agent's own tool runs. A result
+    that brings a few numbers into the run must have one that is missing from the message, and the message
+    must hold a number that is new: not one that follows from the known ones by one sum, factor, change
+    of unit or rounding, however it is written (another unit has to be named somewhere). No sentence that
+    denies, doubts or quotes the number, or speaks of another time, counts. Words decide nothing else: exact is a
+    number in the same unit that follows by no two steps of arithmetic either, and that is the
+    result's with digits miswritten, which one in a hundred unrelated numbers would be at most; or it stands
+    in a sentence that gives it as the tool's. A miswritten digit that is no exchange must also stand beside
+    words of the result, and so must every number where the result has several. Where it is neither that nor a
+    slip of a digit, it counts in runs that failed.
     """
     findings: list[ModeFinding] = []
     results: dict[str, list[_Result]] = defaultdict(list)
@@ -106,8 +148,8 @@ def misstated_result(trajectory: Trajectory) -> list[ModeFinding]:
             if step.error is None:
                 new = [found for found in figures(step.text) if not found.readings & known]
                 results[step.agent].append(_Result(step, new))
-        elif is_said(step):
-            misstated = _misstated(step, results.pop(step.agent, []), known, trajectory.task)
+        elif is_said(step) and figures(step.text):
+            misstated = _misstated(trajectory, step, results.pop(step.agent, []), known)
             if misstated is not None and (run_failed or misstated.probability >= _SURE):
                 findings.append(misstated)
         known |= known_values([step.text])
@@ -120,47 +162,159 @@ class _Result(NamedTuple):
     step: Step
     figures: list[Figure]
 
+    @property
+    def is_single(self) -> bool:
+        """True if it brings one number into the run."""
+        return len({each.literal for each in self.figures}) == 1
+
 
 def _misstated(
-    step: Step, results: list[_Result], known: set[float], task: str
+    trajectory: Trajectory, step: Step, results: list[_Result], known: set[float]
 ) -> ModeFinding | None:
     if len(known) > TOO_MANY:  # nothing is new then
         return None
-    single = [found for found in results if len({each.literal for each in found.figures}) == 1]
-    if not single:
-        return None
+    told = [found for found in results if 0 < len(found.figures) <= _FEW]
     stated = figures(step.text)[:_MOST_STATED]
     unsaid = [
-        (result, found[0])
-        for result, found in single
-        if not any(_says(step.text, each, result, found[0], task) for each in stated)
+        (result, figure)
+        for result in told
+        for figure in result.figures[: 1 if result.is_single else _FEW]
+        if not any(_says(step.text, each, result.step, figure, trajectory.task) for each in stated)
     ]
-    new = [each for each in stated if _is_new(each, known)] if unsaid else []
+    new = [
+        each
+        for each in stated
+        if unsaid and not each.readings & known and not doubted(step.text, *each.span)
+    ]
     refers = {found.end() for found in _REFERS.finditer(step.text)} if new else set()
-    repeats = len(single) == 1 or len(unsaid) < len(single)
+    one = [result for result in told if result.is_single]
+    repeats = len(one) == 1 or sum(result.is_single for result, _ in unsaid) < len(one)
     for result, figure in unsaid if new else ():
-        slips = [
+        fitting = [
             each
             for each in new
-            if repeats and slip(each.literal, figure.literal) and not _adds_to(figure, each, known)
+            if _fits(step, each, result.step, figure)
+            # An exchange of digits is near its figure, and no rounding of it.
+            and _is_new(each, known - figure.readings if _is_exchange(each, figure) else known)
         ]
-        reported = [each for each in new if each.start in refers and _comparable(each, figure)]
-        value = len(figure.literal) >= 2 and len(result.text) <= _A_VALUE
-        if not slips and (len(results) > 1 or not value):
+        slips = [each for each in fitting if _is_slip(step, each, figure, known)]
+        beside = [each for each in slips if _is_beside(step, each, result, figure, results)]
+        exchanged = [each for each in slips if _is_exchange(each, figure)]
+        sole = [each for each in exchanged if _in_one_unit(step, each, result.step, figure)]
+        if not (repeats and result.is_single):
+            slips = [each for each in slips if each in beside or each in sole]
+        near_by = [
+            each
+            for each in exchanged
+            if (each in beside or each in sole)
+            and _chance(each, figure) * len(new) * len(unsaid) <= _CHANCE
+        ]
+        value = result.is_single and len(figure.literal) >= 2 and len(result.step.text) <= _A_VALUE
+        reported = [
+            each
+            for each in fitting
+            if value and _comparable(each, figure) and _is_reported(step, each, result, refers)
+        ]
+        if not slips and (len(results) > 1 or not value or not fitting):
             continue
-        chosen = (reported or slips or new)[0]
+        chosen = (near_by or reported or slips or fitting)[0]
         sentence = quote(step.text, *chosen.span, limit=400)
-        named = len(results) == 1 or _names(sentence, result, [found.step for found in results])
-        exact = bool(reported) and named and value and bool(step.span_id)
+        named = len(results) == 1 or _names(sentence, result.step, [each.step for each in results])
+        follows = chosen in near_by or (chosen in reported and named)
+        exact = follows and bool(step.span_id) and not _may_follow(trajectory, step, chosen)
+        why = (
+            f"{step.agent} states {chosen.literal} where {result.step.tool} returned {figure.literal}."
+            if exact or slips
+            else f"{step.agent} states {chosen.literal}, which no step of arithmetic makes of what came "
+            f"before, and not the {figure.literal} that {result.step.tool} returned."
+        )
         return finding(
             "2.6",
-            0.9 if exact else _SURE if slips else 0.55,
+            0.9 if exact else _SURE if slips else _UNTOLD,
             Evidence.EXACT if exact else Evidence.HEURISTIC,
-            f"{step.agent} states {chosen.literal} where {result.tool} returned {figure.literal}.",
-            [result, step],
-            [quote(result.text, *figure.span), quote(step.text, *chosen.span)],
+            why,
+            [result.step, step],
+            [quote(result.step.text, *figure.span), quote(step.text, *chosen.span)],
         )
     return None
+
+
+def _fits(step: Step, each: Figure, result: Step, figure: Figure) -> bool:
+    """Return whether two figures have no different units."""
+    units = {in_unit(step.text, each), in_unit(result.text, figure)} - {""}
+    return len(units) <= 1
+
+
+def _in_one_unit(step: Step, each: Figure, result: Step, figure: Figure) -> bool:
+    """Return whether a figure is in the unit of a result's, which stands beside that or in the result."""
+    unit, of = in_unit(step.text, each), in_unit(result.text, figure)
+    return bool(unit) and (unit == of or (not of and unit in result.text.lower()))
+
+
+def _is_slip(step: Step, each: Figure, figure: Figure, known: set[float]) -> bool:
+    """Return whether a figure may be another one miswritten; a round amount that is added changes one digit, too."""
+    literals = each.literal, figure.literal
+    pairs = [literals, *((f"{a:.10g}", f"{b:.10g}") for a in each.as_one for b in figure.as_one)]
+    if not any(slip(*pair) for pair in pairs):
+        return False
+    added = _ADDS.search(quote(step.text, *each.span, limit=400))
+    return _is_exchange(each, figure) or not (added or _adds_to(figure, each, known))
+
+
+def _is_exchange(one: Figure, other: Figure) -> bool:
+    """Return whether two figures have the same digits in another order, and are miswritten for each other."""
+    return any(
+        sorted(f"{a:.10g}") == sorted(f"{b:.10g}") and slip(f"{a:.10g}", f"{b:.10g}")
+        for a in one.as_one
+        for b in other.as_one
+    )
+
+
+def _chance(one: Figure, other: Figure) -> float:
+    return min(chance_of(a, b) for a in one.as_one for b in other.as_one)
+
+
+def _is_beside(
+    step: Step, each: Figure, result: _Result, figure: Figure, results: list[_Result]
+) -> bool:
+    """Return whether a figure stands beside words that the result has beside its own, and beside no other."""
+    said = words(quote(step.text, *each.span, limit=400))
+    own = _words_at(result.step, figure)
+    others = {
+        word
+        for other in results
+        for of in other.figures[:_FEW]
+        if (other, of) != (result, figure)
+        for word in _words_at(other.step, of)
+    }
+    return bool(said & (own - others))
+
+
+def _words_at(result: Step, figure: Figure) -> set[str]:
+    """Return the words of the tool's name and those around a figure of its result."""
+    start = max(result.text.rfind(mark, 0, figure.start) for mark in _DIVIDES)
+    ends = [place for mark in _DIVIDES if (place := result.text.find(mark, figure.end)) >= 0]
+    return _words(result) | {
+        word
+        for told in words(result.text[start + 1 : min(ends, default=len(result.text))])
+        for word in name_words(told)
+        if len(word) > 3
+    }
+
+
+def _is_reported(step: Step, each: Figure, result: _Result, refers: set[int]) -> bool:
+    """Return whether a sentence gives a figure as the tool's: in such words, or with its name."""
+    tool = result.step.tool
+    sentence = quote(step.text, *each.span, limit=400)
+    return each.start in refers or ("_" in tool and tool.lower() in sentence.lower())
+
+
+def _may_follow(trajectory: Trajectory, step: Step, each: Figure) -> bool:
+    """Return whether two steps of arithmetic may make a figure of what the run held before it."""
+    before = trajectory.steps[: step.index]
+    texts = [trajectory.task, *(text for one in before for text in (one.text, one.arguments))]
+    held = {value for text in texts for figure in figures(text) for value in figure.as_one}
+    return any(derived_twice(value, held) for value in each.as_one)
 
 
 def _says(text: str, figure: Figure, result: Step, own: Figure, task: str) -> bool:
@@ -170,9 +324,14 @@ def _says(text: str, figure: Figure, result: Step, own: Figure, task: str) -> bo
     has, or anywhere in the task, the call or the message.
     """
     pairs = [(value, of) for value in figure.readings for of in own.readings]
-    if any(near(value, of) for value, of in pairs):
+    if any(near(value, of) for value, of in pairs) and not _is_exchange(figure, own):
+        return True
+    if any(value == round(of, -places) for value, of in pairs for places in (1, 2)):
         return True
     if not any(in_other_unit(value, of) for value, of in pairs):
+        return False
+    measured = in_unit(text, figure)
+    if measured and measured == in_unit(result.text, own):
         return False
     unit = unit_behind(text, figure)
     if unit:

@@ -68,7 +68,8 @@ def ended_with_error(trajectory: Trajectory) -> list[ModeFinding]:
             "3.1",
             0.9,
             Evidence.EXACT,
-            f"The run ended with an error: {error.splitlines()[0][:200] if error else 'unknown'}.",
+            f"The {'run' if trajectory.error is not None else 'last step'} ended with an error: "
+            f"{error.splitlines()[0][:200] if error else 'unknown'}.",
             last,
             [first_line(step) for step in last],
         )
@@ -115,7 +116,7 @@ def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
     last = steps[-1]
     if last.kind is not StepKind.TOOL or ends_run(last):
         return []
-    exact = failed(last) and bool(last.span_id)
+    exact = last.error is not None and bool(last.span_id)
     return [
         finding(
             "3.1",
@@ -175,9 +176,9 @@ def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
             return [
                 finding(
                     "3.1",
-                    0.55 if has_failed(trajectory) else 0.45,
+                    0.45,
                     Evidence.HEURISTIC,
-                    f"{step.agent} announces work that never follows.",
+                    f"{step.agent}'s last words announce work, and it does not act again.",
                     [step, ending(steps)],
                     [quote(step.text, *match.span())],
                 )
@@ -208,7 +209,7 @@ def left_pages_unread(trajectory: Trajectory) -> list[ModeFinding]:
             "3.1",
             0.6 if trajectory.outcome == "failure" else 0.4,
             Evidence.HEURISTIC,
-            f"{step.tool} said that there is more to read, and nobody read on.",
+            f"{step.tool}'s last result says that there is more to read.",
             [step],
             [first_line(step)],
         )

@@ -21,7 +21,7 @@ from mast_trace_judge.local.rules._evidence import (
     speakers,
 )
 from mast_trace_judge.local.rules._registry import Reach, rule
-from mast_trace_judge.local.rules.reset import RESTART
+from mast_trace_judge.local.rules.reset import RESTART, begins_again
 from mast_trace_judge.local.texts import alike, fold
 from mast_trace_judge.verdict import Evidence
 
@@ -194,8 +194,8 @@ def repeated_messages(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 1.3. Two messages of one agent whose character 4-grams agree to 0.92 or more,
     in a run of several agents: one agent alone answers whoever asks it again. One that has all of
-    the other's lines and more of them is no repetition, and lines that say that the run starts over
-    are mode 2.1. Its accuracy is in `benchmarks/judge/rules.md`.
+    the other's lines and more of them is no repetition, and lines with which the run starts
+    over are mode 2.1. Its accuracy is in `benchmarks/judge/rules.md`.
     """
     if len(speakers(trajectory)) < 2:
         return []
@@ -203,10 +203,11 @@ def repeated_messages(trajectory: Trajectory) -> list[ModeFinding]:
     earliest: dict[tuple[str, str], Step] = {}
     pairs: dict[str, list[Step]] = defaultdict(list)
     spoken: dict[str, int] = defaultdict(int)
+    restarts = begins_again([step for step in trajectory.steps if is_said(step)])
     for step in trajectory.steps:
         if not is_said(step) or len(step.text) < _SHORTEST or _PROXY.search(step.agent):
             continue
-        if RESTART.search(step.text[:_START]):
+        if step.index in restarts or RESTART.search(step.text[:_START]):
             continue
         spoken[step.agent] += 1
         same = earliest.setdefault((step.agent, fold(step.text)), step)

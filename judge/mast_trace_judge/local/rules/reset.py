@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import finding, first_line, is_said, shown_together
+from mast_trace_judge.local.rules._evidence import (
+    doubted,
+    finding,
+    first_line,
+    is_said,
+    shown_together,
+)
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
@@ -19,16 +26,18 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import ModeFinding
 
 _EARLY = 0.25
-"""Share of the run in which starting over loses nothing."""
+"""Share of the run in which words about starting over are of no work that is lost."""
+_SAME = 0.92
+_SAID_ONLY = 0.45
+"""Probability for words alone, which may be meant of a part of the work."""
 _GROWTH = 1.5
 """Factor by which an input must exceed the agent's first one to count as grown."""
 RESTART = Phrases(
     r"\b(?:(?:let'?s|let me|let us|we(?: will|'ll)?|i(?: will|'ll)?|to) (?:now )?"
     r"(?:start|begin) (?:all )?(?:over|again|afresh|anew|from scratch|from the beginning)"
     r"|(?:start|begin)(?:ing)? (?:over )?from (?:scratch|the (?:very )?beginning)"
-    r"|restart(?:ing)? (?:the|our) (?:process|task|conversation|analysis|work)"
-    r"|initialized \w*agent\w* instance)\b",
-    *("start", "begin", "initialized "),
+    r"|restart(?:ing)? (?:the|our) (?:process|task|conversation|analysis|work))\b",
+    *("start", "begin"),
 )
 """Words of whoever begins anew."""
 
@@ -52,7 +61,7 @@ def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         agent, reset = made[0].agent, _reset(made)
         if reset is not None and agent not in found:
-            found[agent] = _fell_back(trajectory, acts, agent, *reset)
+            found[agent] = _fell_back(acts, agent, *reset)
     return list(found.values())
 
 
@@ -78,7 +87,6 @@ def _reset(calls: list[Invocation]) -> tuple[Invocation, Invocation, bool] | Non
 
 
 def _fell_back(
-    trajectory: Trajectory,
     acts: Mapping[str, Sequence[Step]],
     agent: str,
     peak: Invocation,
@@ -87,13 +95,13 @@ def _fell_back(
 ) -> ModeFinding:
     own = acts.get(agent, ())
     later = bisect_left(own, call.start, key=lambda step: step.start)
-    after = own[later : later + 1] or trajectory.steps[-1:]
+    after = own[later : later + 1]  # nobody else is to blame where it did nothing more
     shown = f"{len(call.input_ids)} instead of {len(peak.input_ids)} messages"
     return finding(
         "2.1",
         0.9 if exact else 0.5,
         Evidence.EXACT if exact else Evidence.HEURISTIC,
-        f"{agent} was shown only what it saw at first ({shown})."
+        f"The input of {agent} was cut to what it saw at first ({shown})."
         if exact
         else f"The input of {agent} fell back to its first length.",
         after,
@@ -103,38 +111,52 @@ def _fell_back(
 
 @rule("2.1")
 def restarted(trajectory: Trajectory) -> list[ModeFinding]:
-    """After the first quarter, an agent speaks of starting over or returns to its first message.
+    """The run's first two messages come again, in their order (heuristic).
 
-    Definition: MAST 2.1 (heuristic). Its accuracy is in `benchmarks/judge/rules.md`.
+    Definition: MAST 2.1. One message that comes again is no restart, and neither is one in a form that
+    an agent's messages have anyway: the two must differ, and something else must lie in between. Words
+    about starting over, after the first quarter, make the mode possible. Its accuracy is in `benchmarks/judge/rules.md`.
     """
-    first: dict[str, Step] = {}
-    restarts: list[tuple[Step, str]] = []
+    said = [step for step in trajectory.steps if is_said(step)]
     begin = _EARLY * len(trajectory.steps)
-    for step in trajectory.steps:
-        if not is_said(step):
-            continue
-        opening = first.setdefault(step.agent, step)
-        if step.index < begin or opening is step:
-            continue
-        phrase = RESTART.search(step.text[:2000])
-        if phrase:
-            restarts.append((step, quote(step.text, *phrase.span())))
-        elif step.index - opening.index > 4 and _returns(step, opening):
-            restarts.append((step, first_line(step)))
-    if not restarts:
+    again: list[tuple[Step, str]] = []
+    phrases: list[tuple[Step, str]] = []
+    beginnings = begins_again(said)
+    for step in said:
+        phrase = RESTART.search(step.text[:2000]) if step.index >= begin else None
+        if step.index in beginnings:
+            again.append((step, first_line(step)))
+        elif phrase and not doubted(step.text, *phrase.span()):
+            phrases.append((step, quote(step.text, *phrase.span())))
+    found = again or phrases
+    if not found:
         return []
     return [
         finding(
             "2.1",
-            min(0.85, 0.6 + 0.1 * (len(restarts) - 1)),
+            min(0.85, 0.6 + 0.1 * (len(again) - 1)) if again else _SAID_ONLY,
             Evidence.HEURISTIC,
-            f"{restarts[0][0].agent} starts over in the middle of the run.",
-            [step for step, _ in restarts],
-            [text for _, text in restarts[:3]],
+            "The run's first two messages come again later in it."
+            if again
+            else f"{found[0][0].agent} speaks of starting over in the middle of the run.",
+            [step for step, _ in found],
+            [text for _, text in found[:3]],
         )
     ]
 
 
-def _returns(step: Step, opening: Step) -> bool:
-    """Return whether an agent is back at its first message, of a length that is no formula."""
-    return len(step.text) >= 120 and alike(step.text, opening.text, 0.92)
+def begins_again(said: Sequence[Step]) -> frozenset[int]:
+    """Return the steps at which a run's first two messages come again, after another one."""
+    if len(said) < 2 or alike(said[0].text, said[1].text, _SAME):
+        return frozenset()
+    between = False
+    found = []
+    for step, following in pairwise(said[2:]):
+        if between and _same(said[0], step) and _same(said[1], following):
+            found.append(step.index)
+        between = between or not any(alike(one.text, step.text, _SAME) for one in said[:2])
+    return frozenset(found)
+
+
+def _same(one: Step, other: Step) -> bool:
+    return one.agent == other.agent and alike(one.text, other.text, _SAME)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
-_SIGNAL = re.compile(r"(?:^|(?<!with)[\s*_`(])TERMINATE[\s*_`.!)]*$")
+_SIGNAL = re.compile(r"(?:^|\n|[.!?)\]}*`\d])[\s*_`(]*TERMINATE[\s*_`.!)]*$")
+"""The word on its own behind a sentence; "reply TERMINATE" tells somebody else to give the signal."""
 _DONE = Phrases(
     r"\b(?:task|request|conversation|problem|everything) (?:is|has been|was) (?:now )?"
     r"(?:complete[d]?|solved|satisfied|finished|done|over|concluded)\b",
@@ -67,8 +68,8 @@ def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
     """The same conversation goes on after an agent gave the signal to end it.
 
     Definition: MAST 1.5. Exact where the recorded recipients and parents show that those who got
-    the signal answered it in the same conversation; heuristic in transcripts, which do not say
-    where a nested conversation ends.
+    the signal answered it in the same conversation; heuristic, and no more than possible, in transcripts,
+    which do not say where a nested conversation ends.
     """
     around = Conversations(trajectory)
     conversation = [around.of(step.parent_span_id) for step in trajectory.steps]
@@ -89,9 +90,10 @@ def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
         return [
             finding(
                 "1.5",
-                0.9 if exact else 0.6,
+                0.9 if exact else 0.45,
                 Evidence.EXACT if exact else Evidence.HEURISTIC,
-                f"{signal.agent} signalled the end, and {len(later)} more steps followed.",
+                f"{signal.agent} gave the signal to end, and {len(later)} more steps followed"
+                f"{' in the same conversation' if exact else ''}.",
                 [signal, *(answers or later)[:5]],
                 [quote(signal.text, max(0, len(signal.text.rstrip()) - 60), len(signal.text))],
             )

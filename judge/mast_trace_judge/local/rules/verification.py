@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import (
     checks,
+    doubted,
     ending,
     failed,
     finding,
@@ -40,6 +41,7 @@ _SKIPS = Phrases(
     r"|not (?:yet )?(?:been )?(?:tested|checked|verified|reviewed|validated)|untested|unverified)\b",
     *("test", "check", "verif", "review", "validat"),
 )
+_POSSIBLE = 0.45
 _OF_CODE = re.compile(r"[`(]")
 """Characters of sentences about a program's behaviour."""
 _PASSES = Phrases(
@@ -57,19 +59,17 @@ _CHECKS = frozenset(
     ]
 )
 _DOUBTS = re.compile(
-    r"\b(?:if|not|n't|fail(?:s|ed|ure|ing)?|error|wrong|incorrect|however|but|issue|must|fix|unless)\b",
-    re.IGNORECASE,
+    r"\b(?:fail(?:s|ed|ure|ing)?|error|however|but|issue|must|fix)\b", re.IGNORECASE
 )
 
 
 @rule("3.2", needs_end=True, of_failures=True)
 def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
-    """No tool and no agent tests, runs or reviews the last artefact (exact).
+    """No tool ran and no agent named a checker spoke after the last artefact (heuristic).
 
     Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes".
-    An artefact is a fenced block of code or the work of a tool that writes. The absence of a tool
-    or a checking agent after it is a fact; the need for a check is the rule's judgement, hence the
-    probability. A transcript without any run of a tool or program gives no
+    An artefact is a fenced block of code or the work of a tool that writes, by its name. The need for a check
+    is the rule's judgement, and a checker may have another name. A transcript without any run of a tool or program gives no
     evidence about checks.
     """
     if trajectory.outcome == "success":
@@ -84,9 +84,9 @@ def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
     return [
         finding(
             "3.2",
-            0.75 if trajectory.outcome == "failure" else 0.6,
-            Evidence.EXACT if artefact.span_id else Evidence.HEURISTIC,
-            f"Nothing tests or reviews what {artefact.agent} made last.",
+            _POSSIBLE,
+            Evidence.HEURISTIC,
+            f"No tool ran and no agent named a checker spoke after what {artefact.agent} made last.",
             [artefact],
             [first_line(artefact)],
         )
@@ -95,10 +95,9 @@ def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
 
 @rule("3.2", needs_end=True, of_failures=True)
 def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent whose name marks it as a checker never acts.
+    """An agent whose name marks it as a checker is addressed or handed to, and never acts (heuristic).
 
-    Definition: MAST 3.2. Exact where recorded spans show that the agent is addressed or handed to:
-    it is part of the team, and the run ends before it acts.
+    Definition: MAST 3.2. The run ends before it acts, or its acts were not recorded.
     """
     if trajectory.outcome == "success":
         return []
@@ -112,9 +111,9 @@ def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
     return [
         finding(
             "3.2",
-            0.7 if trajectory.outcome == "failure" else 0.5,
-            Evidence.EXACT if last.span_id else Evidence.HEURISTIC,
-            f"{idle[0]} belongs to the team and never acted.",
+            _POSSIBLE,
+            Evidence.HEURISTIC,
+            f"{idle[0]}, a checker by its name, was addressed, and no act of its is recorded.",
             [ending(steps), last],
             [first_line(last)],
         )
@@ -142,7 +141,7 @@ def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
                     "3.2",
                     0.65,
                     Evidence.HEURISTIC,
-                    f"{step.agent} leaves the check out.",
+                    f"{step.agent} speaks of a check that is left out, and no tool ran after it.",
                     [step],
                     [quote(step.text, *match.span())],
                 )
@@ -180,8 +179,8 @@ def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
                 "3.2",
                 0.6 if trajectory.outcome == "failure" else 0.4,
                 Evidence.HEURISTIC,
-                f"The figure {match[0]} in the answer is {origin.agent}'s own: no tool returned it, "
-                "and nobody checked it.",
+                f"The figure {match[0]} in the answer stands in no result and not in the task; {origin.agent} "
+                "states it first, and no tool ran after that.",
                 [origin, last],
                 [quote(last.text, *match.span())],
             )
@@ -236,7 +235,7 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
                 "3.3",
                 0.85 if exact else 0.6,
                 Evidence.EXACT if exact else Evidence.HEURISTIC,
-                f"{step.agent} passes the work although {last_run.tool or 'the last run'} failed.",
+                f"{step.agent} speaks of success right after {last_run.tool or 'the last run'} failed.",
                 [last_run, step],
                 [first_line(last_run), quote(step.text, *match.span())],
             )
@@ -247,7 +246,9 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
 def approves(step: Step) -> re.Match[str] | None:
     """Find the words with which a message approves something, in a sentence without any reservation."""
     match = _PASSES.search(step.text)
-    if match is None or _DOUBTS.search(quote(step.text, *match.span(), limit=300)):
+    if match is None or doubted(step.text, *match.span()):
+        return None
+    if _DOUBTS.search(quote(step.text, *match.span(), limit=300)):
         return None
     return match
 

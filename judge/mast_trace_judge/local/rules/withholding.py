@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.arithmetic import derived
+from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
     USERS,
     failed,
@@ -14,11 +16,12 @@ from mast_trace_judge.local.rules._evidence import (
     is_said,
     is_team,
     is_tool,
+    name_words,
     ordinary,
 )
 from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.texts import number, numbers, values
+from mast_trace_judge.local.texts import values, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ _NAME = re.compile(
     r"(?<=[a-z,:] )[A-Z][a-z'-]{3,}\b|\b[\w.+-]{1,64}@[\w-]{1,63}\.\w{2,12}\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9_-]{5,}\b"
 )
 _SOUGHT = 20
-"""Turns of a run, the first ones, whose names are looked for in all other texts."""
+"""Turns of a run, the first ones, whose names and figures are looked for in all other texts."""
 _READ = 2000
 """Characters of a result in which names are sought."""
 _NAMES = 8
@@ -45,63 +48,85 @@ _DAYS = frozenset(
     ]
 )
 """Words that are translated or written as figures."""
+_STEM = 4
+"""Letters by which words are told apart; shorter ones are in any text."""
+_SHORT, _LONG = 10, 100
+"""Figures from which a result tells something, and from which no word can stand for them."""
 _FACTS = 25
 """Number of figures above which a result is a listing, which nobody repeats in full."""
 
 
 @rule("2.4", needs_end=True, of_failures=True)
 def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent passes nothing of its tools' findings on, and nobody else was shown them.
+    """No later text has anything of what an agent's tools returned, and nobody else was shown it.
 
-    Definition: MAST 2.4, "failure to share or communicate important data". Looks at the figures of
-    two digits or more that only the tool results of one turn hold; counted when the agent then
-    speaks to others and none of the figures occurs in any later text or argument. Exact where the
-    recorded inputs of the others' models show that they never saw the results. One agent alone has
-    nobody from whom to withhold anything.
+    Definition: MAST 2.4, "failure to share or communicate important data". Looks at the figures, words,
+    names and dates that only the tool results of one turn hold; counted when the agent then
+    speaks to others, and no later text or argument has one of them, a rounded figure, or one that follows
+    from them. Exact where a figure of three digits or more is among them, which no other words can
+    tell, and the recorded inputs of the others' models show that they never saw the results. One agent
+    alone has nobody from whom to withhold anything.
     """
     steps = ordinary(trajectory)
     if trajectory.outcome == "success" or not is_team(steps):
         return []
     readers = readers_of(trajectory)
     agents = {*trajectory.agents, *readers}
-    last_said: dict[float, int] | None = None
+    sought = 0
+    last_said: Mapping[float | str, int] | None = None
     shown_to: Mapping[str, set[str]] | None = None
-    known = values([trajectory.task])
+    known: set[float | str] = _tokens(trajectory.task)
     results: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         if is_tool(step) and step.error is None:
+            known |= _tokens(f"{step.arguments} {' '.join(name_words(step.tool))}")
             results[step.agent].append(step)
             continue
         if not is_said(step) or not _to_agents(step, agents):
+            known |= _tokens(step.text)
             continue
         found = results.pop(step.agent, [])
-        facts = values(s.text for s in found) - known
-        facts = {fact for fact in facts if abs(fact) >= 10}
-        known |= facts
-        if not 0 < len(facts) <= _FACTS:
+        told = {token for result in found for token in _tokens(result.text)} - known
+        facts = {token for token in told if isinstance(token, float)}
+        known |= told | _tokens(step.text)
+        if not any(abs(fact) >= _SHORT for fact in facts) or len(facts) > _FACTS:
             continue
         if last_said is None:
             last_said = _last_occurrence(steps)
-        if any(last_said.get(fact, -1) >= step.index for fact in facts):
-            continue
         shown_to = shown_to or _shown_to(readers.values())
         others = [inbox for name, inbox in readers.items() if name != step.agent]
-        if any(shown_to.get(result.message_id, set()) - {step.agent} for result in found):
+        if (
+            any(last_said.get(token, -1) >= step.index for token in told)
+            or (sought := sought + 1) > _SOUGHT
+            or _makes(facts, (token for token, at in last_said.items() if at >= step.index))
+            or any(shown_to.get(result.message_id, set()) - {step.agent} for result in found)
+            or any(inbox.quotes(result) for inbox in others for result in found)
+        ):
             continue
-        if any(inbox.quotes(result) for inbox in others for result in found):
-            continue
-        exact = bool(others) and all(s.message_id for s in found)
+        seen = bool(others) and all(s.message_id for s in found)
+        exact = seen and any(abs(fact) >= _LONG for fact in facts)
         return [
             finding(
                 "2.4",
                 0.6 if exact else 0.4,
                 Evidence.EXACT if exact else Evidence.HEURISTIC,
-                f"{step.agent} passes on nothing of what {found[0].tool} returned.",
+                f"No later text has a figure or word of what {found[0].tool} returned to {step.agent}"
+                f"{', and nobody else was shown it' if seen else ''}.",
                 [*found, step],
                 [first_line(found[0]), first_line(step)],
             )
         ]
     return []
+
+
+def _tokens(text: str) -> set[float | str]:
+    """Return the figures of a text, and the beginnings of its longer words."""
+    return {*known_values([text]), *(word[:_STEM] for word in words(text) if len(word) >= _STEM)}
+
+
+def _makes(facts: set[float], later: Iterable[float | str]) -> bool:
+    """Return whether a later figure follows from facts by one step of arithmetic, or is one rounded."""
+    return any(isinstance(value, float) and derived(value, facts) for value in later)
 
 
 @rule("2.4", needs_end=True, of_failures=True)
@@ -147,7 +172,7 @@ def withheld_names(trajectory: Trajectory) -> list[ModeFinding]:
                 "2.4",
                 0.5,
                 Evidence.HEURISTIC,
-                f"{step.agent} passes on nothing of what {found[0].tool} returned.",
+                f"No later text has one of the names that {found[0].tool} returned to {step.agent}.",
                 [*found, step],
                 [first_line(found[0]), first_line(step)],
             )
@@ -184,12 +209,10 @@ def _to_agents(step: Step, agents: Iterable[str]) -> bool:
     return any(name != step.agent and name.lower() not in USERS for name in agents)
 
 
-def _last_occurrence(steps: list[Step]) -> dict[float, int]:
-    """Return the last step that says each number or passes it to a tool."""
-    last: dict[float, int] = {}
+def _last_occurrence(steps: list[Step]) -> Mapping[float | str, int]:
+    """Return the last step that says each figure and word or passes it to a tool."""
+    last: dict[float | str, int] = {}
     for step in steps:
-        texts = [step.arguments] if is_tool(step) else [step.text, step.arguments]
-        for text in texts:
-            for match in numbers(text):
-                last[number(match[0])] = step.index
+        text = step.arguments if is_tool(step) else f"{step.text} {step.arguments}"
+        last.update(dict.fromkeys(_tokens(text), step.index))
     return last
