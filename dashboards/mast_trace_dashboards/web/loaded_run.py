@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONG: Final = (
     "The steps at which a model answered are marked in short runs only. "
-    "`mast-trace replay RUN --keep STEP -- YOUR COMMAND` replays this one from a step."
+    "`mast-trace replay RUN --change keep:STEP` replays this one from a step."
 )
 _NOT_INSTALLED: Final = "The commands that replay a run are not installed here."
 _NO_CALLS: Final = "This run cannot be replayed: no model call of it was recorded."
