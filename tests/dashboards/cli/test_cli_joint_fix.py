@@ -82,7 +82,7 @@ def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFi
             time.sleep(0.05)
         process.kill()
     capsys.readouterr()
-    assert run(arguments) == 1  # no single step is decisive
+    assert run(arguments) == 0
     captured = capsys.readouterr()
     told = json.loads(captured.out)["confirmation"]
     assert told["status"] == "overdetermined", captured.err
