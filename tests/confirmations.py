@@ -68,9 +68,8 @@ class Failed:
 
     def arguments(self, *options: str, way: str = "") -> list[str]:
         """Return the arguments of `mast-trace confirm`."""
-        data = ("--data-dir", str(self.folder / "data"))
         program = [*self.command, *filter(None, [way])]
-        return ["confirm", "--yes", "--url", self.url, *data, *options, "last", "--", *program]
+        return ["confirm", "--yes", "--url", self.url, *options, "last", "--", *program]
 
     def store(self) -> Store:
         """Open the store."""
@@ -103,6 +102,7 @@ def failed_shop(
         patch.setenv("OPENAI_API_KEY", "scripted")
         patch.setenv("EXECUTED", str(folder / "executed"))
         patch.setenv("OTEL_SERVICE_NAME", SERVICE)
+        patch.setenv("MAST_TRACE_DATA_DIR", str(folder / "data"))
         recorded = record(program, *filter(None, [way]), folder=folder, keep="OPENAI_")
         policy.cured = True
         (folder / "executed").unlink(missing_ok=True)

@@ -58,7 +58,7 @@ FLOORS = {
     """,
     "mast_trace_dashboards": """
         commands
-        certainty printable queries
+        certainty printable programs queries
         gate cost_words newest_runs plugins stored_run whole_files
         found_run run_names run_outcome step_input alerts
         found_pattern

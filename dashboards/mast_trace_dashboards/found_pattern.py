@@ -26,8 +26,6 @@ _SURE: Final = 0.05
 _TEXT: Final = 160
 _REASON: Final = 300
 
-PROGRAM: Final = "YOUR COMMAND"
-"""Stands for the program that made the runs."""
 LISTER: Final = "mast-trace patterns list"
 """The command that lists patterns."""
 _RUNS: Final = 20
@@ -188,13 +186,13 @@ class FoundPattern:
         offered = {
             "confirm": (
                 "Proves by replays which step decided a run of it",
-                _line("confirm", run, project),
+                command_line("confirm", run, project),
             ),
             "inject": (
                 f"Plants {code} in a successful run, and sees whether it fails"
                 if plants
                 else "Plants faults in a successful run, and sees which make it fail",
-                _line(
+                command_line(
                     "inject",
                     self.successful or "SUCCESSFUL_RUN",
                     project,
@@ -292,7 +290,8 @@ def _row(
     return found[0]
 
 
-def _line(command: str, run: str, project: str, more: str = "") -> str:
+def command_line(command: str, run: str, project: str, more: str = "") -> str:
+    """Return a command on a run, whose program the configuration file names."""
     of_project = f"--project {shlex.quote(project)}" if project else ""
-    parts = ("mast-trace", command, shlex.quote(run), more, of_project, "--", PROGRAM)
+    parts = ("mast-trace", command, shlex.quote(run), more, of_project)
     return " ".join(filter(None, parts))

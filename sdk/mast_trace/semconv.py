@@ -100,7 +100,9 @@ SELECTED_BY: Final = "mast.next_speaker.selected_by"
 """Chooser of the next speaker: ``agent``, ``model``, ``code`` or ``user``."""
 SELECTED_SPEAKER: Final = "mast.next_speaker.name"
 TOOL_RESULT_TYPE: Final = "mast.tool.result_type"
-"""Type of a result that the program itself receives: JSON's name for it, or ``opaque`` and a class."""
+"""Type of a result that the program itself receives: JSON's name for it, or ``opaque`` and a class. An
+exception's is ``raises``, its class, and the builtin ones that it derives from.
+"""
 TOOL_REQUESTED_BY: Final = "mast.tool.requested_by"
 """The agent that asked for a tool call, where another one executes it."""
 

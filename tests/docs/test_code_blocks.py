@@ -25,6 +25,7 @@ from toml_files import tomllib
 import mast_trace
 from mast_trace.environment import OTHERS, PREFIX
 from mast_trace.trajectory import to_dict
+from mast_trace_dashboards.programs import program_of
 from mast_trace_lab.confirm.work_config import WorkConfig
 
 if TYPE_CHECKING:
@@ -185,9 +186,10 @@ def unknown_variables(text: str) -> None:
 def test_settings_of_toml_exist(block: Block) -> None:
     """Tables of mast-trace hold only known settings; those of other programs are parsed only."""
     text = tomllib.loads(block.text)
-    if "confirm" in block.words:
-        WorkConfig.model_validate(text)
-        return
+    programs = text.pop("programs", {})
+    found = {name: program_of(programs, [name]) for name in programs}
+    if "confirm" in text:
+        WorkConfig.model_validate({**text.pop("confirm"), "programs": found})
     for config in BY_TABLE.values():
         for name in config.arrays.keys() & text.keys():
             config(**{config.arrays[name]: text.pop(name)})

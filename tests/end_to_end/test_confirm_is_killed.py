@@ -110,7 +110,7 @@ def unreadable_at_first(request: dict) -> Reply | str:
 def test_the_program_of_a_stranger(tmp_path: Path) -> None:
     """Its error is confirmed in spite of UUIDs, times, threads, retries and swallowed exceptions."""
     with failed_shop(tmp_path, program=STRANGER, answers=unreadable_at_first) as failed:
-        process = start(failed, "--jobs", "2")
+        process = start(failed, "--set", "jobs=2")
         out, err = process.communicate(timeout=800)
         assert process.returncode == 0, err
         told = json.loads(out)["confirmation"]
@@ -130,7 +130,7 @@ def test_a_program_that_cannot_be_replayed_is_refused(
     with failed_shop(tmp_path, program=STRANGER) as failed:
         asked = len(failed.server.requests)
         capsys.readouterr()
-        assert run(failed.arguments("--timeout", str(seconds), way=way)) == 1
+        assert run(failed.arguments("--set", f"timeout={seconds}", way=way)) == 1
         err = capsys.readouterr().err
         assert "is not identical" in err
         assert said in err
@@ -144,7 +144,7 @@ def test_a_program_never_ends_when_live(tmp_path: Path, capsys: pytest.CaptureFi
     with failed_shop(tmp_path) as failed:
         failed.server.script = lambda request: Reply(shop(request), delay=600)
         capsys.readouterr()
-        status = run(failed.arguments("--json", "--timeout", "25", "--max-runs", "5"))
+        status = run(failed.arguments("--json", "--set", "timeout=25", "--set", "budget.runs=5"))
         told = json.loads(capsys.readouterr().out)
         assert status == 1
         assert told["confirmation"]["status"] == "inconclusive"
@@ -156,5 +156,5 @@ def test_a_program_never_ends_when_live(tmp_path: Path, capsys: pytest.CaptureFi
 def test_no_child_outlives_its_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with failed_shop(tmp_path, program=STRANGER) as failed:
         capsys.readouterr()
-        run(failed.arguments("--max-runs", "3", way="forks"))
+        run(failed.arguments("--set", "budget.runs=3", way="forks"))
         assert not running("import time; time.sleep(600)")

@@ -292,7 +292,7 @@ def test_faults_without_an_outcome_are_not_passed_over() -> None:
     assert told[0] == "13 faults: 4 made the run fail, 4 did not; the table counts these."
     assert told[1].startswith("1 more failed without proof")
     assert told[2].startswith("4 more had no outcome")
-    assert "--live-tools NAME with --reset" in told[2]
+    assert "live_tools=NAME with --set reset=COMMAND" in told[2]
     made_good = planted_sentences({"kept": 4, "repaired": 3})
     assert made_good[0].startswith("7 faults: 4 made the run fail, 0 did not")
     assert made_good[1].startswith(

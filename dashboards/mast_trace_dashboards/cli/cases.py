@@ -15,6 +15,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.gate.case_files import (
     FOLDER,
@@ -109,7 +110,8 @@ def add(
     with open_store(url, data_dir, config) as store:
         exported = _exported(store, resolve_run(store, run, project), project)
     runs = [trajectory_from_dict(each["trajectory"]) for each in exported]
-    replay, calls = _replay(runs, live_tools or (), required=not no_replay)
+    live_tools = [*(live_tools or ()), *_executed(runs[-1], config_file(config))]
+    replay, calls = _replay(runs, live_tools, required=not no_replay)
     path = path_of(folder, name or name_for(runs[-1]))
     verdict = exported[-1]["verdict"] or {}
     shown = [mode["code"] for mode in verdict.get("modes", ()) if mode["probability"] >= 0.5]
@@ -173,6 +175,13 @@ def remove(
     for path in paths:
         remove_case(path)
         console().print(plain(f"{path} is removed."))
+
+
+def _executed(run: Trajectory, file: Path | None) -> tuple[str, ...]:
+    """Return the tools that the run's program may execute by the configuration file."""
+    programs, names = programs_of(file), (run.name, run.service)
+    known = any(name in programs for name in names)
+    return program_of(programs, names).executed if known else ()
 
 
 def _exported(store: Store, trace_id: str, project: str | None) -> list[dict[str, Any]]:

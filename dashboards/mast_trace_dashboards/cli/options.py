@@ -40,7 +40,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         envvar="MAST_TRACE_CONFIG",
-        help="TOML file with the tables up, web, collector, judge, worker, prices and alerts.",
+        help="TOML file with the tables programs, confirm, up, web, collector, judge, worker, prices and alerts.",
         show_default=False,
     ),
 ]
@@ -71,7 +71,7 @@ Uncertain = Annotated[
     bool,
     typer.Option(
         "--uncertain",
-        help="Take labels of uncertain operators in as well; `mast-trace inject --operators` names them.",
+        help="Take labels of uncertain operators in as well; `mast-trace inject --operator list` names them.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Reads options whose value belongs to a step or to a model: ``STEP=TEXT``, ``STEP=@FILE``, ``MODEL=PRICES``."""
+"""Reads options whose value belongs to a step: ``STEP=TEXT``, ``STEP=@FILE``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.llm.budget import Price
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,22 +41,3 @@ def text_of(value: str, option: str) -> str:
         return Path(value[1:]).read_text("utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{option}: {value[1:]} cannot be read: {error}") from error
-
-
-def prices_by_model(values: Sequence[str] | None) -> dict[str, Price]:
-    """Return the prices of ``MODEL=INPUT,OUTPUT``, in US dollars per million tokens, by model.
-
-    Raises:
-        ConfigurationError: a value has another form.
-    """
-    found: dict[str, Price] = {}
-    for value in values or ():
-        model, _, numbers = value.rpartition("=")
-        try:
-            given, made = (float(number) for number in numbers.split(","))
-            found[model] = Price(input=given, output=made)
-        except ValueError:
-            raise ConfigurationError(
-                f"--price is MODEL=INPUT,OUTPUT in US dollars per million tokens, and not {value!r}"
-            ) from None
-    return found

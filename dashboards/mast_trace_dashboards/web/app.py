@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-import shlex
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -35,6 +34,7 @@ from mast_trace_dashboards.certainty import (
     sureness,
     suspicion_of,
 )
+from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_outcome import in_words, outcome_words, tokens_of
 from mast_trace_dashboards.web.access import Access
@@ -67,8 +67,6 @@ _TITLE = re.compile(r"#\s+(.+)")
 # Markup in a text is escaped, and a page loads no pictures from elsewhere.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
-PROGRAM: Final = "YOUR COMMAND"
-"""Stands for the program that made the run."""
 logger = logging.getLogger(__name__)
 _RUN = "/runs/{run:str}"
 _LABEL = 32
@@ -145,28 +143,22 @@ def whole_run(trace_id: str, project: str) -> list[ReplayCommand]:
     verify = "Runs the program again from the record, and shows the first difference"
     confirm = "Proves by replays which step decided the failure"
     return [
-        ReplayCommand(verify, _line("replay", trace_id, project)),
-        ReplayCommand(confirm, _line("confirm", trace_id, project)),
+        ReplayCommand(verify, command_line("replay", trace_id, project)),
+        ReplayCommand(confirm, command_line("confirm", trace_id, project)),
     ]
 
 
 def from_step(trace_id: str, project: str, step: int) -> list[ReplayCommand]:
     """Return the commands that keep the run up to a step, and run the rest live."""
     effects = {
-        "Keeps this answer, and runs the rest live": f"--keep {step}",
-        "Replaces this answer by the text of a file": f"--fix {step}=@answer.txt",
-        "Asks the model again here": f"--resample {step}",
+        "Keeps this answer, and runs the rest live": f"--change keep:{step}",
+        "Replaces this answer by the text of a file": f"--change fix:{step}=@answer.txt",
+        "Asks the model again here": f"--change resample:{step}",
     }
     return [
-        ReplayCommand(effect, _line("replay", trace_id, project, change))
+        ReplayCommand(effect, command_line("replay", trace_id, project, change))
         for effect, change in effects.items()
     ]
-
-
-def _line(command: str, trace_id: str, project: str, change: str = "") -> str:
-    of_project = f"--project {shlex.quote(project)}" if project else ""
-    parts = ("mast-trace", command, shlex.quote(trace_id), change, of_project, "--", PROGRAM)
-    return " ".join(filter(None, parts))
 
 
 _STATIC = Path(__file__).parent / "static"

@@ -79,7 +79,7 @@ def _file_in(body: bytes, content_type: str) -> bytes:
 
 _LONG: Final = (
     "The steps at which a model answered are marked in short runs only. "
-    "`mast-trace replay RUN --keep STEP -- YOUR COMMAND` replays this one from a step."
+    "`mast-trace replay RUN --change keep:STEP` replays this one from a step."
 )
 _NOT_INSTALLED: Final = "The commands that replay a run are not installed here."
 _NO_CALLS: Final = "This run cannot be replayed: no model call of it was recorded."

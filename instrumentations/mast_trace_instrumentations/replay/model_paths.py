@@ -86,5 +86,7 @@ def refusal(client: str, interface: str) -> str:
         )
     hint = ""
     if interface == EMBEDDINGS:
-        hint = f" Vectors are not recorded; --live-tools {EMBEDDINGS} lets these requests through."
+        hint = (
+            f" Vectors are not recorded; --set live_tools={EMBEDDINGS} lets these requests through."
+        )
     return f"Requests for {interface} cannot be answered from a recorded run.{hint}"

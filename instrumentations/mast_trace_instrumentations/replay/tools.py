@@ -17,6 +17,7 @@ import wrapt
 
 from mast_trace.manual.blocks import answer_by
 from mast_trace.replay.player import Blocked
+from mast_trace.result_types import exception_of
 from mast_trace.spans import current_agent
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ class ToolRow:
 
 
 class ToolFailed(Exception):  # it replaces an exception of the user's tool
-    """The recorded failure of a tool; its text is the recorded one."""
+    """The recorded failure of a tool whose exception's type was not recorded; its text is the recorded one."""
+
+
+def _failure(recorded: Execution) -> Exception:
+    """Return the exception of a recorded call that failed."""
+    text = recorded.error or ""
+    return exception_of(text, recorded.result_type) or ToolFailed(text)
 
 
 def _recorded(
@@ -91,10 +98,10 @@ def _value(execution: Execution) -> Any:
     """Return a tool's recorded result: as text, if its type was not recorded.
 
     Raises:
-        ToolFailed: the recorded call raised an exception.
+        Exception: the recorded call raised one.
     """
     if execution.error is not None:
-        raise ToolFailed(execution.error)
+        raise _failure(execution)
     return execution.value
 
 
@@ -199,7 +206,7 @@ async def _ag2(player: Player, call: Any, tool: Any, args: Any, kwargs: Any) -> 
     if recorded is None:
         return await call(*args, **kwargs)
     if recorded.error is not None:
-        return ToolErrorEvent.from_call(event, error=ToolFailed(recorded.error))
+        return ToolErrorEvent.from_call(event, error=_failure(recorded))
     return ToolResultEvent.from_call(event, result=recorded.result)
 
 
@@ -296,7 +303,7 @@ class HandMadeTools:
 
         Raises:
             Blocked: the run has no such call, or the type of its value is unknown.
-            ToolFailed: the recorded call raised an exception.
+            Exception: the recorded call raised one.
         """
         recorded = self._player.execution(name, arguments, "", current_agent() or "")
         if recorded is None:
@@ -316,7 +323,7 @@ class HandMadeTools:
 
     def _value(self, recorded: Execution, name: str, function: Any) -> Any:
         if recorded.error is not None:
-            raise ToolFailed(recorded.error)
+            raise _failure(recorded)
         if recorded.result_type:
             return recorded.value
         return self._untyped(name, recorded.result, function)

@@ -5,47 +5,44 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from mast_trace.exceptions import MastTraceError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_confirmation import confirmation_view
-from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
+from mast_trace_dashboards.cli.step_texts import texts_by_step
+from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.proof import proved_step
 from mast_trace_lab.confirm.confirm import check_limits, confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, expected_calls, limits_of
 from mast_trace_lab.confirm.work import ConfirmWorker
 from mast_trace_lab.confirm.work_config import load_work_config
-from mast_trace_lab.program.budget import Budget, call_cost
+from mast_trace_lab.program.budget import call_cost
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.setup import setup_of
+from mast_trace_lab.replay.arms import arm_of, change
 from mast_trace_lab.replay.options import (
-    AllowHosts,
-    CheckTimeout,
-    Command,
-    LiveTools,
+    COMMAND,
+    Given,
     MaxCalls,
-    MaxCost,
-    OracleCommand,
-    Preload,
-    Prices,
-    ResetCommand,
-    Timeout,
+    ThenCommand,
     Yes,
+    budget_of,
     option,
     price_table,
 )
 from mast_trace_lab.replay.replaying import (
     ask,
+    earlier_runs,
     going_on,
+    names_of,
     prepared_parent,
     progress_bar,
     run_of,
@@ -53,21 +50,19 @@ from mast_trace_lab.replay.replaying import (
 )
 
 if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
     from mast_trace_lab.confirm.confirm import Stopped
     from mast_trace_lab.confirm.preparation import Prepared
     from mast_trace_lab.confirm.work import Handled
-    from mast_trace_lab.program.budget import CallCost
+    from mast_trace_lab.program.budget import Budget, CallCost
+    from mast_trace_lab.program.setup import Setup
 
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
+_TRIES = 4
+"""Replays of a correction that may hold the answer."""
 
 
 def work(
-    config: Annotated[
-        Path,
-        option(
-            "--config", "", "TOML file with the commands of each service and the budget of a day."
-        ),
-    ],
     once: Annotated[
         bool, typer.Option("--once", help="Confirm the failed runs of now, then stop.")
     ] = False,
@@ -76,21 +71,25 @@ def work(
     ] = 60.0,
     url: Url = None,
     data_dir: DataDir = None,
+    config: ConfigFile = None,
 ) -> None:
     """Confirm failed runs as they come, until Ctrl-C, under a daily budget of calls and dollars.
 
-    Commands come from this file alone, never from the store or from a trace. Several workers of one
-    machine share the budget and never replay the same run.
+    Programs and budget come from the tables `programs` and `confirm` of the configuration file alone, never from
+    the store or from a trace. Several workers of one machine share the budget and never replay the same run.
 
-    Example: `mast-trace confirm work --config confirm.toml`
+    Example: `mast-trace confirm work --config mast-trace.toml`
     """
+    config = config_file(config)
     settings = load_work_config(config)
-    folder = CollectorConfig.load(None, data_dir=data_dir).data_dir / "confirm"
+    folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: _end(stop))
-    with open_store(url, data_dir) as store:
-        worker = ConfirmWorker(store, settings, folder, quiet=quiet, told=_tell)
+    with open_store(url, data_dir, config) as store:
+        worker = ConfirmWorker(
+            store, settings, folder, quiet=quiet, told=_tell, priced=price_table(config)
+        )
         warn("Confirming failed runs; Ctrl-C stops.")
         try:
             if once:
@@ -130,21 +129,15 @@ def register(app: typer.Typer) -> None:
         help="Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short "
         "for `confirm run RUN -- COMMAND`.",
     )
-    group.command("run")(confirm)
+    group.command("run", cls=ThenCommand)(confirm)
     group.command("work")(work)
     app.add_typer(group, name="confirm")
 
 
 def confirm(
+    ctx: typer.Context,
     run: RunName,
-    command: Command,
     max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    max_runs: Annotated[int | None, option("--max-runs", "", "Replays in all.", min=1)] = None,
-    prices: Prices = None,
-    oracle: OracleCommand = None,
-    reset: ResetCommand = None,
-    check_timeout: CheckTimeout = 60.0,
     fix: Annotated[
         list[str] | None,
         option(
@@ -161,80 +154,94 @@ def confirm(
             "The right result of a tool call, also where the step is the answer that asks for it.",
         ),
     ] = None,
-    reference: Annotated[
-        list[str] | None,
-        option(
-            "--reference",
-            "STEP=TEXT|@FILE",
-            "A reference answer or tool result of a step; tried last.",
+    allow_answer: Annotated[
+        bool,
+        typer.Option(
+            "--allow-answer",
+            help="Replay the corrections although they may hold the right answer. This proves nothing about a step: "
+            "nothing else is run, and nothing is stored.",
         ),
-    ] = None,
-    expected: Annotated[
-        str | None,
-        option("--expected", "TEXT|@FILE", "The right final answer, which no fix may hold."),
-    ] = None,
-    resample: Annotated[
-        bool, typer.Option("--resample/--no-resample", help="Ask the model again as a fix.")
-    ] = True,
-    stronger_model: Annotated[
-        str,
-        option("--stronger-model", "NAME", "Ask this model as a fix, at the program's endpoint."),
-    ] = "",
-    live_tools: LiveTools = None,
-    allow_hosts: AllowHosts = None,
-    timeout: Timeout = 120.0,
-    jobs: Annotated[int, typer.Option(min=1, max=16, help="Replays at the same time.")] = 1,
-    preload: Preload = None,
+    ] = False,
+    given: Given = None,
     yes: Yes = False,
     project: Project = None,
     url: Url = None,
-    data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove a run's decisive error by replays of its program, or say that none is proved.
 
+    The program stands after `--`, or in the configuration file, where the run's name or service finds it.
     Replays keep the run up to a step and go on live from there; others correct the step as well. Each
     result is stored before the next replay starts, so that the same command goes on after an
-    interruption. The exit status is 0 if a decisive error is proved, 1 if not.
+    interruption. The exit status is 0 if a decisive error is proved, or that several errors are each enough, and
+    1 if not.
 
-    Example: `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
+    Examples: `mast-trace confirm last` ·
+    `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
     """
-    setup = setup_of(
-        command,
-        oracle=oracle,
-        reset=reset,
-        live_tools=live_tools,
-        hosts=allow_hosts,
-        timeout=timeout,
-        check_timeout=check_timeout,
-        fixes=texts_by_step(fix, "--fix"),
-        results=texts_by_step(result, "--result"),
-        references=texts_by_step(reference, "--reference"),
-        resample=resample,
-        stronger_model=stronger_model,
-        expected=text_of(expected or "", "--expected"),
-    )
-    priced = price_table(config, prices)
-    budget = Budget(max_calls, max_cost, max_runs)
-    folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
-    with open_store(url, data_dir, config) as store:
-        summary, recorded, earlier = run_of(store, resolve_run(store, run, project), project)
-        known = priced(recorded, stronger_model)
+    config = config_file(config)
+    programs, priced = programs_of(config), price_table(config)
+    fixes = {
+        "fixes": texts_by_step(fix, "--fix"),
+        "results": texts_by_step(result, "--result"),
+    }
+    folder = CollectorConfig.load(config).data_dir / "confirm"
+    with open_store(url, None, config) as store:
+        summary, recorded = run_of(store, resolve_run(store, run, project), project)
+        names = names_of(summary)
+        program = program_of(programs, names, command=ctx.meta[COMMAND], given=given or ())
+        earlier = earlier_runs(store, summary, recorded, program.run)
+        prices = priced(recorded, program.stronger_model)
+        setup = setup_of(program, earlier=earlier, prices=prices, **fixes)
+        budget = budget_of(program, max_calls)
+        if allow_answer:
+            _given_the_answer(
+                recorded, setup, _changes(fix, result), budget, yes=yes, as_json=as_json
+            )
         with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {summary.trace_id} now")
-            with prepared_parent(command, preload, jobs) as parent:
-                setup = dataclasses.replace(setup, earlier=earlier, prices=known, parent=parent)
+            with prepared_parent(setup.command, program.preload, program.jobs) as parent:
+                setup = dataclasses.replace(setup, parent=parent)
                 points = check(recorded, setup)
                 failed = FailedRun(store, summary, recorded, setup, points)
-                stopped, prepared = _conduct(failed, budget, jobs=jobs, yes=yes)
+                stopped, prepared = _conduct(failed, budget, jobs=program.jobs, yes=yes)
     if as_json:
         print_json(_as_dict(stopped, prepared))
     else:
         _show(stopped)
-    if proved_step(stopped.confirmation) is None:
+    found = stopped.confirmation
+    if proved_step(found) is None and found.status != "overdetermined":
         raise typer.Exit(1)
+
+
+def _changes(fix: list[str] | None, result: list[str] | None) -> list[str]:
+    return [*(f"fix:{each}" for each in fix or ()), *(f"result:{each}" for each in result or ())]
+
+
+def _given_the_answer(
+    recorded: Trajectory,
+    setup: Setup,
+    changes: list[str],
+    budget: Budget,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> NoReturn:
+    """Replay corrections that may hold the right answer, and end: they confirm nothing.
+
+    Raises:
+        ConfigurationError: there are none.
+        typer.Exit: always.
+    """
+    arm = arm_of(changes)
+    if arm is None:
+        raise ConfigurationError("--allow-answer needs a correction, such as --fix")
+    most = budget.max_calls
+    told = setup.with_task(recorded.task)
+    change(recorded, told, arm, _TRIES, max_calls=most, yes=yes, as_json=as_json, given_answer=True)
+    raise typer.Exit(1)
 
 
 def _conduct(
@@ -255,7 +262,9 @@ def _conduct(
         expected_calls(failed.points, setup) if known is None else known.experiment.expected_calls()
     )
     estimate = _estimate(budget, call_cost(failed.recorded, setup.prices), expected)
-    ask(f"{estimate} {warning(setup.command, setup.reset)}", yes=yes)
+    failed.check_fixes()
+    plain = setup.tape(failed.recorded).plain_functions
+    ask(f"{estimate} {warning(setup, plain)}", yes=yes)
     with going_on(setup.command):
         prepared = known or failed.plan(limits_of(setup, budget.max_calls))
         _explain(prepared)
@@ -274,7 +283,7 @@ def _estimate(budget: Budget, cost: CallCost | None, expected: int) -> str:
         f"{budget.max_runs} replays" if budget.max_runs is not None else "",
     ]
     named = " and ".join(filter(None, limits))
-    most = f"It ends at {named}." if named else "No budget is set (--max-calls, --max-cost)."
+    most = f"It ends at {named}." if named else "No budget is set (--max-calls)."
     return f"About {calls} live model calls, {money}. {most}"
 
 

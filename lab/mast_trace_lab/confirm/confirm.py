@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged
@@ -56,7 +57,8 @@ class Confirming(Conducting[Experiment]):
         try:
             limit = self.replay()
         except KeyboardInterrupt:
-            self.conclude()
+            with suppress(StorageError):  # the results are stored, and the next process concludes
+                self.conclude()
             raise
         stored = self.conclude()
         self._changed(self.progress())
@@ -160,7 +162,7 @@ def check_limits(
     """
     if jobs > 1 and setup.reset:
         raise ConfigurationError(
-            "--jobs and --reset exclude each other: replays that run at the same time would change "
+            "jobs and reset exclude each other: replays that run at the same time would change "
             "the state that the others begin with"
         )
     if budget.max_cost_usd is not None or capped:

@@ -50,7 +50,6 @@ class Sources:
         resample: whether the same request is asked again, at any step.
         stronger_model: name of a model that is asked at any step; empty for none.
         judge: steps as the judge has corrected them; no descriptions.
-        reference: reference answers by step, likewise.
         results: a person's right results of tools by step, also where the step is the answer that asks
             for the tool.
         answers: the right final answers and the reasons given with the outcome, as far as known: no
@@ -61,7 +60,6 @@ class Sources:
     resample: bool = True
     stronger_model: str = ""
     judge: Mapping[int, str] | None = None
-    reference: Mapping[int, str] | None = None
     answers: Sequence[str] = ()
     results: Mapping[int, str] | None = None
 
@@ -77,8 +75,6 @@ class Sources:
             yield step, Fix("person", text, result=True)
         for step, text in (self.judge or {}).items():
             yield step, Fix("judge", text, result=step not in answers)
-        for step, text in (self.reference or {}).items():
-            yield step, Fix("reference", text, result=step not in answers)
 
 
 def planned_fixes(
@@ -105,7 +101,7 @@ def planned_fixes(
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
-        ConfigurationError: a person's or a reference's step cannot be corrected, or not by such a text.
+        ConfigurationError: a person's step cannot be corrected, or not by such a text.
     """
     by_step = {point.step: point for point in points}
     tape = tape_of(run, live_tools=live_tools)

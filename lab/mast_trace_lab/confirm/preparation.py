@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.replay.recording import tape_of
+from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
@@ -46,12 +46,12 @@ def check(recorded: Trajectory, setup: Setup) -> tuple[DecisionPoint, ...]:
         NotConfirmable: the run has not failed, or has no decision point.
         NotReplayable: the record lacks data that a replay needs.
     """
-    tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    setup.tape(recorded)
     if not setup.oracle and recorded.outcome != "failure":
         raise NotConfirmable(
             f"run {recorded.trace_id} {_OUTCOMES.get(recorded.outcome, 'has no outcome')}; only failed "
             "runs have a decisive error. Record the outcome in the program "
-            "(mast_trace.record_outcome), or name a command that judges answers: --oracle"
+            "(mast_trace.record_outcome), or name a command that judges answers: --set oracle=COMMAND"
         )
     points = decision_points(recorded)
     if not points:
@@ -173,6 +173,15 @@ class FailedRun:
         refused = tuple(RefusedFix(*each) for each in shape["refused"])
         return Prepared(plan, self._experiment(shape, plan.plan_id), refused, len(known))
 
+    def check_fixes(self) -> None:
+        """Check a person's fixes as far as that takes no oracle; nothing is started.
+
+        Raises:
+            ConfigurationError: one of them would not be tried.
+        """
+        setup = replace(self.setup, oracle=())
+        _check_fixes(fixes_of(self.recorded, self.points, None, setup, self.run.outcome_reason)[1])
+
     def plan(self, limits: ExperimentLimits | None = None) -> Prepared:
         """Check the oracle, replay the run without a change, and store the plan of a new experiment.
 
@@ -184,7 +193,7 @@ class FailedRun:
 
         Raises:
             NotConfirmable: the run cannot be confirmed; no plan was stored.
-            ConfigurationError: a fix names a step that cannot be corrected.
+            ConfigurationError: a person's fix names a step that cannot be corrected, or would not be tried.
             ResetFailed: the state outside the program could not be restored.
             OSError: the command cannot be started.
             StorageError: the database does not answer.
@@ -196,6 +205,7 @@ class FailedRun:
         known = _stored_plans(self.store, run)
         verdict = load_judged(self.store, run.trace_id, project=run.project)
         fixes, refused = fixes_of(self.recorded, self.points, verdict, setup, run.outcome_reason)
+        _check_fixes(refused)
         prior = prior_of(verdict, self.points)
         shape: dict[str, Any] = {
             "setup": setup.to_plain(),
@@ -273,20 +283,29 @@ def fixes_of(
     outcome_reason: str,
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
     """Return the corrections that are tried, by step, and those that are not."""
-    judged, refused = judge_fix(recorded, verdict, points, setup.live_tools)
+    judged, refused = judge_fix(recorded, verdict, points, setup.executed)
     sources = Sources(
         person=setup.fixes,
         resample=setup.resample,
         stronger_model=setup.stronger_model,
         judge=judged,
-        reference=setup.references,
         results=setup.results,
         answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
     )
     oracle = oracle_of(setup.oracle, setup.check_timeout)
-    live_tools = setup.live_tools
-    planned, others = planned_fixes(recorded, points, sources, oracle, live_tools=live_tools)
+    planned, others = planned_fixes(recorded, points, sources, oracle, live_tools=setup.executed)
     return planned, (*refused, *others)
+
+
+def _check_fixes(refused: Sequence[RefusedFix]) -> None:
+    own = [
+        f"The fix of step {each.step}: {each.reason}" for each in refused if each.source == "person"
+    ]
+    if own:
+        raise ConfigurationError(
+            f"{' '.join(own)} Nothing was run. Leave it out, or see by --allow-answer whether the program succeeds when "
+            "it is given the answer, which proves nothing."
+        )
 
 
 def _plain(fix: Fix) -> list[Any]:

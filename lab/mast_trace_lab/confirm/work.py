@@ -16,8 +16,10 @@ from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget, transaction
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
-from mast_trace_lab.replay.replaying import continued
+from mast_trace_lab.replay.options import budget_of, price_table
+from mast_trace_lab.replay.replaying import earlier_runs, names_of
 
 if TYPE_CHECKING:
     import threading
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.confirm.work_config import WorkConfig
+    from mast_trace_lab.replay.options import PriceTable
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS handled
@@ -42,8 +45,8 @@ _PAUSE_SECONDS: Final = 3600.0
 _MOST: Final = 500
 _FAILED: Final = """
 SELECT * FROM mast_runs
-WHERE ServiceName IN {services:Array(String)} AND Kind = ''
-  AND (Outcome = 'failure' OR (Outcome = '' AND ServiceName IN {judged:Array(String)}))
+WHERE (ServiceName IN {names:Array(String)} OR Name IN {names:Array(String)}) AND Kind = ''
+  AND (Outcome = 'failure' OR (Outcome = '' AND (ServiceName IN {judged:Array(String)} OR Name IN {judged:Array(String)})))
   AND LastSeen >= now64(3) - toIntervalDay({days:UInt32})
   AND LastSeen < now64(3) - toIntervalSecond({quiet:UInt32})
 ORDER BY LastSeen DESC
@@ -115,11 +118,12 @@ class ConfirmWorker:
 
     Args:
         store: the database.
-        config: commands by service, and the budget of a day.
+        config: the programs, and the budget of a day.
         folder: for the budget of the day, the runs that are finished, and the locks; workers of one
             machine share it.
         quiet: seconds without a new span after which a run is looked at.
         told: called with each run that was dealt with.
+        priced: looks up the prices of a run's models; those that are known without a file if absent.
     """
 
     def __init__(
@@ -130,9 +134,11 @@ class ConfirmWorker:
         *,
         quiet: float = _QUIET_SECONDS,
         told: Callable[[Handled], None] = lambda _handled: None,
+        priced: PriceTable | None = None,
     ) -> None:
         self._store, self._config, self._folder = store, config, folder
         self._quiet, self._told = quiet, told
+        self._priced = priced or price_table(None)
         self._day = DailyBudget(
             folder / "work.sqlite", config.max_calls_per_day, config.max_usd_per_day
         )
@@ -177,12 +183,12 @@ class ConfirmWorker:
         return count
 
     def _failed(self) -> list[RunSummary]:
-        services = self._config.services
+        programs = self._config.programs
         rows = self._store.query(
             _FAILED,
             {
-                "services": [*services],
-                "judged": [name for name, each in services.items() if each.oracle],
+                "names": [*programs],
+                "judged": [name for name, each in programs.items() if each.oracle],
                 "days": self._config.lookback_days,
                 "quiet": round(self._quiet),
                 "most": _MOST,
@@ -212,17 +218,18 @@ class ConfirmWorker:
         return done
 
     def _confirm(self, run: RunSummary) -> Handled:
-        commands = self._config.services[run.service]
-        budget = commands.budget()
+        programs = self._config.programs
+        program = next(programs[name] for name in names_of(run) if name in programs)
+        budget = budget_of(program, None)
         recorded = read_alone(self._store, run)
-        setup = replace(
-            commands.setup(),
-            prices=self._config.prices,
-            earlier=continued(self._store, run, recorded),
+        setup = setup_of(
+            program,
+            prices=self._priced(recorded, program.stronger_model),
+            earlier=earlier_runs(self._store, run, recorded, program.run),
         )
         points = check(recorded, setup)
         # A process for each run: the next one finds the modules as they are then.
-        with ForkedLater(commands.command, commands.preload) as parent:
+        with ForkedLater(program.command, program.preload) as parent:
             failed = FailedRun(self._store, run, recorded, replace(setup, parent=parent), points)
             experiment = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
             work = confirming(failed, experiment, budget, day=self._day)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from typer.core import TyperCommand
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
@@ -24,23 +24,26 @@ from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrasing_calls import PhrasingModel, check_model
-from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
-    LiveTools,
+    COMMAND,
+    Given,
     MaxCalls,
-    MaxCost,
-    Operators,
-    OracleCommand,
-    Preload,
-    Prices,
-    ResetCommand,
     Seed,
-    Timeout,
+    ThenCommand,
     Yes,
+    budget_of,
+    option,
     price_table,
 )
-from mast_trace_lab.replay.replaying import ask, going_on, prepared_parent, progress_bar, warning
+from mast_trace_lab.replay.replaying import (
+    ask,
+    going_on,
+    names_of,
+    prepared_parent,
+    progress_bar,
+    warning,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,16 +54,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.store.injections import Injection
     from mast_trace_lab.inject.phrasings import Checked
     from mast_trace_lab.inject.phrasings import Phrasings as Written
-
-
-Phrasings = Annotated[
-    Literal["rules", "model"],
-    typer.Option(
-        "--phrasings",
-        help="Writer of the sentences that a fault makes an agent say: rules, or the judge's model, whose sentences "
-        "are checked.",
-    ),
-]
 
 
 class PhrasedByModel:
@@ -118,35 +111,29 @@ class PhrasedByModel:
             console(stderr=True).print(plain(told))
 
 
-COMMAND = "mast_trace.command"
-"""Key under which a context holds the command of a program."""
-
-
-def planted_operators(
-    only: Sequence[str], *, uncertain: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def planted_operators(only: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the operators whose faults are planted, and those that are left out as uncertain.
 
     Args:
-        only: names of operators, or codes of failure modes; all if empty.
-        uncertain: whether uncertain ones are planted as well.
+        only: names of operators, or codes of failure modes; all if empty. An uncertain operator is planted if it is
+            named itself.
 
     Raises:
         ConfigurationError: there is no such operator, or all of them are left out.
     """
     names = tuple(each.name for each in chosen(only))
-    left = () if uncertain else tuple(filter(is_uncertain, names))
+    left = tuple(name for name in names if is_uncertain(name) and name not in only)
     if len(left) == len(names):
         raise ConfigurationError(
-            f"labels of {', '.join(left)} are uncertain: add --uncertain to plant them all the same"
+            f"labels of {', '.join(left)} are uncertain: name an operator to plant it all the same"
         )
     return tuple(name for name in names if name not in left), left
 
 
-def list_operators(context: typer.Context, wanted: bool) -> None:
-    """Print the table of operators and end, where an option asks for it."""
-    if not wanted or context.resilient_parsing:  # a shell completes the line
-        return
+def list_operators(context: typer.Context, names: list[str] | None) -> list[str] | None:
+    """Print the table of operators and end, where ``list`` stands for their names."""
+    if "list" not in (names or ()) or context.resilient_parsing:  # a shell completes the line
+        return names
     shown = Table(
         *("operator", "mode", "level", "fault", "to blame", "applies where", "certain because"),
         show_lines=True,
@@ -164,8 +151,8 @@ def list_operators(context: typer.Context, wanted: bool) -> None:
         shown.add_row(plain(f"{name}{mark}"), *map(plain, cells))
     console().print(shown)
     for reason in dict.fromkeys(filter(None, (each.uncertain for each in OPERATORS.values()))):
-        names = ", ".join(name for name, each in OPERATORS.items() if each.uncertain == reason)
-        console().print(plain(f"Uncertain: {names}. {reason}"))
+        told = ", ".join(name for name, each in OPERATORS.items() if each.uncertain == reason)
+        console().print(plain(f"Uncertain: {told}. {reason}"))
     if UNCERTAIN:
         console().print(
             plain(
@@ -176,30 +163,22 @@ def list_operators(context: typer.Context, wanted: bool) -> None:
     raise typer.Exit
 
 
-ListOperators = Annotated[
-    bool,
-    typer.Option(
-        "--operators",
+Operators = Annotated[
+    list[str] | None,
+    option(
+        "--operator",
+        "CODE",
+        "A failure mode such as 2.6, or an operator such as 2.6-number; can be repeated. `list` shows them all, and "
+        "plants nothing.",
         is_eager=True,
         callback=list_operators,
-        help="Show the table of operators, and plant nothing.",
     ),
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("inject", cls=RunsThenCommand)(plant)
-
-
-class RunsThenCommand(TyperCommand):
-    """A command whose arguments before ``--`` are runs; what follows is kept as the command of a program."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Divide the arguments at ``--``."""
-        place = args.index("--") if "--" in args else len(args)
-        ctx.meta[COMMAND] = args[place + 1 :]
-        return super().parse_args(ctx, args[:place])
+    app.command("inject", cls=ThenCommand)(plant)
 
 
 def plant(
@@ -207,28 +186,17 @@ def plant(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN... -- COMMAND...",
-            help="Successful runs, and the program that made them.",
-            show_default=False,
+            metavar="RUN...", help="Successful runs of one program.", show_default=False
         ),
     ],
     operator: Operators = None,
-    operators: ListOperators = False,  # noqa: ARG001  # its callback ends the command
     count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
     seed: Seed = 1,
-    phrasings: Phrasings = "rules",
     max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    prices: Prices = None,
-    oracle: OracleCommand = None,
-    reset: ResetCommand = None,
-    live_tools: LiveTools = None,
-    preload: Preload = None,
-    timeout: Timeout = 120.0,
+    given: Given = None,
     yes: Yes = False,
     project: Project = None,
     url: Url = None,
-    data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -236,45 +204,50 @@ def plant(
 
     Agent, step and failure mode of such a failure are known. Each fault is replayed several times, and so
     is the run without it: only a fault that causes the failure is kept. `mast-trace dataset build` writes
-    the labelled runs. Each result is stored, so that the same command goes on after an interruption.
+    the labelled runs. Each result is stored, so that the same command goes on after an interruption. The program
+    stands after `--`, or in the configuration file, where the name or the service of the first run finds it.
 
     Example: `mast-trace inject last --operator 2.6 -- python my_team.py "What do they owe us?"`
     """
-    command = ctx.meta[COMMAND]
-    if not command:
-        raise ConfigurationError("name a run and, after --, the program that made it")
     chosen(operator or ())
+    config = config_file(config)
+    programs = programs_of(config)
+    with open_store(url, None, config) as store:
+        of_runs = [_run_of(store, name, project) for name in runs]
+    names = names_of(of_runs[0])
+    program = program_of(programs, names, command=ctx.meta[COMMAND], given=given or ())
+    if program.run not in {None, 1}:
+        raise ConfigurationError(
+            "faults are planted in the first run that a program makes, and not in a later one"
+        )
     judge = JudgeConfig.load(config)
-    sentences = PhrasedByModel(judge, seed) if phrasings == "model" else None
-    setup = setup_of(command, oracle=oracle, reset=reset, live_tools=live_tools, timeout=timeout)
+    sentences = PhrasedByModel(judge, seed) if program.phrasings == "model" else None
+    setup = setup_of(program)
     ask(
         f"Up to {count} faults are planted in each run; a fault takes 5 to 40 replays of the rest of the run, "
-        f"with live model calls. {warning(command, setup.reset)}",
+        f"with live model calls. {warning(setup)}",
         yes=yes,
     )
-    priced = price_table(config, prices)
-    left = Budget(max_calls, max_cost)
+    priced = price_table(config)
+    left = budget_of(program, max_calls)
     done: list[Injected] = []
     with (
-        open_store(url, data_dir, config) as store,
-        prepared_parent(command, preload) as parent,
+        open_store(url, None, config) as store,
+        prepared_parent(setup.command, program.preload) as parent,
     ):
         setup = dataclasses.replace(setup, parent=parent)
-        for name in runs:
-            run = run_summary(store, resolve_run(store, name, project), project=project)
-            if run is None:
-                raise NotFound(f"there is no run {name}")
+        for run in of_runs:
             recorded = read_alone(store, run)
             passed = Counter(each.operator for one in done for each in one.injections)
             # A run that `inject` refuses at once needs no sentences, and the model would be paid for them.
             fit = setup.oracle or recorded.outcome == "success"
             told = (
-                sentences.for_run(store, run, recorded, operator or (), setup.live_tools)
+                sentences.for_run(store, run, recorded, operator or (), setup.executed)
                 if sentences and fit
                 else None
             )
             try:
-                with going_on(command), progress_bar(None) as changed:
+                with going_on(setup.command), progress_bar(None) as changed:
                     made = inject(
                         store,
                         run,
@@ -310,6 +283,13 @@ def plant(
         console().print(plain(f"{replays} replays, {calls} live model calls.{_of_before(done)}"))
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
+
+
+def _run_of(store: Store, name: str, project: str | None) -> RunSummary:
+    run = run_summary(store, resolve_run(store, name, project), project=project)
+    if run is None:
+        raise NotFound(f"there is no run {name}")
+    return run
 
 
 def _of_before(done: Sequence[Injected]) -> str:

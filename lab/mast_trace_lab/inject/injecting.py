@@ -202,7 +202,8 @@ def inject(
             f"run {recorded.trace_id} has not succeeded as far as its program records; faults are planted "
             "in successful runs"
         )
-    faults = most_faults_of(recorded, seed, count, only, passed, phrasings, setup.live_tools)
+    setup.tape(recorded)  # refused before a replay is planned
+    faults = most_faults_of(recorded, seed, count, only, passed, phrasings, setup.executed)
     if not faults:
         raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
     points = decision_points(recorded)
@@ -216,7 +217,7 @@ def inject(
 
     def later(number: int, plan_id: str) -> tuple[int, ...] | None:
         made = failed(number, plan_id)
-        if made is None or not _is_replayable(made, setup.live_tools):
+        if made is None or not _is_replayable(made, setup.executed):
             return None
         return later_steps(made, faults[number])
 

@@ -127,7 +127,7 @@ def capped_call_cost(recorded: Trajectory, prices: Mapping[str, Price]) -> CallC
         models = ", ".join(sorted(recorded_models(recorded) - prices.keys())) or "the run's model"
         raise ConfigurationError(
             f"a limit in dollars needs the price of {models}: "
-            "--price MODEL=INPUT,OUTPUT in US dollars per million tokens"
+            "judge_prices or own_prices in the configuration file have it in US dollars per million tokens"
         )
     return cost
 
@@ -202,7 +202,7 @@ class Account:
         if trial.phase == "score":
             return ReplayAllowance(0, 0.0)
         if budget.max_runs is not None and self.runs + len(running) >= budget.max_runs:
-            raise Exhausted(f"{self.runs} of {budget.max_runs} replays are used (--max-runs)")
+            raise Exhausted(f"{self.runs} of {budget.max_runs} replays are used (budget.runs)")
         if budget.max_calls is not None:
             used = self.calls + sum(each.calls for each in running)
             most = min(most, budget.max_calls - used)
@@ -217,7 +217,7 @@ class Account:
             if most < trial.calls:
                 raise Exhausted(
                     f"{spent:.4f} of {budget.max_cost_usd:.4f} USD are used, and the next replay may "
-                    f"cost {trial.calls * self.cost.most:.4f} (--max-cost)"
+                    f"cost {trial.calls * self.cost.most:.4f} (budget.usd)"
                 )
         return ReplayAllowance(most, most * self.cost.most if self.cost else None)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from threading import Event
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
@@ -55,11 +55,12 @@ def not_isolated(recorded: Trajectory, result: ArmResult, setup: Setup) -> str:
     the world, so that without a reset the next replay begins in another state. A provider may answer with
     another model than on the day of the recording, which changes the success rates of all arms.
     """
-    if result.live_tools and not setup.reset:
+    changes_nothing = setup.plain and not setup.live_tools
+    if result.live_tools and not (setup.reset or changes_nothing):
         tools = "1 tool was" if result.live_tools == 1 else f"{result.live_tools} tools were"
         return (
             f"{tools} executed, and nothing restored the state afterwards; "
-            "--reset names a command that does"
+            "--set reset=COMMAND names a command that does"
         )
     known = recorded_models(recorded)
     asked = result.arm.fix.model if result.arm.fix else ""
@@ -199,6 +200,7 @@ class Conducting(Generic[_Asking]):
         self._jobs = jobs
         self._changed = changed
         self._pauses = pauses
+        self._interrupted = Event()
         self._told = 0
         self._not_isolated = ""
 
@@ -250,13 +252,16 @@ class Conducting(Generic[_Asking]):
             StorageError: the database did not answer for a minute.
             MastTraceError: a replay could not be started.
         """
-        try:
-            with ThreadPoolExecutor(self._jobs) as pool:
+        with ThreadPoolExecutor(self._jobs) as pool:
+            try:
                 while trials := self._next():
                     self._changed(self.progress(trials[0]))
                     self._together(trials, pool)
-        except Exhausted as limit:
-            return limit
+            except Exhausted as limit:
+                return limit
+            except KeyboardInterrupt:
+                self._interrupted.set()
+                raise
         return None
 
     def _next(self) -> Sequence[ReplayTrial]:
@@ -382,12 +387,13 @@ class Conducting(Generic[_Asking]):
         return steps[step].span_id if known else ""
 
     def _patiently(self, attempt: Callable[[], _T]) -> _T:
-        """Call a function of the store again while the database does not answer."""
+        """Call a function of the store again while the database does not answer; once after an interruption."""
         for pause in self._pauses:
             try:
                 return attempt()
             except SchemaMismatch:
                 raise
             except StorageError:
-                time.sleep(pause)
+                if self._interrupted.wait(pause):
+                    break
         return attempt()

@@ -56,7 +56,7 @@ def program_of(command: Sequence[str]) -> list[str]:
             return ["file", *rest]
     raise NotForkable(
         f"`{' '.join(command)}` is not of the form `python FILE ...` or `python -m MODULE ...`, "
-        "so that its replays cannot be forked; leave --preload out"
+        "so that its replays cannot be forked; leave preload out"
     )
 
 

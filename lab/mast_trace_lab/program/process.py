@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import threading
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, Literal
 
-from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 
 if TYPE_CHECKING:
@@ -39,25 +38,6 @@ class Ended:
         """The last line of the output that is not empty, cut to 300 characters."""
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
         return lines[-1][-300:] if lines else ""
-
-
-def split_command(text: str, option: str) -> tuple[str, ...]:
-    """Return the words of a command line; no shell reads them.
-
-    Args:
-        text: words, with quotes where a word holds spaces.
-        option: name for the error.
-
-    Raises:
-        ConfigurationError: there is no word, or a quote is not closed.
-    """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{option}: cannot read {text!r}: {error}") from None
-    if not words:
-        raise ConfigurationError(f"{option} needs a command")
-    return tuple(words)
 
 
 Output = Literal["shown", "standard error", "discarded"]
@@ -239,7 +219,7 @@ class ResetFailed(MastTraceError):
 
 
 def reset(command: Sequence[str], timeout: float = 60.0) -> None:
-    """Run the command of ``--reset``.
+    """Run the command that restores the state.
 
     A replay after a failed reset would begin in another state than the others, so that its result
     could not be compared with theirs.

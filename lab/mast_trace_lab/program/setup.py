@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_lab.program.process import split_command
+from mast_trace.replay.recording import NotReplayable, tape_of
+from mast_trace_dashboards.cli.step_texts import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
+    from mast_trace_dashboards.programs import Program
     from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.forking import Forking
     from mast_trace_lab.program.process import Output
@@ -32,13 +35,13 @@ class Setup:
         command: the program and its arguments.
         oracle: command that judges a final answer; empty if the program records its outcome.
         reset: command that restores the state outside the program before each replay; empty for none.
-        live_tools: names of tools that may be executed; ``*`` for all.
+        live_tools: names of tools that may be executed, after which the state is restored; ``*`` for all.
+        plain: names of tools that may be executed because they change nothing; ``*`` for all.
         hosts: addresses to which the program may connect.
         timeout: seconds of one replay.
         check_timeout: seconds of one question to the oracle, and of one reset.
         fixes: a person's corrections by step.
         results: a person's right results of tools by step.
-        references: reference answers and tool results by step.
         resample: whether the model is asked again as a correction.
         stronger_model: name of a model that is asked as a correction; empty for none.
         environment: variables that the program gets besides those of this process.
@@ -48,6 +51,8 @@ class Setup:
         earlier: interrupted runs that the run continues, the first one first. They are answered from the
             record by every operator, except ``start`` without `keeps_earlier`.
         keeps_earlier: whether ``start`` begins with the run and not with the first of `earlier`.
+        run: place of the run among those of its program, from 1; calls of later ones are refused. None if it makes one.
+        clock: whether the program's clock starts when the recorded run did.
         parent: the process from which replays are forked; None if each starts a process of its own.
     """
 
@@ -55,11 +60,11 @@ class Setup:
     oracle: Sequence[str] = ()
     reset: Sequence[str] = ()
     live_tools: Sequence[str] = ()
+    plain: Sequence[str] = ()
     hosts: Sequence[str] = ()
     timeout: float = 120.0
     check_timeout: float = 60.0
     fixes: Mapping[int, str] = field(default_factory=dict)
-    references: Mapping[int, str] = field(default_factory=dict)
     resample: bool = True
     stronger_model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +73,8 @@ class Setup:
     results: Mapping[int, str] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
     keeps_earlier: bool = True
+    run: int | None = None
+    clock: bool = True
     output: Output = "discarded"
     prices: Mapping[str, Price] = field(default_factory=dict)
 
@@ -80,12 +87,14 @@ class Setup:
             "reset": [*self.reset],
             "live_tools": sorted(self.live_tools),
             "fixes": _by_step(self.fixes),
-            "references": _by_step(self.references),
+            "references": {},  # as in plans of earlier versions, which go on
             "resample": self.resample,
             "stronger_model": self.stronger_model,
         }
         if self.results:  # experiments without them have the form of earlier versions
             plain["results"] = _by_step(self.results)
+        if self.plain:
+            plain["plain"] = sorted(self.plain)
         return plain
 
     def with_task(self, task: str) -> Setup:
@@ -100,7 +109,30 @@ class Setup:
     def program(self) -> dict[str, Any]:
         """The part on which the evidence for a fix depends, besides the fix."""
         plain = self.to_plain()
-        return {key: plain[key] for key in ("version", "command", "oracle", "reset", "live_tools")}
+        keys = ("version", "command", "oracle", "reset", "live_tools", "plain")
+        return {key: plain[key] for key in keys if key in plain}
+
+    @property
+    def executed(self) -> tuple[str, ...]:
+        """Names of all tools that may be executed; ``*`` for all."""
+        return (*self.live_tools, *self.plain)
+
+    def tape(self, recorded: Trajectory) -> Tape:
+        """Return the tape of a run.
+
+        Raises:
+            NotReplayable: the record lacks data that a replay needs, or each replay would execute a function of the
+                program whose changes nothing restores.
+        """
+        tape = tape_of(recorded, *self.earlier, live_tools=self.executed)
+        changing = [name for name in tape.plain_functions if not {name, "*"} & {*self.plain}]
+        if changing and not self.reset:
+            raise NotReplayable(
+                f"Run {recorded.trace_id} cannot be replayed: its program executes {', '.join(changing)} by itself in "
+                "each replay, and nothing restores the state that it changes: --set reset=COMMAND names a command "
+                f"that does, --set plain={changing[0]} says that it changes nothing."
+            )
+        return tape
 
     @property
     def outside_state(self) -> str:
@@ -109,45 +141,38 @@ class Setup:
             named = "all tools" if "*" in self.live_tools else ", ".join(self.live_tools)
             return (
                 f"{named} may be executed, and nothing restores the state that they change; "
-                "--reset names a command that does"
+                "--set reset=COMMAND names a command that does"
             )
         return ""
 
 
-def setup_of(
-    command: Sequence[str],
-    *,
-    oracle: str | Sequence[str] | None = None,
-    reset: str | Sequence[str] | None = None,
-    live_tools: Sequence[str] | None = None,
-    hosts: Sequence[str] | None = None,
-    **others: Any,
-) -> Setup:
-    """Return the setup of what a person has written, in the options of a command or in a file.
+def setup_of(program: Program, **others: Any) -> Setup:
+    """Return the setup of a program.
 
     Args:
-        command: the program and its arguments.
-        oracle: a command; a text is divided into words, as a shell would.
-        reset: likewise.
-        live_tools: names of tools; ``all`` is every tool.
-        hosts: addresses.
+        program: as the configuration file or the command line names it.
         others: further fields of `Setup`.
 
     Raises:
-        ConfigurationError: a text is no command.
+        ConfigurationError: the file of the expected answer cannot be read.
     """
+    plain = {"*" if name == "all" else name for name in program.plain}
     return Setup(
-        tuple(command),
-        oracle=_words(oracle, "--oracle"),
-        reset=_words(reset, "--reset"),
-        live_tools=tuple("*" if name == "all" else name for name in live_tools or ()),
-        hosts=tuple(hosts or ()),
+        program.command,
+        oracle=program.oracle or (),
+        reset=program.reset or (),
+        live_tools=tuple(name for name in program.executed if name not in plain),
+        plain=tuple(plain),
+        hosts=program.allow_hosts,
+        timeout=program.timeout,
+        check_timeout=program.oracle_timeout,
+        resample=program.resample,
+        stronger_model=program.stronger_model,
+        expected=text_of(program.expected, "expected"),
+        run=program.run,
+        clock=program.clock,
         **others,
     )
-
-
-def _words(given: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
-    return split_command(given, option) if isinstance(given, str) else tuple(given or ())
 
 
 def task_environment(task: str) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from mast_trace import semconv
 from mast_trace.content import content_hash
 from mast_trace.replay.intervention import Intervention
-from mast_trace.replay.recording import tape_of
 from mast_trace.trajectory import read_trajectory, vocabulary
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.llm.budget import Tokens
@@ -233,7 +232,7 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    tape = setup.tape(recorded)
     change = None if arm.operator == "verify" else _change(recorded, tape, arm, setup)
     played = play(tape, setup, change, max_calls=max_calls)
     run = played.runs_like([*setup.earlier, recorded])[-1]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.replay.recording import tape_of
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
+from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay.arm_runner import run_arm
 from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.replaying import ask, not_started, write_replay
+from mast_trace_lab.replay.replaying import ask, not_started, warning, write_replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,85 +26,80 @@ if TYPE_CHECKING:
     from mast_trace_judge.arms import ArmResult, Operator
     from mast_trace_lab.program.setup import Setup
 
-OPERATORS: Mapping[str, Operator] = {
-    "--fix": "fix",
-    "--result": "result",
-    "--arguments": "arguments",
-    "--drop": "drop",
-    "--model": "model",
-    "--resample": "resample",
-    "--keep": "keep",
+KINDS: Final[Mapping[str, str]] = {
+    "fix": "STEP=TEXT or fix:STEP=@FILE",
+    "result": "STEP=TEXT or result:STEP=@FILE",
+    "arguments": "STEP=JSON or arguments:STEP=@FILE",
+    "drop": "STEP or drop:STEP=TEXT",
+    "model": "STEP=NAME",
+    "resample": "STEP",
+    "keep": "STEP",
 }
-"""Operators by the option that asks for them; ``--start`` takes no step."""
-_JOINT = ("--fix", "--result")
-"""Options that may be given several times, and together: their changes are made in one replay."""
+"""Forms of a change by its kind; ``start`` takes no step."""
+_JOINT: Final = frozenset({"fix", "result"})
+"""Kinds of which several are made in one replay."""
 
 
-def arm_of(
-    options: Mapping[str, str | int | Sequence[str] | None], *, start: bool, hold: bool
-) -> ReplayArm | None:
-    """Return the arm that the options ask for; None if they ask for no change.
+def arm_of(changes: Sequence[str]) -> ReplayArm | None:
+    """Return the arm that the values of ``--change`` ask for; None for none.
 
     Args:
-        options: values of the options in `OPERATORS` that were given, by their names. Several values of
-            ``--fix`` and ``--result`` are one joint change, in the order of the steps.
-        start: whether the whole program is to run live.
-        hold: whether later requests that are equal to recorded ones are answered from the record.
+        changes: ``KIND:STEP=TEXT`` or ``start``. Several of ``fix`` and ``result`` are one joint change, in the
+            order of the steps.
 
     Raises:
-        ConfigurationError: the options ask for several changes, or for none that later requests can be held
-            to, or a value cannot be read.
+        ConfigurationError: the values ask for several changes, or one cannot be read.
     """
-    given = {name: value for name, value in options.items() if value not in (None, [])}
-    if len(given) + start > 1 and (start or set(given) - set(_JOINT)):
-        names = " and ".join([*given, *["--start"] * start])
-        raise ConfigurationError(f"a replay makes one change, and not {names}")
-    if start:
-        if hold:
-            raise ConfigurationError("--hold needs a change, and --start makes none")
-        return ReplayArm("start")
+    given = [_kind_and_value(each) for each in changes]
+    kinds = {kind for kind, _ in given}
+    if len(given) > 1 and kinds - _JOINT:
+        raise ConfigurationError(f"a replay makes one change, and not {' and '.join(changes)}")
     if not given:
-        if hold:
-            raise ConfigurationError("--hold needs a change, such as --fix")
         return None
-    if hold and "--keep" in given:
-        # Every request would be answered from the record: each replay would end as the run did.
+    if kinds <= _JOINT:
+        return _joint_arm(given)
+    ((kind, value),) = given
+    if kind == "start":
+        return ReplayArm("start")
+    step, fix = _step_and_fix(kind, value)
+    operator: Operator = kind  # type: ignore[assignment]  # kinds are operators
+    return ReplayArm(operator, step, fix)
+
+
+def _kind_and_value(change: str) -> tuple[str, str]:
+    kind, _, value = change.partition(":")
+    if kind not in KINDS and change != "start":
         raise ConfigurationError(
-            "--hold needs a change, and --keep makes none: such replays only repeat the record, and say "
-            "nothing about success; leave out --hold"
+            f"--change is KIND:STEP, with the kinds {', '.join(KINDS)}, or start, and not {change!r}"
         )
-    if set(given) <= set(_JOINT):
-        return _joint_arm(given, hold=hold)
-    ((name, value),) = given.items()
-    step, single = _step_and_fix(name, str(value))
-    return ReplayArm(OPERATORS[name], step, single, hold)
+    return kind, value
 
 
-def _joint_arm(given: Mapping[str, str | int | Sequence[str] | None], *, hold: bool) -> ReplayArm:
+def _joint_arm(given: Sequence[tuple[str, str]]) -> ReplayArm:
     """Return the arm that corrects answers and tools' results; of one step the answer comes first."""
     texts = [
-        (step, name == "--result", text)
-        for name in _JOINT
-        if not isinstance(values := given.get(name), str | int)
-        for step, text in texts_by_step(values, name).items()
+        (step, kind == "result", text)
+        for kind in ("fix", "result")
+        for step, text in texts_by_step(
+            [value for each, value in given if each == kind], f"--change {kind}:"
+        ).items()
     ]
     (step, fix), *also = [
         (step, Fix("person", text, result=is_result)) for step, is_result, text in sorted(texts)
     ]
-    return ReplayArm("result" if fix.result else "fix", step, fix, hold, tuple(also))
+    return ReplayArm("result" if fix.result else "fix", step, fix, also=tuple(also))
 
 
-def _step_and_fix(name: str, value: str) -> tuple[int, Fix | None]:
-    if name == "--arguments":
-        ((step, text),) = texts_by_step([value], name).items()
+def _step_and_fix(kind: str, value: str) -> tuple[int, Fix | None]:
+    if kind == "arguments":
+        ((step, text),) = texts_by_step([value], f"--change {kind}:").items()
         return step, Fix("person", text)
     number, equals, rest = value.partition("=")
-    if not number.strip().isdigit() or (name == "--model" and not rest):
-        shape = {"--model": "STEP=NAME", "--drop": "STEP or STEP=TEXT"}.get(name, "STEP")
-        raise ConfigurationError(f"{name} is {shape}, and not {value!r}")
-    if name == "--model":
+    if not number.strip().isdigit() or ((kind == "model") != bool(rest) and kind != "drop"):
+        raise ConfigurationError(f"--change {kind}: is {KINDS[kind]}, and not {value!r}")
+    if kind == "model":
         return int(number), Fix("stronger model", model=rest)
-    return int(number), Fix("person", text_of(rest, name)) if equals else None
+    return int(number), Fix("person", text_of(rest, f"--change {kind}:")) if equals else None
 
 
 def calls_after(recorded: Trajectory, arm: ReplayArm) -> int:
@@ -127,8 +122,20 @@ def change(
     out: Path | None = None,
     yes: bool,
     as_json: bool,
+    given_answer: bool = False,
 ) -> None:
     """Replay a change, print its results, write the last run to ``out``, and set the exit status.
+
+    Args:
+        recorded: the run.
+        setup: of the replays.
+        arm: the change.
+        repeat: number of replays.
+        max_calls: live model calls of all replays together.
+        out: file for the replayed run.
+        yes: whether nobody is asked.
+        as_json: whether the results are printed for other programs.
+        given_answer: whether the change may hold the right answer, so that success says nothing of a step.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
@@ -136,12 +143,12 @@ def change(
         ConfigurationError: the command cannot be started, nobody can be asked, or the run cannot be written.
         typer.Exit: a replay has ended without an outcome.
     """
-    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    tape = setup.tape(recorded)
     intervention_of(recorded, tape, arm)  # refused before anybody is asked
     each = calls_after(recorded, arm)
     most = "" if max_calls is None else f", at most {max_calls}"
     live = f"About {each * repeat} model calls go to the program's model{most}."
-    ask(f"{warning(setup.command)} {live}", yes=yes)
+    ask(f"{warning(setup, tape.plain_functions)} {live}", yes=yes)
     results: list[ArmResult] = []
     made: list[Trajectory] = []
     try:
@@ -151,7 +158,7 @@ def change(
                 show_one(len(results), done)
     except OSError as error:
         raise not_started(setup.command, error) from error
-    repeated = Repeated(arm, results)
+    repeated = Repeated(arm, results, given_answer)
     if as_json:
         print_json(repeated.as_dict())
     else:
@@ -162,14 +169,6 @@ def change(
         raise typer.Exit(1)
 
 
-def warning(command: Sequence[str]) -> str:
-    """Return the warning that a program runs for real."""
-    return (
-        f"This runs `{' '.join(command)}`. Models and tools are answered from the record; files, "
-        "databases and whatever else its own code touches are real."
-    )
-
-
 @dataclass(frozen=True)
 class Repeated:
     """Replays of one arm.
@@ -177,10 +176,12 @@ class Repeated:
     Attributes:
         arm: the arm.
         results: of its replays.
+        given_answer: whether the arm may hold the right answer.
     """
 
     arm: ReplayArm
     results: Sequence[ArmResult]
+    given_answer: bool = False
 
     @property
     def ended(self) -> list[ArmResult]:
@@ -193,6 +194,7 @@ class Repeated:
             "arm": dataclasses.asdict(self.arm),
             "succeeded": sum(bool(each.success) for each in self.ended),
             "ended": len(self.ended),
+            "given_answer": self.given_answer,
             "replays": [
                 {name: value for name, value in dataclasses.asdict(each).items() if name != "arm"}
                 for each in self.results
@@ -211,6 +213,8 @@ def _replays(
     """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together."""
     left = max_calls
     for _ in range(repeat):
+        if setup.reset:
+            reset(setup.reset, setup.check_timeout)
         done = run_arm(recorded, setup, arm, max_calls=left, replayed=replayed)
         yield done
         if done.status == "over budget":
@@ -224,7 +228,6 @@ def told_arm(recorded: Trajectory, arm: ReplayArm) -> str:
 
     A tool call is named with its own agent, an answer with the one whose model gave it.
     """
-    held = ", equal requests answered from the record" if arm.hold else ""
     if arm.operator == "start":
         return "the whole program live"
     model = f" to {arm.fix.model}" if arm.fix and arm.fix.model else ""
@@ -235,7 +238,7 @@ def told_arm(recorded: Trajectory, arm: ReplayArm) -> str:
         f"{_named(recorded, step, is_tool=fix.result)}"
         for step, fix in arm.also
     ]
-    return f"{' and '.join(parts)}{held}"
+    return " and ".join(parts)
 
 
 def _named(recorded: Trajectory, step: int, *, is_tool: bool) -> str:
@@ -271,8 +274,11 @@ def show_all(recorded: Trajectory, repeated: Repeated) -> None:
     """Print the conclusion of several replays for people."""
     ended = repeated.ended
     good = sum(bool(each.success) for each in ended)
-    note = "; this is no success rate, as answers were held" if repeated.arm.hold else ""
-    told = told_arm(recorded, repeated.arm)
-    console().print(plain(f"{told}: {good} of {len(ended)} replays succeeded{note}"))
+    told = f"{told_arm(recorded, repeated.arm)}: {good} of {len(ended)} replays succeeded"
+    if repeated.given_answer:
+        told += (
+            ", which were given the answer: this proves nothing about a step, and nothing is stored"
+        )
+    console().print(plain(told))
     if left := len(repeated.results) - len(ended):
         warn(f"{left} replays ended without an outcome and say nothing about success.")

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
-from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.budget import Price
 from mast_trace_judge.pricing import PriceConfig
-from mast_trace_lab.program.budget import known_prices
+from mast_trace_lab.program.budget import Budget, known_prices
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mast_trace_dashboards.programs import Program
+
 PriceTable = Callable[..., dict[str, Price]]
 """The prices of a run's models, and of those that are named besides."""
+COMMAND: Final = "mast_trace.command"
+"""Key under which a context holds the command of a program."""
+
+
+class ThenCommand(TyperCommand):
+    """A command whose arguments before ``--`` are its own; what follows is kept as the command of a program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Divide the arguments at ``--``."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta[COMMAND] = args[place + 1 :]
+        return super().parse_args(ctx, args[:place])
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the pieces of the usage line, with the command of the program."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
 def option(name: str, metavar: str, text: str, **more: Any) -> Any:
@@ -33,142 +51,36 @@ def option(name: str, metavar: str, text: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar or None, help=text, show_default=False, **more)
 
 
-Fixes = Annotated[
+Given = Annotated[
     list[str] | None,
     option(
-        "--fix",
-        "STEP=TEXT|@FILE",
-        "Replace the answer of a step; the rest runs live. Given again, also beside --result, it "
-        "replaces a later answer besides: that of the call which the agent makes in the same place.",
+        "--set",
+        "KEY=VALUE",
+        "A key of the program's table in the configuration file, such as oracle, reset, live_tools, plain, timeout or "
+        "budget.usd; it comes before the file's. Can be repeated.",
     ),
 ]
-Results = Annotated[
-    list[str] | None,
-    option(
-        "--result",
-        "STEP=TEXT|@FILE",
-        "Replace the result of a tool call; the rest runs live. Given again, also beside --fix, it "
-        "replaces a later result besides: that of the same tool, called with the same arguments.",
-    ),
+MaxCalls = Annotated[
+    int | None, option("--max-calls", "", "Live model calls in all; short for budget.calls.", min=1)
 ]
-Resample = Annotated[
-    int | None, option("--resample", "STEP", "Ask the model again at a step; the rest runs live.")
-]
-Keep = Annotated[
-    int | None, option("--keep", "STEP", "Keep everything up to a step; the rest runs live.")
-]
-Drop = Annotated[
-    str | None, option("--drop", "STEP[=TEXT]", "Remove the tool calls of the answer of a step.")
-]
-Arguments = Annotated[
-    str | None, option("--arguments", "STEP=JSON|@FILE", "Replace the arguments of a tool call.")
-]
-OtherModel = Annotated[
-    str | None,
-    option("--model", "STEP=NAME", "Ask another model at a step, at the program's endpoint."),
-]
-Start = Annotated[
-    bool, typer.Option("--start", help="Run the whole program live, with recorded tools.")
-]
-Repeat = Annotated[int, typer.Option(min=1, help="Number of replays of a change.")]
-Hold = Annotated[
-    bool,
-    typer.Option(
-        "--hold",
-        help="Answer requests that the change leaves as they were from the record. Such replays "
-        "do not measure a success rate.",
-    ),
-]
-LiveCalls = Annotated[int | None, option("--max-calls", "", "Live model calls in all.", min=0)]
-
-Command = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="-- COMMAND...", help="The program that made the run.", show_default=False
-    ),
-]
-MaxCalls = Annotated[int | None, option("--max-calls", "", "Live model calls in all.", min=1)]
-MaxCost = Annotated[
-    float | None,
-    option("--max-cost", "USD", "US dollars in all; needs the price of each model.", min=0.0),
-]
-Prices = Annotated[
-    list[str] | None,
-    option(
-        "--price",
-        "MODEL=INPUT,OUTPUT",
-        "Price of a model in US dollars per million tokens; it precedes judge_prices, own_prices and "
-        "the table of public prices.",
-    ),
-]
-OracleCommand = Annotated[
-    str | None,
-    option(
-        "--oracle",
-        "CMD",
-        "Judges a final answer on standard input: exit status 0 right, 1 wrong, other: error. "
-        "Without it the program records its outcome.",
-    ),
-]
-ResetCommand = Annotated[
-    str | None,
-    option("--reset", "CMD", "Restores files, databases and services before each replay."),
-]
-CheckTimeout = Annotated[
-    float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit of --oracle and --reset.")
-]
-AllowHosts = Annotated[
-    list[str] | None,
-    option(
-        "--allow-host",
-        "ADDRESS",
-        "An IP address to which the program may connect, such as 127.0.0.1.",
-    ),
-]
-LiveTools = Annotated[
-    list[str] | None,
-    option(
-        "--live-tools",
-        "NAME",
-        "A tool that may be executed if the run has no result of the call; `all` for every "
-        "tool. Needs --reset.",
-    ),
-]
-Preload = Annotated[
-    list[str] | None,
-    option(
-        "--preload",
-        "MODULE",
-        "Import this module once, and fork each replay from there; can be repeated. For a program "
-        "of the form `python FILE` whose modules start no threads.",
-    ),
-]
+Seed = Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")]
 
 
-def price_table(config: Path | None, given: list[str] | None = None) -> PriceTable:
+def budget_of(program: Program, max_calls: int | None) -> Budget:
+    """Return the budget of one experiment; ``--max-calls`` comes before that of the program."""
+    limits = program.budget
+    return Budget(max_calls or limits.calls, limits.usd, limits.runs)
+
+
+def price_table(config: Path | None) -> PriceTable:
     """Return the function that looks up the prices of a run's models, see `known_prices`.
 
     Args:
-        config: the configuration file, whose prices come after those of the options.
-        given: values of ``--price``.
+        config: the configuration file with prices.
 
     Raises:
-        ConfigurationError: a value is no price, or the file cannot be read.
+        ConfigurationError: the file cannot be read.
     """
-    prices = {**JudgeConfig.load(config).judge_prices, **prices_by_model(given)}
-    return partial(known_prices, given=prices, own=PriceConfig.load(config).own_prices)
-
-
-Seed = Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")]
-Operators = Annotated[
-    list[str] | None,
-    option(
-        "--operator",
-        "CODE",
-        "A failure mode such as 2.6, or an operator such as 2.6-number; can be repeated.",
-    ),
-]
-Timeout = Annotated[
-    float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")]
+    given = JudgeConfig.load(config).judge_prices
+    return partial(known_prices, given=given, own=PriceConfig.load(config).own_prices)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.trajectory import to_dict
-from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.runs import run_summary, summary_of
 from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.program.conducting import Progress as State
+    from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay import Replayed
 
 
@@ -38,31 +39,52 @@ INTERRUPTED: Final = 130
 _GOES_ON: Final = "The results so far are stored; the same command goes on after them."
 
 
-def run_of(
-    store: Store, trace_id: str, project: str | None
-) -> tuple[RunSummary, Trajectory, tuple[Trajectory, ...]]:
-    """Return a run's row, the run, and the interrupted runs that it continues.
+_BEFORE: Final = """
+SELECT * FROM mast_runs
+WHERE Project = {project:String} AND ServiceName = {service:String} AND Kind = ''
+  AND Start < (SELECT max(Start) FROM mast_runs WHERE Project = {project:String} AND TraceId = {trace:String})
+ORDER BY Start DESC LIMIT {most:UInt32}
+"""
+
+
+def run_of(store: Store, trace_id: str, project: str | None) -> tuple[RunSummary, Trajectory]:
+    """Return a run's row, and the run.
 
     Raises:
         NotFound: there is no such run.
-        NotConfirmable: an interrupted run is not stored.
         StorageError: the database does not answer.
     """
     found = find_run(store, trace_id, project)
     summary = run_summary(store, trace_id, project=found.row["Project"]) if found else None
     if summary is None:
         raise NotFound(f"there is no run {trace_id}")
-    recorded = read_alone(store, summary)
-    return summary, recorded, continued(store, summary, recorded)
+    return summary, read_alone(store, summary)
 
 
-def continued(store: Store, run: RunSummary, recorded: Trajectory) -> tuple[Trajectory, ...]:
-    """Return the interrupted runs that a run continues, the first one first.
+def earlier_runs(
+    store: Store, run: RunSummary, recorded: Trajectory, place: int | None
+) -> tuple[Trajectory, ...]:
+    """Return the runs that its program makes before a run, the first one first.
+
+    Args:
+        store: the database.
+        run: the run's row.
+        recorded: the run.
+        place: of the run among those of its program, from 1; None for the interrupted runs alone that it continues.
 
     Raises:
         NotConfirmable: one of them is not stored.
         StorageError: the database does not answer.
     """
+    if place is not None:
+        named = {"project": run.project, "service": run.service, "trace": run.trace_id}
+        rows = store.query(_BEFORE, {**named, "most": place - 1}) if place > 1 else []
+        if len(rows) < place - 1:
+            raise NotConfirmable(
+                f"run {run.trace_id} is said to be number {place} of its program, and {len(rows)} runs of "
+                f"{run.service or 'its service'} are stored before it"
+            )
+        return tuple(read_alone(store, summary_of(row)) for row in reversed(rows))
     found: list[Trajectory] = []
     seen, last = {recorded.trace_id}, recorded
     while last.resumes and last.resumes not in seen:
@@ -92,16 +114,29 @@ def ask(text: str, *, yes: bool) -> None:
     typer.confirm("Run it?", abort=True, err=True)
 
 
-def warning(command: Sequence[str], reset: Sequence[str] = ()) -> str:
-    """Return the warning that a program runs again and again, for real."""
+def names_of(run: RunSummary) -> tuple[str, str]:
+    """Return the names by which the program of a run is found, the run's own first."""
+    return run.name, run.service
+
+
+def warning(setup: Setup, plain_functions: Sequence[str] = ()) -> str:
+    """Return the warning that a program runs for real.
+
+    Args:
+        setup: of its replays.
+        plain_functions: see `mast_trace.replay.tape.Tape`.
+    """
     restored = (
-        f"`{' '.join(reset)}` restores them before each replay"
-        if reset
+        f"`{' '.join(setup.reset)}` restores them before each replay"
+        if setup.reset
         else "nothing restores them between replays"
     )
+    real = "files, databases and whatever else its own code touches"
+    if plain_functions:
+        real = f"{', '.join(plain_functions)}, which it calls by itself, {real}"
     return (
-        f"This runs `{' '.join(command)}` again and again. Recorded tools are answered from the "
-        f"record; files, databases and whatever else its own code touches are real, and {restored}."
+        f"This runs `{' '.join(setup.command)}`. Models and recorded tools are answered from the record; "
+        f"{real} are real, and {restored}."
     )
 
 
@@ -225,7 +260,12 @@ def show(recorded: Trajectory, done: Replayed) -> None:
     if done.text:
         shown.print(plain(done.text))
     elif done.status == "identical":
-        shown.print(plain(f"All {len(recorded.steps)} steps are the same."))
+        but = (
+            f", except for {report.masked_requests} masked requests"
+            if report.masked_requests
+            else ""
+        )
+        shown.print(plain(f"All {len(recorded.steps)} steps are the same{but}."))
     if done.exit_status:
         shown.print(plain(f"The program ended with {done.exit_status}."))
 

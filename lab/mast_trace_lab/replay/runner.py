@@ -13,7 +13,6 @@ from mast_trace.replay.comparison import first_difference
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.program import ReplayFolder
-from mast_trace.replay.recording import tape_of
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_lab.program.process import run_alone
@@ -78,7 +77,9 @@ def play(
     """
     with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
         files = ReplayFolder(Path(folder))
-        files.write_plan(tape, setup.live_tools, setup.hosts, intervention, max_calls)
+        runs = None if setup.run is None else len(setup.earlier) + 1
+        clock = tape.start if setup.clock else None
+        files.write_plan(tape, setup.executed, setup.hosts, intervention, max_calls, runs, clock)
         environment = {**os.environ, **setup.environment, PLAN_VARIABLE: folder}
         exit_status = (
             setup.parent.run(environment, setup.output, setup.timeout)
@@ -141,7 +142,7 @@ def replay(recorded: Trajectory, setup: Setup) -> Replayed:
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    tape = tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
+    tape = setup.tape(recorded)
     return compared(recorded, play(tape, setup), setup)
 
 
@@ -161,10 +162,25 @@ def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
     status, text = _outcome(whole, runs, report)
+    if status == "diverged":
+        text += _of_another_run(whole, played)
     if exit_status is None:
         late = f"It did not end within {setup.timeout:g} s. {text}"
         return Replayed("timeout", late, report, -9, run)
     return Replayed(status, text, report, exit_status, run)
+
+
+def _of_another_run(recorded: Sequence[Trajectory], played: Played) -> str:
+    """Return a sentence if the program has made other runs than the recorded ones; empty if it has not."""
+    if not played.spans:
+        return " It is made outside of a run, where nothing is recorded: make it within `mast_trace.run`."
+    made = {(run.task, run.name) for run in map(read_trajectory, played.spans.values())}
+    if len(played.spans) <= len(recorded) and (recorded[-1].task, recorded[-1].name) in made:
+        return ""
+    return (
+        f" This call belongs to run {len(played.spans)} of this program, which makes several: --set run=N says that the "
+        "recorded one is its N-th. Those before it are then answered from their own records."
+    )
 
 
 def _outcome(

@@ -12,32 +12,23 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_lab.inject.command import COMMAND, RunsThenCommand, planted_operators
-from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.inject.command import Operators, planted_operators
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
-    LiveTools,
+    COMMAND,
+    Given,
     MaxCalls,
-    MaxCost,
-    Operators,
-    OracleCommand,
-    Preload,
-    Prices,
-    ResetCommand,
     Seed,
-    Timeout,
+    ThenCommand,
     Yes,
+    budget_of,
     price_table,
 )
-from mast_trace_lab.replay.replaying import (
-    ask,
-    going_on,
-    prepared_parent,
-    warning,
-)
+from mast_trace_lab.replay.replaying import ask, going_on, prepared_parent, warning
 from mast_trace_lab.selftest.session import Reports, SelfTestPlan, examine
 from mast_trace_lab.selftest.store import SelfTest
 from mast_trace_lab.selftest.words import (
@@ -50,36 +41,27 @@ from mast_trace_lab.selftest.words import (
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("selftest", cls=RunsThenCommand)(selftest)
+    app.command("selftest", cls=ThenCommand)(selftest)
 
 
 def selftest(
     ctx: typer.Context,
-    tasks: Annotated[
-        Path | None,
-        typer.Option(
-            "--tasks",
-            metavar="FILE",
-            help="A task in each line; it replaces {task} in the command.",
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PROGRAM]",
+            help="Its name in the configuration file, where that has several.",
             show_default=False,
         ),
-    ] = None,
+    ] = "",
     runs: Annotated[int, typer.Option(min=1, help="Runs that are recorded, over all tasks.")] = 5,
     count: Annotated[int, typer.Option(min=1, help="Most faults that are planted in all.")] = 40,
     operator: Operators = None,
-    uncertain: Uncertain = False,
     seed: Seed = 1,
     max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    prices: Prices = None,
-    oracle: OracleCommand = None,
-    reset: ResetCommand = None,
-    live_tools: LiveTools = None,
-    preload: Preload = None,
-    timeout: Timeout = 120.0,
+    given: Given = None,
     yes: Yes = False,
     url: Url = None,
-    data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,30 +73,35 @@ def selftest(
     interruption; another --seed makes another self-test.
 
     Examples: `mast-trace selftest -- python my_team.py "What do they owe us?"` ·
-    `mast-trace selftest --tasks tasks.txt --runs 12 --count 60 -- python my_team.py {task}`
+    `mast-trace selftest --runs 12 --count 60 --set tasks=tasks.txt -- python my_team.py {task}`
     """
-    command = tuple(ctx.meta[COMMAND])
-    if not command:
-        raise ConfigurationError("name your program after --, such as: -- python my_team.py")
-    planted, left = planted_operators(operator or (), uncertain=uncertain)
+    config = config_file(config)
+    programs = programs_of(config)
+    command = ctx.meta[COMMAND]
+    if name and name not in programs:
+        raise ConfigurationError(f"{config or FILE} has no [programs.{name}]")
+    alone = next(iter(programs), "") if len(programs) == 1 and not command else ""
+    program = program_of(programs, [name or alone], command=command, given=given or ())
+    planted, left = planted_operators(operator or ())
     plan = SelfTestPlan(
-        setup=setup_of(command, oracle=oracle, reset=reset, live_tools=live_tools, timeout=timeout),
-        tasks=_tasks(tasks, command),
+        setup=setup_of(program),
+        tasks=_tasks(Path(program.tasks) if program.tasks else None, program.command),
         runs=runs,
         count=count,
         only=planted,
         seed=seed,
-        prices=price_table(config, prices),
+        prices=price_table(config),
     )
+    command = program.command
     ask(
         f"{runs} runs are recorded, and up to {count} faults are planted in them; a fault takes 5 to 40 replays of "
-        f"the rest of its run, with live model calls. {warning(command, plan.setup.reset)}",
+        f"the rest of its run, with live model calls. {warning(plan.setup)}",
         yes=yes,
     )
-    shown = console(stderr=True)
+    shown, budget = console(stderr=True), budget_of(program, max_calls)
     with (
-        open_store(url, data_dir, config) as store,
-        prepared_parent(command, preload) as parent,
+        open_store(url, None, config) as store,
+        prepared_parent(command, program.preload) as parent,
         going_on(command),
         Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar,
     ):
@@ -128,7 +115,7 @@ def selftest(
         made = examine(
             store,
             dataclasses.replace(plan, setup=dataclasses.replace(plan.setup, parent=parent)),
-            Budget(max_calls, max_cost),
+            budget,
             JudgeConfig.load(config),
             Reports(advanced, warn),
         )
@@ -151,12 +138,16 @@ def selftest(
             console().print(
                 plain(
                     f"Not planted: {len(left)} operators whose labels are uncertain ({', '.join(left)}); "
-                    "--uncertain plants them as well."
+                    "--operator plants one that it names."
                 )
             )
     if made.limit:
         # The limit of a single run is the rest that earlier ones have left.
-        spent = f" {made.live_calls} of {max_calls} calls are used in all." if max_calls else ""
+        spent = (
+            f" {made.live_calls} of {budget.max_calls} calls are used in all."
+            if budget.max_calls
+            else ""
+        )
         warn(f"Stopped: {made.limit}.{spent} The same command with a larger limit goes on.")
     if not made.faults:
         raise typer.Exit(1)
@@ -188,7 +179,9 @@ def _tasks(file: Path | None, command: tuple[str, ...]) -> tuple[str, ...]:
     placed = any("{task}" in part for part in command)
     if file is None:
         if placed:
-            raise ConfigurationError("the command has {task}: name the file of tasks by --tasks")
+            raise ConfigurationError(
+                "the command has {task}: name the file of tasks by --set tasks=FILE"
+            )
         return ()
     try:
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
@@ -198,5 +191,5 @@ def _tasks(file: Path | None, command: tuple[str, ...]) -> tuple[str, ...]:
     if not tasks:
         raise ConfigurationError(f"{file} has no task; write one in each line")
     if not placed:
-        raise ConfigurationError("--tasks needs a place in the command: write {task} there")
+        raise ConfigurationError("a file of tasks needs a place in the command: write {task} there")
     return tasks

@@ -227,7 +227,7 @@ def _recorded(
     if len(healthy) < max(1.0, LEAST_SUCCESS * tried):
         raise NotExaminable(
             f"{len(healthy)} of {tried} recorded runs succeeded: a system that fails by itself cannot show which "
-            "failure a fault has caused. A program tells success by mast_trace.record_outcome, or by --oracle"
+            "failure a fault has caused. A program tells success by mast_trace.record_outcome, or by --set oracle=COMMAND"
         )
     return healthy, calls
 

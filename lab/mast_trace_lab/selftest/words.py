@@ -136,6 +136,6 @@ def planted_sentences(verdicts: Mapping[str, int]) -> list[str]:
     if censored := verdicts.get("censored", 0):
         said.append(
             f"{censored} more had no outcome in most replays, and are in no row. Often the program called a tool with "
-            "arguments that the record does not hold: --live-tools NAME with --reset executes it."
+            "arguments that the record does not hold: --set live_tools=NAME with --set reset=COMMAND executes it."
         )
     return said

@@ -22,13 +22,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from mast_trace.replay.canonical import normalize
     from mast_trace.replay.recording import NotReplayable
     from mast_trace.replayed_run import ReplayedRun, replayed
 
-__all__ = ["NotReplayable", "ReplayedRun", "replayed"]
+__all__ = ["NotReplayable", "ReplayedRun", "normalize", "replayed"]
 
 _HOMES: Final = {
     "NotReplayable": "mast_trace.replay.recording",
+    "normalize": "mast_trace.replay.canonical",
     "ReplayedRun": "mast_trace.replayed_run",
     "replayed": "mast_trace.replayed_run",
 }

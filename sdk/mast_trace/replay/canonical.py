@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.content import content_hash
 from mast_trace.messages import parsed
@@ -33,6 +33,64 @@ _UUID = re.compile(
 _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?!\d)"
 )
+
+
+MASKS: Final[list[tuple[re.Pattern[str], str]]] = []
+"""Patterns of a program's own that are masked in requests, with the names in their place; see `normalize`."""
+_LOOSE = re.compile(
+    r"\d+|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
+    r"|\b(?=[a-z]*\d)[0-9a-f]{4,}\b|\b[ap]m\b",
+    re.IGNORECASE,
+)
+"""Parts of a text that change from day to day."""
+
+
+def normalize(pattern: str | re.Pattern[str], name: str) -> None:
+    r"""Mask what a program draws anew each time, wherever replays compare requests of it.
+
+    Call it before the program asks a model; outside of a replay it does nothing. Answers, steps, and calls of tools are
+    compared as they are.
+
+    Args:
+        pattern: a regular expression, such as ``r"session \w{8}"``.
+        name: stands in the place of what it matches.
+    """
+    mask = (re.compile(pattern), f"<{name}>")
+    if mask not in MASKS:
+        MASKS.append(mask)
+
+
+def masked(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return a canonical request with the program's own masks."""
+    return (
+        tuple((kind, *map(_masked, fields)) for kind, *fields in items) if MASKS else tuple(items)
+    )
+
+
+def _masked(text: str) -> str:
+    for pattern, name in MASKS:
+        text = pattern.sub(name, text)
+    return text
+
+
+def remedy(recorded: Sequence[Item], asked: Sequence[Item]) -> str:
+    """Return a sentence on what would make two requests equal; empty if they differ in more than that."""
+    if [_loosely(item) for item in recorded] == [_loosely(item) for item in asked]:
+        return (
+            "They differ in dates, numbers or ids alone. With time-machine installed a replay's clock starts when "
+            "the recorded run did; mast_trace.replay.normalize(PATTERN, NAME) masks the rest."
+        )
+    if [_words(item) for item in recorded] == [_words(item) for item in asked]:
+        return "They differ in the order of words alone: record and replay with the same PYTHONHASHSEED."
+    return ""
+
+
+def _loosely(item: Item) -> str:
+    return _LOOSE.sub("", " ".join(item))
+
+
+def _words(item: Item) -> list[str]:
+    return sorted(re.findall(r"\w+", " ".join(item)))
 
 
 def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from mast_trace.messages import Message, ToolCall
     from mast_trace.replay.tape import Exchange, Execution, Tape
-    from mast_trace.trajectory import Step
+    from mast_trace.trajectory import Step, Trajectory
 
 
 class Executions:
@@ -96,6 +97,38 @@ class Executions:
         return None
 
 
+class PlainCalls:
+    """Counts the calls of functions that a replayed program executes by itself, by the results in its requests.
+
+    Args:
+        names: of the functions.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        self._asked: set[str] = set()
+        self._seen: set[str] = set()
+
+    def asked(self, call_ids: Iterable[str]) -> None:
+        """Note the ids of calls that an answer from the record asks for."""
+        self._asked.update(call_ids)
+
+    def executed(self, messages: Sequence[Message], *, live: bool) -> int:
+        """Return the number of calls whose result is in a request for the first time.
+
+        Args:
+            messages: the request.
+            live: whether models answer, whose calls are not known. Before that a call for which no answer has
+                asked is one of an earlier run of a conversation.
+        """
+        calls = [call for message in messages for call in message.tool_calls]
+        plain = {call.id for call in calls if call.id and call.name in self._names}
+        results = {message.tool_call_id for message in messages if message.role == "tool"}
+        new = plain & results - self._seen
+        self._seen |= new
+        return len(new if live else new & self._asked)
+
+
 def strangeness(agent: str, branch: str, entry: Exchange | Execution) -> tuple[bool, bool, bool]:
     """Return a sort key: smaller for entries of the same parallel branch, then of the same agent."""
     other = entry.branch != branch
@@ -128,6 +161,36 @@ def is_call_of(step: Step, asked: ToolCall) -> bool:
         return step.call_id == asked.id
     same = canonical_arguments(step.arguments or None) == canonical_arguments(asked.arguments)
     return same and plain_name(step.tool) == plain_name(asked.name)
+
+
+def plain_functions(run: Trajectory) -> dict[str, int]:
+    """Return the number of calls of each function that the program calls by itself, by its name.
+
+    A model of the run asks for it, no tool call of the run has its name or its result, and a later request
+    carries a result: the program has executed it, and a replay does again. Structured outputs and tools of the
+    provider have no such result.
+    """
+    steps = [step for step in run.steps if step.kind is StepKind.TOOL]
+    recorded = {plain_name(step.tool) for step in steps}
+    ids = {step.call_id for step in steps}
+    results = {step.message_id for step in steps if step.message_id}
+    models = [call for call in run.invocations if call.kind == "model"]
+    answers = [run.texts[call.output_id] for call in models if call.output_id in run.texts]
+    asked = {
+        call.id: call.name
+        for answer in answers
+        for call in answer.tool_calls
+        if call.id and call.id not in ids and plain_name(call.name) not in recorded
+    }
+    if not asked:
+        return {}
+    answered = {
+        message.tool_call_id
+        for call in models
+        for message in run.seen_by(call)
+        if message.role == "tool" and message.id not in results
+    }
+    return dict(Counter(name for identity, name in asked.items() if identity in answered))
 
 
 def with_call_ids(messages: Iterable[Message], steps: Mapping[str, Step]) -> Iterator[Message]:

@@ -176,9 +176,15 @@ class Intervention:
         changed = {each.position: (each.result, "") for each in self.results}
         if self.change == "result":
             changed[self.position] = self.result, self.error
-        return {
+        made = {
             place: dataclasses.replace(recorded[place], result=result, error=error or None)
             for place, (result, error) in changed.items()
+        }
+        return {  # the type of an exception is not that of the result in its place
+            place: each
+            if recorded[place].error is None
+            else dataclasses.replace(each, result_type="")
+            for place, each in made.items()
         }
 
 

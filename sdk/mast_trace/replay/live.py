@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opentelemetry.context import Context
-    from opentelemetry.sdk.trace import Span
+    from opentelemetry.sdk.trace import ReadableSpan, Span
 
 in_live_call: ContextVar[bool] = ContextVar("mast_trace_live_call", default=False)
 """True if the code that runs is the HTTP client during a live call, which may open a connection."""
@@ -34,9 +34,14 @@ UNANSWERED: Final = 0
 
 
 class LiveBranches(SpanProcessor):
-    """Notes the path of each span as it begins, as the recorded run's paths are read from its spans."""
+    """Notes the path of each span as it begins, as the recorded run's paths are read from its spans.
+
+    Attributes:
+        ended_runs: number of runs of the program that have ended.
+    """
 
     def __init__(self) -> None:
+        self.ended_runs = 0
         self._paths = Paths()
         self._lock = lock()
 
@@ -52,6 +57,11 @@ class LiveBranches(SpanProcessor):
                 str(attributes.get(semconv.OPERATION_NAME) or ""),
                 attributes,
             )
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Count the run whose root has ended."""
+        with self._lock:
+            self.ended_runs += span.parent is None
 
     def current(self) -> str:
         """Return the path of the innermost span that is open in the current context."""

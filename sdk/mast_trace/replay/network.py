@@ -64,7 +64,7 @@ class Network:
         if self.allows(host) or in_live_call.get():
             return  # the player has let a live call through, and no other code runs inside it
         text = f"The program connects to {host}:{address[1]}, which the record cannot answer."
-        self._refuse(f"{text} --allow-host {host} lets it through.")
+        self._refuse(f"{text} --set allow_hosts={host} lets it through.")
         raise ConnectionRefusedError(f"mast-trace: the replay is offline. {text}")
 
     def _check_name(self, name: Any) -> None:
@@ -78,7 +78,7 @@ class Network:
             return
         raise socket.gaierror(
             socket.EAI_FAIL,
-            f"mast-trace: the replay is offline, so {host} is not looked up. --allow-host {host} lets "
+            f"mast-trace: the replay is offline, so {host} is not looked up. --set allow_hosts={host} lets "
             "it through.",
         )
 

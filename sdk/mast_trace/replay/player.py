@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.content import content_hash
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.canonical import (
+    MASKS,
     canonical_arguments,
     canonical_request,
     difference,
+    masked,
+    remedy,
     request_key,
 )
-from mast_trace.replay.executions import Executions, strangeness
+from mast_trace.replay.executions import Executions, PlainCalls, strangeness
 from mast_trace.replay.intervention import Turns, changed_calls, with_answer
 from mast_trace.replay.live import LiveBranches
 from mast_trace.replay.order import Order, ToolOrder
@@ -87,7 +90,8 @@ class ReplayReport:
     Attributes:
         served_exchanges: model calls that were answered.
         served_executions: tool calls that were answered.
-        live_executions: calls of live tools, which were executed.
+        live_executions: calls of live tools, which were executed; also those of functions that the program
+            executes by itself, as soon as a request carries their result.
         waiting_exchanges: recorded model calls that the program has not made yet.
         waiting_executions: recorded tool calls that the program has not made yet.
         divergence: the first divergence; None if there was none so far.
@@ -98,6 +102,8 @@ class ReplayReport:
             another model or other parameters; empty if there was none.
         unmade_changes: changes of a joint fix whose calls the program has not made yet; of the first
             one see ``changed``, unless it is a tool's result.
+        masked_requests: requests that are equal to the recorded ones by the program's own masks alone; see
+            `mast_trace.replay.normalize`.
     """
 
     served_exchanges: int
@@ -111,6 +117,7 @@ class ReplayReport:
     over_budget: bool = False
     other_parameters: str = ""
     unmade_changes: int = 0
+    masked_requests: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,8 @@ class Player:
         live: the log of live calls, which an intervention needs.
         claim: called before the first answer in each process; returns the reason why this process is
             not answered, or nothing. Without it only the process that made the player is answered.
+        runs: runs of the program on the tape, after whose end calls are refused and not noted; None if the program
+            makes no further ones.
     """
 
     def __init__(
@@ -147,6 +156,7 @@ class Player:
         intervention: Intervention | None = None,
         live: LiveCalls | None = None,
         claim: Callable[[], str] | None = None,
+        runs: int | None = None,
     ) -> None:
         if intervention is not None and live is None:
             raise ValueError("An intervention needs a log of live calls.")
@@ -156,6 +166,9 @@ class Player:
         self._intervention = intervention
         self._live = live
         self._claim = claim or partial(_only, os.getpid())
+        self._runs = runs
+        self._masks = 0
+        self._masked_requests = 0
         self._admitted = 0
         self._lock = reentrant_lock()
         self._exchanges: dict[str, list[Exchange]] = defaultdict(list)
@@ -163,6 +176,7 @@ class Player:
             self._exchanges[exchange.key].append(exchange)
         self._places = {id(each): place for place, each in enumerate(tape.exchanges)}
         self._executions = Executions(tape)
+        self._plain = PlainCalls(tape.plain_functions)
         self.order = Order(tape.exchanges)
         self.tool_order = ToolOrder(tape.executions)
         self.branches = LiveBranches()
@@ -214,12 +228,15 @@ class Player:
             The recorded call; `Live` for a request that is to be sent; `Pending` if the caller is
             to wait and ask again; None if the program has diverged or its live calls are used up.
         """
-        request = canonical_request(messages)
+        whole = canonical_request(messages)
+        request = masked(whole)
         key = request_key(request)
         branch = self.branches.current()
         with self._lock:
             self._admit(agent)
-            if self._divergence is not None or self._over_budget:
+            self._mask()
+            self._live_executions += self._plain.executed(messages, live=self._is_changed)
+            if self._divergence is not None or self._over_budget or self._is_over():
                 return None
             if self._is_changed and (change := self._turns.due(agent, branch)):
                 return self._change_later(change, key, agent, branch, model)
@@ -228,6 +245,7 @@ class Player:
             if found is not None and self._is_on_tape(found):
                 waiting.remove(found)
                 self._turns.served(agent, branch, found)
+                self._masked_requests += request_key(whole) != found.key
                 return self._serve(found)
             if found is not None and self._is_asked_at(found):
                 waiting.remove(found)
@@ -252,6 +270,8 @@ class Player:
             agent: name of the calling agent; empty if unknown.
         """
         with self._lock:
+            if self._is_over():
+                return None
             if self._is_changed and self._divergence is None and not self._over_budget:
                 model = request.get("model") if isinstance(request, dict) else ""
                 shape = json.dumps(request, sort_keys=True, ensure_ascii=False, default=str)
@@ -301,6 +321,8 @@ class Player:
                 self._changed(self._report())
                 return None
             text = f"The recorded run has no such call of {tool}({asked}); it was not executed."
+            if self._is_over():
+                raise Blocked(text)
             self._diverge("tool", agent, text)
             raise Blocked(text)
 
@@ -351,6 +373,20 @@ class Player:
         if reason := self._claim():
             self._diverge("unsupported", agent, reason)
 
+    def _mask(self) -> None:
+        """Look requests up by the program's own masks, once it has declared others than before."""
+        if len(MASKS) == self._masks:
+            return
+        self._masks = len(MASKS)
+        left = [each for waiting in self._exchanges.values() for each in waiting]
+        self._exchanges = defaultdict(list)
+        for each in sorted(left, key=lambda exchange: self._places[id(exchange)]):
+            self._exchanges[request_key(masked(each.request))].append(each)
+
+    def _is_over(self) -> bool:
+        """Return whether the program makes a run that comes after those on the tape."""
+        return self._runs is not None and self.branches.ended_runs >= self._runs
+
     def _is_on_tape(self, found: Exchange) -> bool:
         intervention = self._intervention
         if intervention is None or self._places[id(found)] < intervention.border:
@@ -389,6 +425,7 @@ class Player:
         if answered.answer is not None:
             ids = {call.id for call in answered.answer.tool_calls if call.id}
             self._executions.know_ids(ids - changed_calls(recorded, answer))
+            self._plain.asked(ids)
         self._changed(self._report())
         return answered
 
@@ -397,7 +434,7 @@ class Player:
     ) -> Exchange | Live | None:
         """Make a later change of a joint fix at a call."""
         recorded = self._tape.exchanges[change.position]
-        waiting = self._exchanges[recorded.key]
+        waiting = self._exchanges[request_key(masked(recorded.request))]
         waiting[:] = [each for each in waiting if each is not recorded]
         if change.answer is None:
             self._asked = _Asked(key, change.model)
@@ -459,6 +496,7 @@ class Player:
             self._over_budget,
             self._other_parameters,
             len(self._turns) + len(self._unmade_results),
+            self._masked_requests,
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
@@ -475,7 +513,9 @@ class Player:
             return f"{who} asked the model once more than in the recorded run."
         own = [each for each in left if each.agent == agent] or left
         nearest = min(own, key=lambda each: _distance(each.request, request))
-        return f"{who} asked the model otherwise:\n{difference(nearest.request, request)}"
+        recorded = masked(nearest.request)
+        told = f"{who} asked the model otherwise:\n{difference(recorded, request)}"
+        return "\n".join(filter(None, (told, remedy(recorded, request))))
 
 
 def _only(process: int) -> str:

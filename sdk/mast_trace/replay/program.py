@@ -16,7 +16,10 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -136,6 +139,8 @@ class ReplayFolder:
         hosts: Sequence[str],
         intervention: Intervention | None = None,
         max_calls: int | None = None,
+        runs: int | None = None,
+        clock: int | None = None,
     ) -> None:
         """Write the plan, which only its owner can read.
 
@@ -145,6 +150,8 @@ class ReplayFolder:
             hosts: addresses to which the program may connect.
             intervention: the change of the run; without one, no request is live.
             max_calls: number of live model calls that may be sent; None for any number.
+            runs: see `mast_trace.replay.player.Player`.
+            clock: nanoseconds since the epoch at which the program's clock starts; None for the time of today.
         """
         shape = {
             "tape": tape.to_json(),
@@ -152,6 +159,8 @@ class ReplayFolder:
             "hosts": [*hosts],
             "intervention": intervention.to_plain() if intervention else None,
             "max_calls": max_calls,
+            "runs": runs,
+            "clock": clock,
             "starter": os.getpid(),
         }
         self.plan.touch(0o600)
@@ -225,16 +234,30 @@ def play(folder: str) -> TracerProvider:
             "Unset it, or start the program by `mast-trace replay`."
         ) from error
     player = Player(
-        tape, plan["live_tools"], replay.write_report, intervention, live, claim=replay.claim
+        tape,
+        plan["live_tools"],
+        replay.write_report,
+        intervention,
+        live,
+        claim=replay.claim,
+        runs=plan["runs"],
     )
     replay.write_report(player.report())
     player.network = Network(player.refuse, plan["hosts"])
     player.network.close()
     interception(player).start()
+    _set_clock(plan["clock"])
     end_with(plan["starter"], replay.path)
     provider = make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
     provider.add_span_processor(player.branches)
     return provider
+
+
+def _set_clock(start: int | None) -> None:
+    """Let this program's clock start at a time and tick, where time-machine is installed."""
+    if start is not None and find_spec("time_machine"):
+        travel = import_module("time_machine").travel
+        travel(datetime.fromtimestamp(start / 1e9, timezone.utc), tick=True).start()
 
 
 class FileExporter(SpanExporter):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections import Counter
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ from mast_trace.content import MOST_CONTENT, as_text
 from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
-from mast_trace.replay.executions import with_call_ids
+from mast_trace.replay.executions import plain_functions, with_call_ids
 from mast_trace.replay.tape import Exchange, Execution, Tape
 from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
@@ -179,13 +180,16 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
             values that a text can hold.
 
     Raises:
-        NotReplayable: a tool's result is no such value, texts were not captured, were redacted or were cut, the run is
+        NotReplayable: a tool's result is no such value, the program executes another tool by itself, texts were not captured, were redacted or were cut, the run is
             too long to be read whole, or it has no model calls.
     """
     live = frozenset(live_tools)
     parts = [_tape_of(each, live) for each in (*earlier, run)]
     if not any(part.exchanges for part in parts):
         raise NotReplayable(f"Run {run.trace_id} cannot be replayed: it has no model calls.")
+    plain = sum((Counter(plain_functions(each)) for each in (*earlier, run)), Counter[str]())
+    if unnamed := {name: calls for name, calls in plain.items() if not live & {name, "*"}}:
+        raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {_of_plain(unnamed)}")
     return Tape(
         run=run.trace_id,
         exchanges=tuple(each for part in parts for each in part.exchanges),
@@ -193,6 +197,20 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
         handing_over=tuple(dict.fromkeys(each for part in parts for each in part.handing_over)),
         inputs=tuple(each for part in parts for each in part.inputs),
         lessons=tuple(each for part in parts for each in part.lessons),
+        plain_functions=tuple(plain),
+        start=(*earlier, run)[0].start or None,
+    )
+
+
+def _of_plain(calls: Mapping[str, int]) -> str:
+    """Return the sentences on functions that each replay would execute, with the ways out."""
+    named = ", ".join(f"{name} (calls: {number})" for name, number in calls.items())
+    first = next(iter(calls))
+    return (
+        f"its program executes {named} by itself, without a span, so that each replay would execute it again. "
+        f"Answer it from the record: write `@mast_trace.tool` in the line above `def {first}`, and record a run "
+        f"again. Or allow it: --set plain={first} if it changes nothing, --set live_tools={first} with --set "
+        "reset=COMMAND if it does."
     )
 
 
@@ -207,7 +225,7 @@ def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
         if kind and not _is_live(step, live):
             raise NotReplayable(
                 f"Run {run.trace_id} cannot be replayed: {step.tool} returned a value of {kind}, which "
-                f"no text can stand for. --live-tools {step.tool} executes it."
+                f"no text can stand for. --set live_tools={step.tool} executes it."
             )
     answering = {step.message_id: step for step in tools if step.message_id}
     return Tape(

@@ -113,6 +113,9 @@ class Tape:
         inputs: texts that a person typed, in order, each with the id of the span of the tool that
             asked; empty if no tool asked.
         lessons: answers of `mast_trace.feedback`, each as JSON, in order.
+        plain_functions: names of the functions that the program calls by itself when a model asks for them.
+            No span holds their calls, so that a replay executes them.
+        start: nanoseconds since the epoch at which the run began; None if unknown.
     """
 
     run: str
@@ -121,6 +124,8 @@ class Tape:
     handing_over: tuple[str, ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()
     lessons: tuple[str, ...] = ()
+    plain_functions: tuple[str, ...] = ()
+    start: int | None = None
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -132,6 +137,8 @@ class Tape:
             "handing_over": self.handing_over,
             "inputs": self.inputs,
             "lessons": self.lessons,
+            "plain_functions": self.plain_functions,
+            "start": self.start,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -153,6 +160,8 @@ class Tape:
                 handing_over=tuple(shape["handing_over"]),
                 inputs=tuple((text, span) for text, span in shape.get("inputs", ())),
                 lessons=tuple(shape.get("lessons", ())),
+                plain_functions=tuple(shape.get("plain_functions", ())),
+                start=shape.get("start"),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None

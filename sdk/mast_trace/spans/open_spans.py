@@ -10,7 +10,7 @@ from opentelemetry.trace import Status, StatusCode
 
 from mast_trace import semconv
 from mast_trace.content import shown, truncate, well_formed
-from mast_trace.result_types import opaque_type, result_type
+from mast_trace.result_types import exception_type, opaque_type, result_type
 from mast_trace.spans import human_input
 from mast_trace.spans.message_attributes import with_earlier_marks
 from mast_trace.spans.run_state import run_ended
@@ -167,6 +167,12 @@ class ToolSpan(OpenSpan):
 
     call_id: str | None = None
     """The model's id of the call."""
+
+    def fail(self, error: BaseException | str) -> None:
+        """Mark the span as failed with the error's type and text, also as a replay needs it; does not end it."""
+        super().fail(error)
+        if isinstance(error, BaseException):
+            self.set({semconv.TOOL_RESULT_TYPE: exception_type(error)})
 
     def result(self, value: Any) -> None:
         """Record the tool's result. Call `fail` as well for an error that the framework turned into text."""

@@ -51,6 +51,13 @@ class TestRefusals:
     """A run that cannot be confirmed is refused before a model is asked, with a remedy."""
 
     @pytest.fixture
+    def prices(self, tmp_path: Path) -> str:
+        """A configuration file with the price of the model."""
+        file = tmp_path / "prices.toml"
+        file.write_text("[judge.judge_prices.small]\ninput = 1\noutput = 2\n")
+        return str(file)
+
+    @pytest.fixture
     def refused(self, shared: Failed, capsys: pytest.CaptureFixture[str]):
         """Runs the command, and asserts that no model was asked."""
 
@@ -65,8 +72,8 @@ class TestRefusals:
 
         return call
 
-    def test_nothing_runs_unasked(self, refused) -> None:
-        status, _, err = refused("--max-calls", "50", "--price", "small=1,2", yes=False)
+    def test_nothing_runs_unasked(self, refused, prices: str) -> None:
+        status, _, err = refused("--max-calls", "50", "--config", prices, yes=False)
         assert status == 2
         assert "About 50 live model calls, about 0.0" in err
         assert "It ends at 50 calls" in err
@@ -76,13 +83,14 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "status", "said"),
         [
-            (("--oracle", "true"), 1, "takes the answer of run"),
-            (("--oracle", "/no-such-oracle"), 1, "cannot be started"),
-            (("--oracle", "sh -c 'exit 3'"), 1, "the oracle ended with 3"),
-            (("--reset", "sh -c 'echo locked; exit 4'"), 1, "the reset ended with 4: locked"),
-            (("--reset", "true", "--jobs", "2"), 2, "--jobs and --reset exclude each other"),
-            (("--max-cost", "1"), 2, "needs the price of small"),
-            (("--price", "small"), 2, "--price is MODEL=INPUT,OUTPUT"),
+            (("--set", "oracle=true"), 1, "takes the answer of run"),
+            (("--set", "oracle=/no-such-oracle"), 1, "cannot be started"),
+            (("--set", "oracle=sh -c 'exit 3'"), 1, "the oracle ended with 3"),
+            (("--set", "reset=sh -c 'echo locked; exit 4'"), 1, "the reset ended with 4: locked"),
+            (("--set", "reset=true", "--set", "jobs=2"), 2, "jobs and reset exclude each other"),
+            (("--set", "budget.usd=1"), 2, "needs the price of small"),
+            (("--set", "budget.dollars=1"), 2, "--set.budget.dollars: there is no such key"),
+            (("--set", "oracle"), 2, "--set takes KEY=VALUE"),
             (("--fix", "x"), 2, "--fix is STEP=TEXT"),
             (("--fix", "2=@/no-such-file"), 2, "cannot be read"),
             (("--fix", "2=a", "--fix", "2=b"), 2, "names step 2 twice"),
@@ -96,11 +104,11 @@ class TestRefusals:
         assert said in err
 
     def test_live_tools_without_a_reset_are_not_isolated(self, refused) -> None:
-        status, out, _ = refused("--live-tools", "count", "--json")
+        status, out, _ = refused("--set", "live_tools=count", "--json")
         assert status == 1
         told = json.loads(out)["confirmation"]
         assert (told["status"], told["replays"]) == ("not isolated", 0)
-        assert "--reset names a command" in told["text"]
+        assert "reset=COMMAND names a command" in told["text"]
 
     def test_an_oracle_that_changes_its_mind(self, refused, tmp_path: Path) -> None:
         """Its first opinions are "wrong", then "right": replays would be judged by chance."""
@@ -113,17 +121,32 @@ class TestRefusals:
             "count.write_text(str(number + 1))\n"
             "sys.exit(number < 4)\n"
         )
-        status, out, _ = refused("--oracle", f"{sys.executable} {oracle}", "--json")
+        status, out, _ = refused("--set", f"oracle={sys.executable} {oracle}", "--json")
         assert status == 1
         assert json.loads(out)["confirmation"]["status"] == "unstable"
 
-    def test_refused_fixes_are_told(self, refused) -> None:
-        """A fix that gives the answer away is not tried; the budget of one replay ends the rest."""
-        options = ("--fix", "2=Order 210.", "--expected", "Order 210 pieces.", "--max-runs", "1")
-        status, out, err = refused(*options)
-        assert status == 1
-        assert "Not tried: the fix of step 2 from person. It holds '210'" in err
-        assert "A larger budget goes on from here" in out
+    def test_a_fix_that_gives_the_answer_away_is_refused_at_once(self, refused) -> None:
+        expected = ("--set", "expected=Order 210 pieces.", "--set", "budget.runs=1")
+        options = ("--fix", "2=Order 210.", *expected)
+        status, out, err = refused(*options, yes=False)
+        assert (status, out) == (2, "")
+        assert "The fix of step 2: It holds '210'" in err
+        assert "--allow-answer" in err
+        assert "Add --yes" not in err
+        assert refused("--allow-answer")[0] == 2
+
+
+def test_a_fix_that_holds_the_answer_is_tried_for_its_own_sake(
+    failed: Failed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is stored of it, so that it can become no confirmation, label or lesson."""
+    capsys.readouterr()
+    options = ("--allow-answer", "--json", "--fix", "2=There are 130 pieces of kettle. (210)")
+    assert run(failed.arguments(*options)) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["given_answer"], told["succeeded"], told["ended"]) == (True, 4, 4)
+    with failed.store() as store:
+        assert store.query("SELECT count() AS n FROM mast_replays") == [{"n": 0}]
 
 
 def test_an_oracle_judges_in_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,8 +154,9 @@ def test_an_oracle_judges_in_its_place(tmp_path: Path, capsys: pytest.CaptureFix
     code = "import sys; sys.exit('210' not in sys.stdin.read())"
     with failed_shop(tmp_path, "no-outcome") as failed:
         capsys.readouterr()
-        options = ("--oracle", f'{sys.executable} -c "{code}"', "--max-runs", "5", "--jobs", "2")
-        options = (*options, "--preload", "json")
+        oracle = f'oracle={sys.executable} -c "{code}"'
+        keys = (oracle, "budget.runs=5", "jobs=2", "preload=json")
+        options = [part for key in keys for part in ("--set", key)]
         assert run(failed.arguments(*options, "--json", way="no-outcome")) == 1
         told = json.loads(capsys.readouterr().out)
         assert "5 of 5 replays" in told["stopped"]

@@ -36,7 +36,7 @@ REPORTED = 2
 MOST_CALLS = 60
 """Live calls for one fault of the shop, with those of a replay that is lost."""
 WRITTEN = "I take it that the common amount is meant."
-PHRASED = ("--yes", "--phrasings", "model", "--operator", "2.2-assume", "--count", "1")
+PHRASED = ("--yes", "--set", "phrasings=model", "--operator", "2.2-assume", "--count", "1")
 
 
 def asking(request: dict[str, Any]) -> str:
@@ -154,7 +154,7 @@ def test_a_killed_injection_goes_on(inject: Succeeded) -> None:
         planted_before = len(list(injections(store)))
     asked_before = len(inject.server.requests)
     inject.server.script = halts
-    options = ["--yes", "--operator", "2.6-computed", "--count", "1", "--preload", "openai"]
+    options = ["--yes", "--operator", "2.6-computed", "--count", "1", "--set", "preload=openai"]
     options += ["--max-calls", str(MOST_CALLS)]
     program = ["--", sys.executable, str(inject.program)]
     process = subprocess.Popen(
@@ -213,10 +213,10 @@ def test_a_model_that_cannot_be_asked_plants_nothing(
     ("options", "command", "status", "said"),
     [
         ((), PYTHON, 2, "Add --yes"),
-        (("--yes",), "", 2, "after --, the program"),
+        (("--yes",), "", 2, "name your program after --"),
         (("--yes", "--operator", "9.9"), PYTHON, 2, "no operator 9.9; there are 1.1-unit"),
         (("--yes", "--operator", "3.3"), PYTHON, 1, "no operator applies"),
-        (("--yes", "--max-cost", "1"), PYTHON, 2, "needs the price of small"),
+        (("--yes", "--set", "budget.usd=1"), PYTHON, 2, "needs the price of small"),
         (("--yes",), "/no-such-program", 2, "cannot start /no-such-program"),
     ],
 )
@@ -232,7 +232,7 @@ def test_refusals_ask_no_model(
 
 def test_a_failed_run_is_refused(tmp_path: Path, inject: Succeeded, writer: ScriptedLLM) -> None:
     with failed_shop(tmp_path, wrong=misread_and_ask) as failed:
-        options = ("--yes", "--phrasings", "model", "--url", failed.url)
+        options = ("--yes", "--set", "phrasings=model", "--url", failed.url)
         status, _, err = inject.run("inject", *options, "last", "--", *failed.command)
     assert status == 1
     assert "has not succeeded" in err

@@ -26,7 +26,7 @@ def test_the_table_is_shown_without_a_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    assert run(["inject", "--operators"]) == 0
+    assert run(["inject", "--operator", "list"]) == 0
     told = capsys.readouterr().out
     for name, each in OPERATORS.items():
         (row,) = (line for line in told.splitlines() if line.startswith(f"│ {name} "))
@@ -38,10 +38,13 @@ def test_the_table_is_shown_without_a_run(
 
 def test_a_self_test_plants_uncertain_operators_only_if_asked(marked: Callable[..., None]) -> None:
     marked("2.6-number", "tool-error")
-    names, left = planted_operators((), uncertain=False)
+    names, left = planted_operators(())
     assert set(left) == {"2.6-number", "tool-error"}
     assert set(names) == OPERATORS.keys() - set(left)
-    assert planted_operators(("2.6",), uncertain=False)[0] == ("2.6-computed", "2.6-arguments")
-    assert planted_operators((), uncertain=True) == (tuple(OPERATORS), ())
-    with pytest.raises(ConfigurationError, match="labels of tool-error are uncertain: add --uncer"):
-        planted_operators(("tool-error",), uncertain=False)
+    assert planted_operators(("2.6",))[0] == ("2.6-computed", "2.6-arguments")
+    assert planted_operators(("2.6-number",)) == (("2.6-number",), ())
+    marked("2.2-assume")
+    with pytest.raises(
+        ConfigurationError, match=r"labels of 2\.2-assume are uncertain: name an op"
+    ):
+        planted_operators(("2.2",))

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 TEAM = Path(__file__).parents[2] / "judge" / "replay" / "team.py"
 
 
-def test_nothing_runs_unasked(cli: CLI) -> None:
-    err = cli.err("replay", "aa01", "--", "/bin/false", status=2)
-    assert "databases and whatever else its own code touches are real" in err
-    assert "Add --yes" in err
-
-
 def test_a_run_without_model_calls_is_refused(cli: CLI, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     program = ("--", "/bin/touch", str(mark))
@@ -38,7 +32,7 @@ def test_a_run_without_model_calls_is_refused(cli: CLI, tmp_path: Path) -> None:
 
 def test_a_file_of_several_replays_is_refused(cli: CLI, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
-    options = ("--keep", "1", "--repeat", "2", "--out", str(file))
+    options = ("--change", "keep:1", "--repeat", "2", "--out", str(file))
     err = cli.err("replay", *options, "aa01", "--", "/bin/true", status=2)
     assert "--out holds one replay, and --repeat asks for 2" in err
     assert not file.exists()
@@ -76,6 +70,9 @@ def test_a_stored_run_is_identical_in_command_and_test(
     empty.capture.readouterr()
 
     program = ("--", sys.executable, str(TEAM))
+    err = empty.err("replay", "last", *program, status=2)
+    assert "databases and whatever else its own code touches are real" in err
+    assert "Add --yes" in err
     out = empty.out("replay", "--yes", "last", *program)
     assert "identical: 2 of 2 model calls and 1 of 1 tool calls answered" in out
     other = tmp_path / "other.json"

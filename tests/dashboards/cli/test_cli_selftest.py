@@ -128,7 +128,7 @@ def test_a_budget_holds_over_recordings_and_replays(selftest: Command) -> None:
         ((), None, 2, "Add --yes"),
         (("--yes",), (), 2, "name your program after --"),
         (("--yes", "--operator", "9.9"), None, 2, "no operator 9.9"),
-        (("--yes",), ("team", "{task}"), 2, "name the file of tasks by --tasks"),
+        (("--yes",), ("team", "{task}"), 2, "name the file of tasks by --set tasks=FILE"),
         (("--yes",), ("/no-such-program",), 2, "cannot start /no-such-program"),
         (("--yes", "--runs", "1"), (sys.executable, "-c", "print(1)"), 1, "recorded no run"),
     ],
@@ -159,12 +159,12 @@ def test_a_system_that_fails_is_refused(selftest: Command) -> None:
 def test_tasks_fill_the_command(selftest: Command, tmp_path: Path) -> None:
     file = tmp_path / "tasks.txt"
     file.write_text("\n\n")
-    status, _, err = selftest("--yes", "--tasks", str(file), command=("team", "{task}"))
+    status, _, err = selftest("--yes", "--set", f"tasks={file}", command=("team", "{task}"))
     assert (status, "has no task" in err) == (2, True)
     file.write_text("one\ntwo\none\n")
-    status, _, err = selftest("--yes", "--tasks", str(file), command=("team",))
+    status, _, err = selftest("--yes", "--set", f"tasks={file}", command=("team",))
     assert (status, "write {task} there" in err) == (2, True)
     status, _, err = selftest(
-        "--yes", "--tasks", str(tmp_path / "none"), command=("team", "{task}")
+        "--yes", "--set", f"tasks={tmp_path / 'none'}", command=("team", "{task}")
     )
     assert (status, "cannot read" in err) == (2, True)

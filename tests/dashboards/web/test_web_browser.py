@@ -275,7 +275,7 @@ def test_a_command_is_copied(page: Page) -> None:
     step.get_by_role("button", name="Copy").first.click()
     step.get_by_text("Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == f"mast-trace replay {PROVED} --keep 2 -- YOUR COMMAND"
+    assert copied == f"mast-trace replay {PROVED} --change keep:2"
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 

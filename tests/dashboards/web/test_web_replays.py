@@ -183,13 +183,13 @@ def test_an_e_value_is_a_sentence(value: float, words: str, *, alike: bool) -> N
 
 def test_commands_are_offered_where_a_model_answered(client: httpx.Client) -> None:
     page = client.get(f"/runs/{PROVED}").text
-    assert f"mast-trace replay {PROVED} -- YOUR COMMAND" in page
-    assert f"mast-trace replay {PROVED} --keep 2 -- YOUR COMMAND" in page
-    assert f"mast-trace replay {PROVED} --fix 2=@answer.txt -- YOUR COMMAND" in page
-    assert f"mast-trace replay {PROVED} --keep 0 -- YOUR COMMAND" not in page  # a person's words
+    assert f"mast-trace replay {PROVED}<" in page
+    assert f"mast-trace replay {PROVED} --change keep:2" in page
+    assert f"mast-trace replay {PROVED} --change fix:2=@answer.txt" in page
+    assert f"mast-trace replay {PROVED} --change keep:0" not in page  # a person's words
     bare = client.get(f"/runs/{SHORT}").text
     assert "This run cannot be replayed: no model call of it was recorded." in bare
-    assert "--keep" not in bare
+    assert "keep:" not in bare
     assert "are marked in short runs only" in said(client.get(f"/runs/{LONG}").text)
 
 

@@ -109,7 +109,9 @@ class TestTypes:
         with capture_spans(["openai"]) as captured:
             self.program(options, "kettle", "lid")
         run = captured.trajectory()
-        reason = "price returned a value of tuple, which no text can stand for. --live-tools price"
+        reason = (
+            "price returned a value of tuple, which no text can stand for. --set live_tools=price"
+        )
         with pytest.raises(NotReplayable, match=reason), replayed(run):
             pass
         with replayed(run, live_tools=["price"], frameworks=["openai"]) as replay:

@@ -273,7 +273,7 @@ def test_a_run_whose_tool_is_executed_live_gets_faults(live_tools: tuple[str, ..
         for step in RUN.steps
     )
     run = replace(RUN, steps=tuple(steps))
-    with pytest.raises(NotReplayable, match="--live-tools count_stock executes it"):
+    with pytest.raises(NotReplayable, match="--set live_tools=count_stock executes it"):
         next(faults_of(run, 1))
     planted = most_faults_of(run, 1, 200, live_tools=live_tools)
     assert {each.operator for each in planted} >= {"2.6-number", "3.1-later", "2.5-ignore-peer"}

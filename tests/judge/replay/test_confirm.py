@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -190,6 +191,21 @@ def test_a_store_that_stays_away_ends_it_and_it_goes_on_later(store: Store) -> N
     later = confirming(store, program)
     assert begun <= later.resume() <= begun + 1
     assert later.run().confirmation.status == "confirmed"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interruption_waits_for_no_database(store: Store, jobs: int) -> None:
+    """The pauses between attempts would take hours; what is stored stays, and the next process concludes."""
+    program = Program()
+    away = Leaving(store, [False] * 21 + [True] * 1000)
+    work = confirming(away, program, pauses=(3600.0,) * 6, jobs=jobs)
+    work.resume()
+    main = threading.main_thread().ident
+    threading.Timer(5.0, signal.pthread_kill, [main, signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        work.run()
+    assert confirming(store, program).resume() >= 1
 
 
 def test_replays_that_cannot_be_compared_confirm_nothing(store: Store) -> None:

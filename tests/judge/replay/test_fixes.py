@@ -59,7 +59,6 @@ def test_sources_come_in_their_order() -> None:
             {1: "118 EUR it is."},
             stronger_model="big",
             judge={1: "Write 118."},
-            reference={1: "A room is 118 EUR."},
         ),
     )
     assert fixes[1] == (
@@ -67,7 +66,6 @@ def test_sources_come_in_their_order() -> None:
         Fix("resample"),
         Fix("stronger model", model="big"),
         Fix("judge", "Write 118."),
-        Fix("reference", "A room is 118 EUR."),
     )
     assert fixes[3] == (Fix("resample"), Fix("stronger model", model="big"))
     assert refused == ()
@@ -117,21 +115,19 @@ def test_a_text_that_is_no_answer_is_a_mistake(text: str, said: str) -> None:
 
 
 def test_the_result_of_a_tool_can_be_corrected() -> None:
-    fixes, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "181 EUR"}))
-    assert fixes[2] == (Fix("reference", "181 EUR", result=True),)
+    fixes, refused = planned_fixes(RUN, POINTS, Sources({}, judge={2: "181 EUR"}))
+    assert fixes[2] == (Fix("judge", "181 EUR", result=True),)
     assert refused == ()
-    _, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "118 EUR"}))
+    _, refused = planned_fixes(RUN, POINTS, Sources({}, judge={2: "118 EUR"}))
     assert "has this result already" in refused[0].reason
 
 
 def test_a_right_result_of_a_tool_is_a_correction_of_a_person() -> None:
     """It is no answer; one that is given as a fix besides is tried once."""
-    sources = Sources(
-        {2: "181 EUR"}, resample=False, results={2: "181 EUR"}, reference={2: "99 EUR"}
-    )
+    sources = Sources({2: "181 EUR"}, resample=False, results={2: "181 EUR"}, judge={2: "99 EUR"})
     fixes, refused = planned_fixes(RUN, POINTS, sources)
     assert fixes == {
-        2: (Fix("person", "181 EUR", result=True), Fix("reference", "99 EUR", result=True))
+        2: (Fix("person", "181 EUR", result=True), Fix("judge", "99 EUR", result=True))
     }
     assert refused == ()
     with pytest.raises(ConfigurationError, match="not a tool call with a result"):
@@ -152,7 +148,7 @@ def test_a_run_with_a_live_tool_has_corrections(live: str) -> None:
     assert (fixes[1][0], refused) == (Fix("person", "118 EUR."), ())
     with pytest.raises(ConfigurationError, match="a value of Room, which no text can stand for"):
         planned_fixes(run, POINTS, Sources({2: "181 EUR"}), live_tools=[live])
-    with pytest.raises(NotReplayable, match="--live-tools hotel"):
+    with pytest.raises(NotReplayable, match="--set live_tools=hotel"):
         planned_fixes(run, POINTS, Sources({1: "118 EUR."}))
 
 

@@ -121,7 +121,7 @@ def test_a_confirmation_keeps_the_interrupted_run(
     url = f"chdb://{tmp_path / 'store'}"
     assert run(["migrate", "--url", url]) == 0
     options = ("--yes", "--json", "--url", url, "--data-dir", str(tmp_path / "data"))
-    judging = ("--oracle", "false", "--max-runs", "2")
+    judging = ("--set", "oracle=false", "--set", "budget.runs=2")
     program = (sys.executable, str(ASKING), "twice")
     command = ["confirm", last.trace_id, *options, *judging, "--", *program]
     with ScriptedLLM(lambda _request: "Yes.") as server:

@@ -202,12 +202,12 @@ FULL: dict[str, Any] = {
     "reset": ["reset"],
     "live_tools": ["book"],
     "fixes": {3: "x"},
-    "references": {3: "x"},
+    "plain": ["add"],
     "results": {3: "x"},
     "resample": False,
     "stronger_model": "big",
 }
-PROGRAM = {"command", "oracle", "reset", "live_tools"}
+PROGRAM = {"command", "oracle", "reset", "live_tools", "plain"}
 """Choices on which the evidence for a fix depends."""
 
 

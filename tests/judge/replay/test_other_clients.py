@@ -216,7 +216,7 @@ def test_an_attacker_s_sweep(tmp_path: Path) -> None:
         assert "the replay is offline" in tried[name]
     for name in ("lookup", "lookup of bytes", "asyncio name"):
         assert tried[name].startswith("gaierror")
-        assert "--allow-host secret.example.com" in tried[name]
+        assert "--set allow_hosts=secret.example.com" in tried[name]
     report = files.read_report()
     assert report is not None
     assert report.divergence is not None

@@ -111,7 +111,7 @@ def test_a_program_that_never_ends_is_killed(again) -> None:
 def test_connections_of_its_own_are_refused(again) -> None:
     done = again("connects")
     assert done.status == "diverged"
-    assert "--allow-host 127.0.0.1" in done.text
+    assert "--set allow_hosts=127.0.0.1" in done.text
     allowed = again("connects", hosts=["127.0.0.1"])
     assert allowed.status == "unfinished"  # nothing listens there
 
@@ -181,3 +181,19 @@ class TestNotReplayable:
         steps = tuple(replace(step, arguments=quoted) for step in recorded.steps)
         marked = replace(recorded, steps=steps, redacted=("gen_ai.input.messages",))
         assert tape_of(marked).executions[0].arguments
+
+
+def test_an_exception_of_a_tool_keeps_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program's own ``except`` catches it, and its text is the recorded one."""
+    program, executed = TEAM.with_name("raising.py"), tmp_path / "executed"
+    monkeypatch.setenv("EXECUTED", str(executed))
+    with ScriptedLLM(lambda _: "Sorry.") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+        recorded = record(program, folder=tmp_path, keep="OPENAI_")
+        assert last_text(server.requests[0]) == "NoOrder: no order 7; KeyError: 'kettle'"
+    executed.unlink()
+    done = replay(recorded, Setup((sys.executable, str(program))))
+    assert (done.status, done.text, executed.exists()) == ("identical", "", False)

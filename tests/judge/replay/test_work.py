@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confirmations import REPORT, SERVICE, Failed, failed_shop
 
+from mast_trace_dashboards.programs import Program
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import spent
 from mast_trace_lab.confirm.work import ConfirmWorker, Handled
-from mast_trace_lab.confirm.work_config import ServiceCommands, WorkConfig
+from mast_trace_lab.confirm.work_config import WorkConfig
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import PreparedParent
 
@@ -36,10 +37,9 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
 def worker(failed: Failed, store: Store, folder: str, **config) -> tuple[ConfirmWorker, list]:
     """Return a worker and the list of runs that it deals with."""
     told: list[Handled] = []
-    given = {"command": failed.command, "max_calls": 100, **config.pop("service", {})}
-    service = ServiceCommands(**given)
-    services = {config.pop("name", SERVICE): service}
-    settings = WorkConfig(**{"max_calls_per_day": 1000, "services": services, **config})
+    given = {"command": failed.command, "budget": {"calls": 100}, **config.pop("service", {})}
+    programs = {config.pop("name", SERVICE): Program(**given)}
+    settings = WorkConfig(**{"max_calls_per_day": 1000, "programs": programs, **config})
     place = failed.folder / folder
     return ConfirmWorker(store, settings, place, quiet=0.0, told=told.append), told
 

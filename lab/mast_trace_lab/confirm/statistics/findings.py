@@ -178,7 +178,9 @@ def _unproved(evidence: ExperimentState) -> Finding:
         text = f"too many replays have no outcome, the last one: {evidence.without_outcome}"
         return Finding("inconclusive", text, point=point)
     if location.kinds.systematic >= SURE:
-        return Finding("systematic", f"{_from_the_start(evidence)}; no tested fix helps")
+        tested = any(each.pairs for each in evidence.comparisons)
+        helps = "no tested fix helps" if tested else "no fix was tested"
+        return Finding("systematic", f"{_from_the_start(evidence)}; {helps}")
     if location.kinds.diffuse + location.kinds.none >= SURE:
         text = "success declines without a single step that explains it"
         if location.kinds.none > location.kinds.diffuse:
@@ -256,7 +258,8 @@ def _curve(evidence: ExperimentState) -> tuple[SuccessRate, ...]:
         low, high = wilson(successes, runs)
         step = evidence.plan.points[position].step if position >= 0 else -1
         found.append(SuccessRate(step=step, successes=successes, runs=runs, low=low, high=high))
-    return tuple(found)
+    # Answers of parallel branches may have ended in another order than their steps have.
+    return tuple(sorted(found, key=lambda each: each.step))
 
 
 def _contrasts(evidence: ExperimentState) -> tuple[Contrast, ...]:

@@ -1,0 +1,69 @@
+"""Prompts that differ from day to day: the clock of the record, masks of the program, and what would help."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from replays import NOWHERE, record
+from scripted_llm import ScriptedLLM
+
+from mast_trace.replay.canonical import remedy
+from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay import replay
+
+DATED = Path(__file__).parent / "dated.py"
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize(
+    ("way", "clock", "status", "said", "masked"),
+    [
+        ("date", True, "identical", "", 0),
+        ("date", False, "diverged", "time-machine", 0),
+        ("session", True, "diverged", "normalize(PATTERN, NAME)", 0),
+        ("masked", True, "identical", "", 1),
+        ("set", True, "diverged", "PYTHONHASHSEED", 0),
+        ("else", True, "diverged", "+user: Be rude.", 0),
+    ],
+)
+def test_a_run_of_another_day(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    clock: bool,
+    status: str,
+    said: str,
+    masked: int,
+) -> None:
+    with ScriptedLLM(lambda _: "Done.") as server, monkeypatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        patch.setenv("DAY", "2025-11-03 10:11")
+        patch.setenv("PYTHONHASHSEED", "1")
+        recorded = record(DATED, way, folder=tmp_path, keep="OPENAI_")
+    monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.setenv("PYTHONHASHSEED", "2")
+    done = replay(recorded, Setup((sys.executable, str(DATED), way), clock=clock))
+    assert done.status == status, done.text
+    assert said in done.text
+    assert done.report is not None
+    assert done.report.masked_requests == masked
+    assert ("They differ" in done.text) == (way != "else" and status == "diverged")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked", "helps"),
+    [
+        ("26 November 2026, 13:10:50", "1 December 2026, 09:00:01", True),
+        ("took 0.02 s", "took 1.7 s", True),
+        ("in /tmp/tmp4x9ab1", "in /tmp/tmp7b2cd0", False),
+        ("price 120 EUR", "price 120 USD", False),
+        ("red, green", "green, red", True),
+        ("red, green", "green, blue", False),
+    ],
+)
+def test_a_remedy_is_named_only_where_it_would_help(recorded: str, asked: str, helps: bool) -> None:
+    assert bool(remedy([("user", recorded)], [("user", asked)])) == helps

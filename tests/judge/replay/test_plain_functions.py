@@ -1,0 +1,127 @@
+"""Functions that a program executes by itself: named before anything runs, and counted where they are allowed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from replays import NOWHERE, record
+from scripted_llm import Call, Reply, ScriptedLLM, messages_of
+
+from mast_trace.replay.executions import plain_functions
+from mast_trace.replay.recording import NotReplayable
+from mast_trace_judge.arms import ReplayArm
+from mast_trace_lab.confirm.preparation import check
+from mast_trace_lab.program.setup import Setup
+from mast_trace_lab.replay import replay
+from mast_trace_lab.replay.arm_runner import run_arm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_lab.replay import Replayed
+
+pytestmark = pytest.mark.end_to_end
+BY_HAND = Path(__file__).parent / "by_hand.py"
+
+
+def answer(request: dict[str, Any]) -> Any:
+    last = messages_of(request)[-1]
+    return Reply(calls=(Call("charge", {"card": "7"}),)) if last["role"] == "user" else "Charged."
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedLLM]:
+    """A model that asks for the tool once."""
+    with ScriptedLLM(answer) as made:
+        yield made
+
+
+@pytest.fixture
+def made(
+    server: ScriptedLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Trajectory]:
+    """Records the program in one of its ways."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
+
+    def run(way: str = "") -> Trajectory:
+        recorded = record(BY_HAND, *filter(None, [way]), folder=tmp_path, keep="OPENAI_")
+        (tmp_path / "executed").unlink(missing_ok=True)
+        return recorded
+
+    return run
+
+
+def again(run: Trajectory, way: str = "", **options: Any) -> Replayed:
+    return replay(run, Setup((sys.executable, str(BY_HAND), *filter(None, [way])), **options))
+
+
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [("", {"charge": 1}), ("earlier", {"charge": 1}), ("decorated", {}), ("unanswered", {})],
+)
+def test_the_record_shows_them(
+    made: Callable[..., Trajectory], way: str, found: dict[str, int]
+) -> None:
+    assert plain_functions(made(way)) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "write `@mast_trace.tool` in the line above `def charge`"),
+        ({"live_tools": ["charge"]}, "nothing restores the state"),
+        ({"plain": ["other"]}, "charge"),
+    ],
+)
+def test_nothing_runs_unless_it_is_allowed(
+    made: Callable[..., Trajectory], tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    run = made()
+    with pytest.raises(NotReplayable, match=said):
+        again(run, **options)
+    with pytest.raises(NotReplayable, match=said):
+        check(run, Setup((sys.executable, str(BY_HAND)), **options))
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("way", ["", "earlier"])
+@pytest.mark.parametrize(
+    "options",
+    [{"plain": ["charge"]}, {"plain": ["*"]}, {"live_tools": ["charge"], "reset": ["true"]}],
+)
+def test_each_execution_is_counted(
+    made: Callable[..., Trajectory],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    options: dict[str, Any],
+) -> None:
+    run = made(way)
+    monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
+    done = again(run, way, **options)
+    assert (done.status, done.text) == ("identical", "")
+    assert done.report is not None
+    assert done.report.live_executions == 1
+    assert (tmp_path / "executed").read_text() == "7\n"
+
+
+def test_one_that_is_decorated_is_answered(made: Callable[..., Trajectory], tmp_path: Path) -> None:
+    done = again(made("decorated"), "decorated")
+    assert done.status == "identical"
+    assert not (tmp_path / "executed").exists()
+
+
+def test_what_a_live_model_asks_for_is_counted(
+    made: Callable[..., Trajectory], tmp_path: Path
+) -> None:
+    done = run_arm(
+        made(), Setup((sys.executable, str(BY_HAND)), plain=["charge"]), ReplayArm("start")
+    )
+    assert (done.status, done.live_calls, done.live_tools) == ("ok", 2, 1)
+    assert (tmp_path / "executed").read_text() == "7\n"
