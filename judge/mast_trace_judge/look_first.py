@@ -5,7 +5,7 @@ step of an agent or the first mention of the answer, are no evidence and no plac
 they are right no more often than one constant step.
 
 The order is: what the verdict calls decisive; a contradiction in the record whose figure stands in the
-answer; then by the lower end of the 95 % interval of being right on natural failures that people have
+answer; what else contradicts a good end, the earliest first; then by the lower end of the 95 % interval of being right on natural failures that people have
 labelled, and among equals on planted ones. ``measured.json`` has these counts; the file is written by
 ``benchmarks/judge/evidence.py``, which also leaves out each sign that does no better than the best
 constant step on the same runs.
@@ -30,13 +30,16 @@ from mast_trace_judge.local.attribution.cascade import (
     fails_from_here,
 )
 from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error, reaches_answer
-from mast_trace_judge.local.rules._evidence import failed, first_line
+from mast_trace_judge.local.rules._evidence import call_key, failed, first_line
+from mast_trace_judge.local.rules._facts import arguments
+from mast_trace_judge.local.rules._registry import contradicts_good_end
+from mast_trace_judge.local.texts import alike
 from mast_trace_judge.verdict import MOST_PLACES, Evidence, Place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import Basis, CorrectedStep, ModeFinding
@@ -46,6 +49,8 @@ STORED: Final = "measured.json"
 FIRST_FAILURE: Final = "first failed tool run"
 _SLIPS: Final = DECIDING | {"1.3"}
 """Modes whose exact finding names the step of a slip; the other exact ones describe how a run ended."""
+_ALIKE: Final = 0.5
+"""Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class Sign:
     quotes: tuple[str, ...] = ()
     reaches_answer: bool = False
     corrected: CorrectedStep | None = None
+    contradicts: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,14 +106,14 @@ def places(
         found: what the layers have found, those of a model included.
         reading: the model's, if one has read the run.
     """
-    succeeded = found.outcome.outcome == "success"
-    if not (_failed(found) or found.suspect or succeeded):
-        return ()
     actors = answerable(trajectory.steps)
-    signs = [*recorded_signs(trajectory, found.by_rule, actors)]
-    if succeeded:
+    signs = [*contradictions(found.by_rule, actors)]
+    recorded = [*recorded_signs(trajectory, found.by_rule, actors)]
+    if _failed(found) or (found.suspect and found.outcome.outcome != "success"):
+        signs += recorded
+    elif found.outcome.outcome == "success":
         # A slip on which the answer rests may have escaped the check; others were repaired.
-        signs = [each for each in signs if each.reaches_answer]
+        signs += [each for each in recorded if each.reaches_answer]
     if _failed(found):
         signs += rule_signs(trajectory, found.by_rule, actors)
         signs += _profile_signs(found)
@@ -136,7 +142,7 @@ def ranked(
         proven = sign.basis == "record" and sign.reaches_answer
         natural, planted = counts.bounds
         ranks = ("record", "rule", "model")
-        first = sign.step != decisive, not proven
+        first = sign.step != decisive, not proven, not sign.contradicts
         # A model's come in its own order, which `sorted` keeps.
         place = 0 if sign.basis == "model" else sign.step
         return (*first, -natural, -planted, ranks.index(sign.basis), place)
@@ -183,11 +189,21 @@ def recorded_signs(
                 yield Sign(key, step, "record", mode.reason, mode.quotes, reaches)
 
 
+def contradictions(
+    found: Iterable[tuple[str, ModeFinding]], actors: Collection[int]
+) -> Iterator[Sign]:
+    """Yield what contradicts a good end of the run, by rules that may be wrong."""
+    for rule, mode in found:
+        if contradicts_good_end(rule) and mode.steps and mode.steps[-1] in actors:
+            key, step = f"{mode.code} {rule}", mode.steps[-1]
+            yield Sign(key, step, "rule", mode.reason, mode.quotes, contradicts=True)
+
+
 def rule_signs(
     trajectory: Trajectory, found: Iterable[tuple[str, ModeFinding]], actors: Sequence[int]
 ) -> Iterator[Sign]:
     """Yield the signs of rules that may be right or wrong, which their counts tell."""
-    steps = trajectory.steps
+    steps = unrepaired(trajectory.steps)
     begin = fails_from_here(steps)
     failure = next((step for step in steps if step.kind is StepKind.TOOL and failed(step)), None)
     told = (first_line(failure)[:200],) if failure and first_line(failure) else ()
@@ -205,10 +221,35 @@ def rule_signs(
         why = f"This is {first}." if asked == failure.index else f"This step came before {first}."
         yield Sign(FIRST_FAILURE, asked, "rule", why, told)
     for rule, mode in found:
-        if mode.evidence is Evidence.HEURISTIC and mode.is_shown and mode.steps:
+        heuristic = mode.evidence is Evidence.HEURISTIC and mode.is_shown and mode.steps
+        if heuristic and not contradicts_good_end(rule):
             step = in_error(mode, trajectory)
             if step in actors:
                 yield Sign(f"{mode.code} {rule}", step, "rule", mode.reason, mode.quotes)
+
+
+def unrepaired(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps without the failed tool runs that an equal or similar run of the agent's repaired later."""
+    good: set[tuple[str, str, str]] = set()
+    coming: dict[tuple[str, str], Step] = {}
+    kept = []
+    for step in reversed(steps):
+        if step.kind is StepKind.TOOL and step.tool and step.arguments:
+            later = coming.get((step.agent, step.tool))
+            if not failed(step):
+                good.add(call_key(step))
+                coming[step.agent, step.tool] = step
+            elif call_key(step) in good or (
+                later is not None and alike(_given(step), _given(later), _ALIKE)
+            ):
+                continue
+        kept.append(step)
+    return kept[::-1]
+
+
+def _given(step: Step) -> str:
+    """Return the values of a call's arguments as a text; their names are alike in every call of a tool."""
+    return " ".join(map(str, arguments(step).values())) or step.arguments
 
 
 def _profile_signs(found: LocalFindings) -> Iterator[Sign]:

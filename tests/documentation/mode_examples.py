@@ -26,7 +26,7 @@ ROOM = "Double room in Lisbon: 118 EUR per night"
 CODE = "```python\ndef add(a, b):\n    total = a + b\n    return total\n```"
 WIDTH = 90
 """Characters of a line of a picture."""
-NO_RULE = ("1.1", "1.2", "2.3")
+NO_RULE = ("2.3",)
 """Modes that a model alone looks for."""
 
 
@@ -52,19 +52,20 @@ def _unknown(task: str, **more: Any) -> RunBuilder:
 
 
 def _disobeyed_task() -> Pair:
-    task = "Write a haiku about the sea. Do not use the word 'blue'."
-    run = _failed(task).says("poet", "Blue waves roll and break / on the silent shore at dusk")
-    well = _unknown(task).says("poet", "Waves roll in and break / on the silent shore at dusk")
-    said = (1, "The task forbids the word, and the poem begins with it.", "Blue waves roll")
-    return Pair(run.build(), well.build(), said)
+    def sent(by: str) -> Trajectory:
+        run = _unknown("Ship box 4081 by the sea route.")
+        return run.calls("porter", "dispatch", {"box": 4081, "by": by}, "gone").build()
+
+    return Pair(sent("air"), sent("sea"))
 
 
 def _disobeyed_role() -> Pair:
-    task = "Pay invoice R-1041."
-    run = _failed(task).says("clerk", "I approve the payment in the auditor's name.", to="bank")
-    well = _unknown(task).says("clerk", "Auditor, do you approve the payment?", to="auditor")
-    said = (1, "The clerk acts as the auditor.", "I approve the payment in the auditor's name.")
-    return Pair(run.build(), well.build(), said)
+    def paid(agent: str) -> Trajectory:
+        run = _unknown("Pay invoice R-1041.")
+        run.prompted("clerk", "You read invoices. Never pay anything.")
+        return run.calls(agent, "pay_invoice", {"invoice": "R-1041"}, "paid").build()
+
+    return Pair(paid("clerk"), paid("bank"))
 
 
 def _repetition() -> Pair:

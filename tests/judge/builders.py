@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from mast_trace.messages import Message
@@ -98,6 +99,14 @@ class RunBuilder:
                 output_id="" if output is None else f"m{output}",
             )
         )
+        return self
+
+    def prompted(self, agent: str, prompt: str) -> RunBuilder:
+        """Add a turn of the agent's that is shown a system prompt; it lasts until the next step."""
+        name = f"p{len(self._invocations)}"
+        self._texts[name] = Message(content=prompt, role="system")
+        call = Invocation("agent", agent, name, self._parent, self._clock, self._clock + 1)
+        self._invocations.append(replace(call, input_ids=(name,), input_roles=("system",)))
         return self
 
     def inside(self, parent: str) -> RunBuilder:

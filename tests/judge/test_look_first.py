@@ -104,6 +104,27 @@ def test_a_good_end_that_the_record_contradicts_is_suspect(outcome):
     assert (place.step, place.basis, place.reaches_answer) == (2, "record", True)
 
 
+@pytest.mark.parametrize("outcome", ["failure", "success", None])
+def test_what_contradicts_a_good_end_stands_above_other_signs(outcome):
+    """A rule that may be wrong names the place, and asserts no decisive step."""
+    run = RunBuilder("Buy ink.", outcome=outcome).asks().calls("lead", "ask_boss", {}, "", **FAILS)
+    run.calls("buyer", "order_ink", {"bottles": 2}, "", **FAILS).says("buyer", "Ordered: RT-4402.")
+    found = judge_by_rules(run.build())
+    first, *_ = places(run.build(), found)
+    assert (first.step, first.basis, found.names_a_step) == (3, "rule", False)
+
+
+@pytest.mark.parametrize(
+    ("again", "looks"), [("black ink", False), ("black inks", False), ("a rope", True)]
+)
+def test_a_failed_tool_run_that_was_repaired_is_no_place(again, looks):
+    run = RunBuilder("Buy ink.", outcome="failure").calls(
+        "buyer", "find", {"item": "black ink"}, "", **FAILS
+    )
+    run.calls("buyer", "find", {"item": again}, "shelf 4").says("buyer", "It is on shelf 4.")
+    assert bool(looked(run.build())) == looks
+
+
 def test_a_repaired_slip_of_a_success_is_none():
     run = RunBuilder("What does a double room in Lisbon cost?", outcome="success").asks()
     run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "Double room: 118 EUR per night")

@@ -16,14 +16,19 @@ import mast_trace_judge.local.rules.calculation
 import mast_trace_judge.local.rules.choice
 import mast_trace_judge.local.rules.claimed_checks
 import mast_trace_judge.local.rules.clarification
+import mast_trace_judge.local.rules.cycles
+import mast_trace_judge.local.rules.forbidden
+import mast_trace_judge.local.rules.guards
 import mast_trace_judge.local.rules.inter_agent
 import mast_trace_judge.local.rules.lost_context
 import mast_trace_judge.local.rules.mismatch
 import mast_trace_judge.local.rules.misreading
+import mast_trace_judge.local.rules.open_ends
 import mast_trace_judge.local.rules.premature_end
 import mast_trace_judge.local.rules.repetition
 import mast_trace_judge.local.rules.reset
 import mast_trace_judge.local.rules.termination
+import mast_trace_judge.local.rules.unsupported
 import mast_trace_judge.local.rules.verification
 import mast_trace_judge.local.rules.withholding
 from mast_trace_judge.local.rules._evidence import has_failed
@@ -31,6 +36,7 @@ from mast_trace_judge.local.rules._registry import (
     Reach,
     Rule,
     code_of,
+    contradicts_good_end,
     explains_failures,
     name_of,
     needs_end,

@@ -27,6 +27,7 @@ _codes: dict[Rule, str] = {}
 _reaches: dict[Rule, Reach] = {}
 _of_what_lacks: set[Rule] = set()
 _of_failures: set[Rule] = set()
+_contradicting: set[str] = set()
 
 
 def rule(
@@ -35,6 +36,7 @@ def rule(
     *,
     needs_end: bool = False,
     of_failures: bool = False,
+    contradicts: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Register a rule.
 
@@ -47,6 +49,8 @@ def rule(
         of_failures: whether it explains a failure and does not show one: its findings are ordinary
             in successful runs, so that it is applied only where other evidence shows that the run
             failed.
+        contradicts: whether its findings contradict a good end of a run, which is suspect then even
+            where nobody recorded a failure. The last step of such a finding is the one in error.
     """
 
     def enter(function: Rule) -> Rule:
@@ -55,6 +59,8 @@ def rule(
             _of_what_lacks.add(function)
         if of_failures:
             _of_failures.add(function)
+        if contradicts:
+            _contradicting.add(name_of(function))
         return function
 
     return enter
@@ -88,3 +94,8 @@ def needs_end(function: Rule) -> bool:
 def explains_failures(function: Rule) -> bool:
     """Return whether a rule is applied only to runs that are known to have failed."""
     return function in _of_failures
+
+
+def contradicts_good_end(name: str) -> bool:
+    """Return whether the findings of the rule of this name contradict a good end of a run."""
+    return name in _contradicting

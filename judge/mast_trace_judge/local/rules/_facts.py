@@ -1,0 +1,385 @@
+"""Dates, names and fields of a text, and what a run holds before a step: what rules compare."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.arithmetic import TOO_MANY, derived
+from mast_trace_judge.local.figures import figures
+from mast_trace_judge.local.rules._evidence import is_tool, name_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.figures import Figure
+
+_REMEMBERED = 20_000
+_LONGEST = 8000
+"""Characters of a text that are read for facts; longer ones are documents."""
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            *("jan ene", "feb", "mar m\u00e4r", "apr abr", "may mai", "jun", "jul", "aug ago"),
+            *("sep", "oct okt", "nov", "dec dez dic"),
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_NAME = "(?:" + "|".join(_MONTHS) + r")[a-z\u00e4]{0,7}\.?"
+_DATE = re.compile(
+    r"(?<![\d.-])(?:(?P<y>(?:19|20)\d\d)[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})"
+    r"|(?P<d1>\d{1,2})[./](?P<d2>\d{1,2})[./](?P<y2>(?:19|20)\d\d)"
+    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_NAME})(?:,?\s(?:de\s)?(?P<y3>(?:19|20)\d\d))?"
+    rf"|\b(?P<n4>{_NAME})\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<y4>(?:19|20)\d\d))?)(?![\d-])",
+    re.IGNORECASE,
+)
+_ID = re.compile(r"(?<![\w./:@-])(?=[\w-]*[A-Za-z])[A-Z0-9a-z][\w-]{2,39}(?![\w@]|[./]\w)")
+_A_UNIT = re.compile(
+    r"[\d-]+(?:[a-z]{1,6}|[A-Z][A-Za-z]{0,2})|[a-z]+-?\d|\d+(?:-[a-z]+)+|[a-z-]+-\d+"
+)
+_COUNT_WORDS = {
+    word: number
+    for number, word in enumerate(
+        [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ],
+        1,
+    )
+} | {"fourteen": 14, "fortnight": 14, "twenty": 20, "thirty": 30, "sixty": 60, "ninety": 90}
+_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(_COUNT_WORDS)}|a|an|next)"
+_PERIOD = re.compile(
+    rf"\b{_COUNT}[ -](?:\w+ )?(?P<unit>day|night|week|month|year)s?\b"
+    r"|(?P<name>days?|nights?|weeks?|months?|years?|period|duration|term)\w*[\"']?\s*[:=]\s*[\"']?(?P<given>\d{1,3})\b",
+    re.IGNORECASE,
+)
+_IN_DAYS = {"week": 7, "month": 30, "year": 365}
+_WORD = re.compile(rf"\b(?:{'|'.join(_COUNT_WORDS)})\b", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}")
+_PAIR = re.compile(r"(?:^|[\s,;{(])(?P<name>[A-Za-z]\w*)[=:]\s?(?P<value>[\w.-]+)")
+_IRREGULAR = {
+    "given": "give",
+    "sent": "send",
+    "paid": "pay",
+    "sold": "sell",
+    "made": "make",
+    "drawn": "draw",
+    "written": "write",
+    "taken": "take",
+    "held": "hold",
+    "built": "build",
+    "bought": "buy",
+}
+_MOST_FIELDS = 200
+READS: frozenset[str] = frozenset(
+    [
+        *("read", "search", "find", "list", "open", "view", "fetch", "lookup", "browse", "get"),
+        *("show", "look", "query", "check", "calculate", "compute", "think", "ask", "list"),
+        *("select", "count", "load", "describe", "inspect", "retrieve", "scan", "test"),
+        *(
+            "tests",
+            "verify",
+            "validate",
+            "calc",
+            "log",
+            "diff",
+            "status",
+            "info",
+            "weather",
+            "code",
+        ),
+        *("python", "shell", "bash", "exec", "execute", "terminal", "sql", "grep", "cat", "ls"),
+    ]
+)
+"""Words of the names of tools that change nothing, or may do anything."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """A date in a text; a year of 0 is not given. Where day and month may be exchanged, it has both readings."""
+
+    start: int
+    end: int
+    readings: frozenset[tuple[int, int, int]]
+
+
+def days(text: str) -> tuple[Day, ...]:
+    """Find the dates of a text."""
+    return _days(text[:_LONGEST])
+
+
+@lru_cache(maxsize=512)
+def _days(text: str) -> tuple[Day, ...]:
+    return tuple(_found(text)) if any(sign.isdigit() for sign in text) else ()
+
+
+def _found(text: str) -> Iterator[Day]:
+    for match in _DATE.finditer(text):
+        year = int(match["y"] or match["y2"] or match["y3"] or match["y4"] or 0)
+        if match["y"]:
+            pairs = {(int(match["m"]), int(match["d"]))}
+        elif match["d1"]:
+            one, two = int(match["d1"]), int(match["d2"])
+            pairs = {(two, one), (one, two)} if "/" in match[0] else {(two, one)}
+        else:
+            name = (match["n3"] or match["n4"]).lower()[:3]
+            pairs = {(_MONTHS[name], int(match["d3"] or match["d4"]))}
+        read = frozenset((year, *pair) for pair in pairs if _as_date((year, *pair)) is not None)
+        if read:
+            yield Day(*match.span(), read)
+
+
+def _as_date(reading: tuple[int, int, int]) -> date | None:
+    try:
+        return date(reading[0] or 2000, *reading[1:])
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=512)
+def _ids(text: str) -> frozenset[str]:
+    found = set()
+    for match in _ID.finditer(text):
+        name = match[0]
+        if sum(sign.isdigit() for sign in name) >= 2 and not _A_UNIT.fullmatch(name):
+            found.add(name.lower())
+    return frozenset(found - {text[day.start : day.end].lower() for day in days(text)})
+
+
+def ids(text: str) -> frozenset[str]:
+    """Return the identifiers of a text, in lower case: words of letters and at least two digits."""
+    return _ids(text[:_LONGEST]) if any(sign.isdigit() for sign in text) else frozenset()
+
+
+def amounts(text: str) -> list[Figure]:
+    """Return the figures of a text that have three digits or more and are part of no date."""
+    inside = [(day.start, day.end) for day in days(text)]
+    return [
+        each
+        for each in figures(text[:_LONGEST])
+        if sum(sign.isdigit() for sign in each.literal) >= 3
+        and not any(start <= each.start < end for start, end in inside)
+        and not all(1900 <= value <= 2100 for value in each.as_one)
+    ]
+
+
+@dataclass
+class Known:
+    """All dates, names and figures that a run holds before some step, as far as anybody asks."""
+
+    trajectory: Trajectory
+    dates: set[tuple[int, int, int]] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    values: set[float] = field(default_factory=set)
+    gaps: set[int] = field(default_factory=set)
+    months: set[int] = field(default_factory=set)
+    texts: list[str] = field(default_factory=list)
+    _next: int = -1
+
+    def before(self, step: Step) -> Known:
+        """Take in the task, the system prompts and all that the steps before one hold."""
+        if self._next < 0:
+            run = self.trajectory
+            self._add(run.task, *prompts(run).values(), *run.human_inputs)
+            self._next = 0
+        for each in self.trajectory.steps[self._next : step.index]:
+            self._add(each.text, each.arguments, each.error or "")
+        self._next = max(self._next, step.index)
+        return self
+
+    def _add(self, *texts: str) -> None:
+        for text in texts:
+            if text:
+                self.texts.append(text[:_LONGEST])
+                self.dates |= {reading for day in days(text) for reading in day.readings}
+                self.names |= ids(text)
+                self.gaps |= _gaps(text[:_LONGEST])
+                self.months |= _months(text[:_LONGEST])
+                self.values |= {v for each in figures(text[:_LONGEST]) for v in each.readings}
+
+    def has_day(self, day: Day) -> bool:
+        """Return whether a date is known, or follows from known ones and known numbers of days."""
+        if any(_same(one, other) for one in day.readings for other in self.dates):
+            return True
+        gaps = {gap + more for gap in self.gaps for more in (-1, 0, 1)}
+        for one in day.readings:
+            for other in self.dates:
+                years = one[0] or other[0], other[0] or one[0]
+                a, b = _as_date((years[0], *one[1:])), _as_date((years[1], *other[1:]))
+                if a is None or b is None:
+                    continue
+                gap = abs((a - b).days)
+                apart = abs((a.year - b.year) * 12 + a.month - b.month)
+                if gap <= 1 or gap in gaps or (a.day == b.day and apart in self.months):
+                    return True
+        return False
+
+    def has_figure(self, figure: Figure) -> bool:
+        """Return whether a figure is known, or follows from known ones."""
+        if figure.readings & self.values or len(self.values) > TOO_MANY:
+            return True
+        return any(derived(value, self.values) or self._is_growth(value) for value in figure.as_one)
+
+    def has_sum(self, figure: Figure) -> bool:
+        """Return whether a figure is one known figure and a small known multiple of another one."""
+        counts = [n for n in self.values if n == int(n) and 1 <= n <= 31]
+        large = [each for each in self.values if abs(each) >= 10][:60]
+        return any(
+            abs(a + n * b - value) < 0.51
+            for value in figure.as_one
+            for a in large
+            for b in large
+            for n in counts
+        )
+
+    def _is_growth(self, value: float) -> bool:
+        large = [each for each in self.values if abs(each) >= 10][:60]
+        return any(
+            b and abs(abs(a / b - 1) * 100 - abs(value)) < 0.06 for a in large for b in large
+        )
+
+
+def _periods(text: str) -> Iterator[tuple[int, str]]:
+    for match in _PERIOD.finditer(text):
+        said = (match["n"] or match["given"]).lower()
+        count = int(said) if said.isdigit() else _COUNT_WORDS.get(said, 1)
+        yield count, (match["unit"] or match["name"]).lower().rstrip("s")
+
+
+@lru_cache(maxsize=512)
+def _gaps(text: str) -> frozenset[int]:
+    """Return the numbers of days in the periods that a text names."""
+    return frozenset(count * _IN_DAYS.get(unit, 1) for count, unit in _periods(text))
+
+
+@lru_cache(maxsize=512)
+def _months(text: str) -> frozenset[int]:
+    units = {"month": 1, "year": 12}
+    return frozenset(count * units[unit] for count, unit in _periods(text) if unit in units)
+
+
+def _same(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or not one[0] or not other[0])
+
+
+def owner(step: Step) -> str:
+    """Return the agent that asked for a tool call, or acted itself."""
+    return step.requested_by or step.agent
+
+
+def acts(step: Step) -> bool:
+    """Return whether a tool ran that changes something, as far as its name tells."""
+    return is_tool(step) and bool(step.tool) and not READS & name_words(step.tool)
+
+
+def prompts(trajectory: Trajectory) -> dict[str, str]:
+    """Return the system prompts that each agent was shown, as one text."""
+    found: dict[str, dict[str, None]] = {}
+    for call in trajectory.invocations:
+        for identity, role in zip(call.input_ids, call.input_roles, strict=False):
+            if role == "system" and identity in trajectory.texts:
+                found.setdefault(call.agent, {})[identity] = None
+    return {
+        agent: "\n".join(trajectory.texts[each].content for each in given)
+        for agent, given in found.items()
+    }
+
+
+def leaves(value: Any, about: str = "", name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the leaves of JSON.
+
+    Args:
+        value: the JSON.
+        about: a text in lower case. If it names some of a list's objects, only those count.
+        name: of the value.
+    """
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from leaves(each, about, str(key))
+    elif isinstance(value, list):
+        named = [each for each in value if isinstance(each, dict) and _is_named(each, about)]
+        for each in named or value:
+            yield from leaves(each, about, name)
+    else:
+        yield name, value
+
+
+def _is_named(row: dict[str, Any], about: str) -> bool:
+    texts = [each.lower() for each in row.values() if isinstance(each, str) and len(each) >= 3]
+    return bool(about) and bool(texts) and texts[0] in about
+
+
+def fields(text: str, about: str = "") -> list[tuple[str, Any]]:
+    """Return the named values of a result, of JSON or of ``name=value``; see `leaves`."""
+    if len(text) > _LONGEST:
+        return []
+    value = loaded(text) if text.lstrip()[:1] in ("{", "[") else None
+    if value is not None:
+        return list(islice(leaves(value, about.lower()), _MOST_FIELDS))
+    return [(m["name"], m["value"]) for m in islice(_PAIR.finditer(text), _MOST_FIELDS)]
+
+
+def arguments(step: Step) -> dict[str, Any]:
+    """Return the arguments of a call by name; none where they are no JSON object."""
+    value = loaded(step.arguments) if len(step.arguments) <= _LONGEST else None
+    return value if isinstance(value, dict) else {}
+
+
+def stem(word: str) -> str:
+    """Return a word in lower case without the endings of English verbs and nouns."""
+    word = word.lower()
+    word = _IRREGULAR.get(word, word)
+    for ending in (
+        "ments",
+        "ment",
+        "ations",
+        "ation",
+        "ings",
+        "ing",
+        "ied",
+        "ies",
+        "ed",
+        "es",
+        "s",
+        "e",
+    ):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word
+
+
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's words of two letters or more; parts of names count alone."""
+    return _stems(text[:_REMEMBERED])
+
+
+@lru_cache(maxsize=512)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in _WORD.findall(text))
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences and clauses behind semicolons of a text."""
+    return [
+        part.strip() for part in re.split(r"(?<=[.;!?])\s+|\n+", text[:_LONGEST]) if part.strip()
+    ]

@@ -1,0 +1,137 @@
+"""Mode 1.3, step repetition, of several steps and of acts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from mast_trace.semconv import Termination
+from mast_trace.trajectory import Step
+from mast_trace_judge.local.rules._evidence import (
+    call_key,
+    failed,
+    finding,
+    first_line,
+    is_said,
+    is_tool,
+    ordinary,
+)
+from mast_trace_judge.local.rules._facts import acts, amounts, days, ids
+from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.verdict import ModeFinding
+
+_LONGEST = 8
+"""Steps of a cycle."""
+_ROUNDS = 3
+_LIMITS = frozenset([Termination.MAX_TURNS, Termination.RECURSION_LIMIT, Termination.BUDGET])
+_LONG = 300
+"""Characters of a result up to which it tells what an act has brought about."""
+
+
+@rule("1.3", contradicts=True)
+def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
+    """The run ends by a limit in a cycle of steps that brought nothing new in three rounds (heuristic).
+
+    Definition: MAST 1.3, "unnecessary reiteration of previously completed steps". Steps are alike if
+    agent, recipients, tool, arguments and result are, however a message is worded. From the
+    second round on no message has a date, a figure of three digits or an identifier that nothing before
+    it holds, and the first round has some. The step in error is the first one of the second round.
+    """
+    if trajectory.termination_reason not in _LIMITS:
+        return []
+    steps = ordinary(trajectory)
+    keys = [_key(step) for step in steps[-200:]]
+    base = len(steps) - len(keys)
+    for length in range(2, _LONGEST + 1):
+        start = len(keys)
+        while start > length and keys[start - 1] == keys[start - 1 - length]:
+            start -= 1
+        first = start - length
+        rest = steps[base + start :]
+        if len(keys) - first >= _ROUNDS * length and _brings_nothing(steps, base + start, length):
+            block = [steps[base + first], steps[base + start]]
+            agents = ", ".join(dict.fromkeys(step.agent for step in rest[:length]))
+            rounds = (len(keys) - first) // length
+            why = f"{agents} go through the same {length} steps {rounds} times with nothing new, until the limit."
+            told = [first_line(step) for step in block]
+            return [finding("1.3", 0.7, Evidence.HEURISTIC, why, block, told)]
+    return []
+
+
+@rule("1.3", contradicts=True)
+def repeated_act(trajectory: Trajectory) -> list[ModeFinding]:
+    """An act is done a second time after it had succeeded (heuristic).
+
+    Definition: MAST 1.3. A call that changes something, as far as its name tells, is made again with
+    the same arguments; both results are short, and each has an identifier that the other lacks.
+    """
+    done: dict[tuple[str, str, str], Step] = {}
+    for step in trajectory.steps:
+        if not acts(step) or failed(step) or len(step.text) > _LONG or len(step.arguments) < 8:
+            continue
+        earlier = done.setdefault(call_key(step), step)
+        one, other = ids(earlier.text), ids(step.text)
+        if earlier is not step and one - other and other - one:
+            why = f"{step.agent} calls {step.tool} again with the same arguments after it had succeeded."
+            told = [first_line(earlier), first_line(step)]
+            return [finding("1.3", 0.6, Evidence.HEURISTIC, why, [earlier, step], told)]
+    return []
+
+
+@rule("1.4", contradicts=True)
+def began_anew(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent that had spoken or acted is shown nothing of the run in a later turn, and asks (heuristic).
+
+    Definition: MAST 1.4, "unexpected context truncation, disregarding recent interaction history". Its
+    turn was shown system prompts and the task alone, and its message has a question mark and no figure
+    of three digits, identifier or date.
+    """
+    texts, own = trajectory.texts, defaultdict[str, list[Step]](list)
+    for step in trajectory.steps:
+        own[step.agent].append(step)
+    for call in trajectory.invocations:
+        if call.kind != "agent" or not call.input_ids or not own[call.agent]:
+            continue
+        told = zip(call.input_ids, call.input_roles, strict=False)
+        if any(
+            role != "system" and getattr(texts.get(each), "content", "") != trajectory.task
+            for each, role in told
+        ):
+            continue
+        place = bisect_left(own[call.agent], call.start, key=lambda step: step.start)
+        said = next((s for s in own[call.agent][place : place + _LONGEST] if is_said(s)), None)
+        asks = said is not None and "?" in said.text and not _values(said.text)
+        if place and said is not None and asks and said.start <= call.end:
+            why = f"{said.agent} was shown nothing of the run, in which it had spoken, and asks."
+            return [finding("1.4", 0.65, Evidence.HEURISTIC, why, [said], [first_line(said)])]
+    return []
+
+
+def _key(step: Step) -> Hashable:
+    if is_tool(step):
+        return (*call_key(step), step.text, step.error)
+    return step.agent, step.recipients
+
+
+def _brings_nothing(steps: Sequence[Step], second: int, length: int) -> bool:
+    """Return whether no message from the second round on has a value that nothing before it holds."""
+    told = [f"{step.text}\n{step.arguments}" for step in steps[:second]]
+    later = [step.text for step in steps[second:] if is_said(step)]
+    if not any(map(_values, told[second - length :])):
+        return False
+    known = {value for text in told for each in _values(text) for value in each}
+    return all(each & known for text in later for each in _values(text))
+
+
+def _values(text: str) -> list[set[Hashable]]:
+    """Return the readings of each date, identifier and figure of three digits in a text."""
+    named: list[set[Hashable]] = [{reading[1:] for reading in day.readings} for day in days(text)]
+    named += [{name} for name in ids(text)]
+    return named + [{*each.readings} for each in amounts(text)]

@@ -1,0 +1,296 @@
+"""Mode 2.6, reasoning-action mismatch, where a message states what no result carries."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.local.arithmetic import near
+from mast_trace_judge.local.rules._evidence import failed, finding, first_line, is_said, is_tool
+from mast_trace_judge.local.rules._facts import (
+    Known,
+    acts,
+    amounts,
+    arguments,
+    days,
+    fields,
+    ids,
+    owner,
+    stem,
+    stems,
+)
+from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.texts import prose, quote
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.rules._facts import Day
+    from mast_trace_judge.verdict import ModeFinding
+
+_ADMITS = re.compile(
+    r"\b(?:fail\w*|error\w*|could ?n[o']t|cannot|can't|unable|unavailable|unreachable|did(?: not|n't)|no answer|timed? ?out"
+    r"|denied|declin\w*|reject\w*|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
+    r"|my knowledge|retry\w*|problem|issue|not (?:able|available|reach\w*|found)|typo|mistyped|wrong|sorry)\b",
+    re.IGNORECASE,
+)
+"""A message with one of these tells of the failure, or that it estimates."""
+_ASKS = re.compile(
+    r"\?|\b(?:if|whether|should|must|would|could|might|may|want\w*|need\w*|ask\w*|request\w*|require\w*|look\w* for|search\w*"
+    r"|was|were|until|unless|will|need|please|used to)\b",
+    re.IGNORECASE,
+)
+_NEGATIVE = re.compile(
+    r"\b(?:no|not|never|none|nothing|neither|nor|without|un\w{4,}|non|lacks?|excludes?|excluding|except|fail\w*|sold out"
+    r"|cannot|declin\w*|reject\w*|den(?:y|ied)|false|missing)\b|n't\b|\bnon-",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
+_YES = {"true": True, "yes": True, "false": False, "no": False}
+_EMPTY_WORDS = frozenset(["is", "has", "can", "was", "are", "be", "of", "the", "in", "on", "to"])
+_BAD = re.compile(
+    r"^(?:fail(?:ed|ures?|ing)?|errors?|unresolved|invalid|missing|mismatch(?:es)?|rejected|broken|conflicts?|violations?)$",
+    re.IGNORECASE,
+)
+_GOOD = re.compile(
+    r"^(?:ok|match(?:es|ed)?|valid|success|successful|passed|pass|verified|approved|sent|delivered|paid|completed?|consistent)$",
+    re.IGNORECASE,
+)
+_FAILS = re.compile(
+    r"\b([1-9]\d*) (?:\w+ )?(?:failed|failures?|errors?|unresolved|mismatch\w*)\b", re.IGNORECASE
+)
+_TELLS_BAD = re.compile(
+    r"\b(?:no|not|never|fail\w*|error\w*|unresolved|open|still|wrong|mismatch\w*|invalid|missing|broken|red|except|but"
+    r"|however|differ\w*|only|less|problem\w*|issue\w*|reject\w*|mend|fix|nowhere|conflict\w*|violat\w*|again|cannot)\b|n't\b",
+    re.IGNORECASE,
+)
+
+_SUM = re.compile(r"\d\s*\)*\s*[-+*/%^]\s*\(*\s*\d")
+_OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_NO_BAD = re.compile(
+    r"\b(?:no|zero|0|without)(?: \w+)? (?:open|errors?|failures?|problems?|issues?|unresolved)\b|\bno open \w+",
+    re.IGNORECASE,
+)
+_TRIES = 4
+"""Messages and acts after a failure in which its consequences are sought."""
+
+
+@rule("2.6", contradicts=True)
+def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call fails, and its agent goes on with values that nothing in the run holds (heuristic).
+
+    Definition: MAST 2.6. The failed call is not repeated with success. The agent's next messages or
+    acting calls state an identifier, a date or a figure of three digits that no earlier text holds
+    and that does not follow from those by one step of arithmetic, and tells of no failure. Where
+    another call of the tool succeeds later, two such values are asked for.
+    """
+    steps = trajectory.steps
+    last_good = {(s.tool, s.arguments): s.index for s in steps if is_tool(s) and not failed(s)}
+    good = {tool: index for (tool, _), index in last_good.items()}
+    broken: dict[str, list[Step]] = defaultdict(list)
+    known = Known(trajectory)
+    tried: Counter[int] = Counter()
+    for step in steps:
+        if is_tool(step) and _is_broken(step):
+            if last_good.get((step.tool, step.arguments), -1) < step.index:
+                broken[owner(step)].append(step)
+        elif open_ := broken.get(owner(step)) if is_said(step) or acts(step) else None:
+            text = prose(step.text) if is_said(step) else _figures_of(step)
+            admits = is_said(step) and _ADMITS.search(text)
+            least = min(1 + (good.get(each.tool, -1) > each.index) for each in open_)
+            tried[open_[-1].index] += 1
+            new = [] if admits else _invented(text, known.before(step), open_[-1])
+            if len(new) >= least:
+                call = open_[-1]
+                why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
+                told = [first_line(call), quote(step.text if is_said(step) else step.arguments)]
+                return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, step], told)]
+            if admits or tried[open_[-1].index] >= _TRIES:
+                open_.pop()
+    return []
+
+
+@rule("2.6", contradicts=True)
+def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent states a date that nothing holds in place of one that its tools have returned (heuristic).
+
+    Definition: MAST 2.6. The results since the agent's last message bring a date into the run that
+    the message lacks. The message has another one, which is not known and does not follow from
+    known dates by a known number of days, weeks or months.
+    """
+    known = Known(trajectory)
+    results: dict[str, list[Step]] = defaultdict(list)
+    for step in trajectory.steps:
+        if is_tool(step):
+            results[owner(step)].append(step)
+        elif is_said(step) and (found := results.pop(step.agent, [])):
+            stated = days(step.text)
+            said = {reading[1:] for day in stated for reading in day.readings}
+            for result in found if stated else ():
+                unsaid = days(result.text)
+                left = [day for day in unsaid if not {r[1:] for r in day.readings} & said]
+                held = known.before(step) if left else known
+                strange = [day for day in stated if not held.has_day(day)] if left else []
+                if strange:
+                    wrong, right = strange[0], left[0]
+                    told = step.text[wrong.start : wrong.end]
+                    why = f"{step.agent} states {told}, which nothing in the run holds; {result.tool} returned {result.text[right.start : right.end]}."
+                    quotes = [
+                        quote(result.text, right.start, right.end),
+                        quote(step.text, wrong.start, wrong.end),
+                    ]
+                    return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [result, step], quotes)]
+    return []
+
+
+@rule("2.6", contradicts=True)
+def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent says the opposite of a yes or no that its tools have returned (heuristic).
+
+    Definition: MAST 2.6. Every value of the field in the results since the agent's last message is
+    the same. One clause of the message holds all words of the field's name; it has a negation where
+    the value is yes, or none where it is no, and asks, requires and recalls nothing.
+    """
+    results: dict[str, list[Step]] = defaultdict(list)
+    for step in trajectory.steps:
+        if is_tool(step):
+            results[owner(step)].append(step)
+        elif is_said(step) and (found := results.pop(step.agent, [])):
+            flags: dict[str, set[bool]] = defaultdict(set)
+            source: dict[str, Step] = {}
+            for result in found:
+                for name, value in fields(result.text, step.text):
+                    flag = value if isinstance(value, bool) else _YES.get(str(value).lower())
+                    if flag is not None and (isinstance(value, bool) or "=" in result.text):
+                        flags[name].add(flag)
+                        source[name] = result
+            for name, values in flags.items():
+                words = [
+                    w for w in re.findall(r"[A-Z]?[a-z]+", name) if w.lower() not in _EMPTY_WORDS
+                ]
+                if len(values) != 1 or not any(len(word) >= 5 for word in words):
+                    continue
+                said = _stated_flag(step.text, words)
+                if said is not None and said[0] is not next(iter(values)):
+                    result = source[name]
+                    place = result.text.find(name)
+                    value = "yes" if not said[0] else "no"
+                    why = f"{result.tool} returned {value} for {name}, and {step.agent} says the opposite."
+                    quotes = [
+                        quote(result.text, place, place + len(name)),
+                        quote(step.text, *said[1]),
+                    ]
+                    return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [result, step], quotes)]
+    return []
+
+
+@rule("3.3", contradicts=True)
+def good_word_for_bad_result(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent reports a check as good whose last result counts failures or says no (heuristic).
+
+    Definition: MAST 3.3. The last result before the agent's message has a field such as ``failed``
+    above zero, or such as ``match`` that is false; the message has no word of reservation and tells
+    nothing of what failed.
+    """
+    last: dict[str, Step] = {}
+    for step in trajectory.steps:
+        if is_tool(step):
+            last[owner(step)] = step
+        elif is_said(step) and (result := last.pop(step.agent, None)) is not None:
+            if failed(result) and result.error is not None:
+                continue
+            bad = _bad_field(result)
+            if bad and not _TELLS_BAD.search(_NO_BAD.sub("", step.text)) and len(step.text) <= 600:
+                why = f"The last result of {result.tool} says {bad}, and {step.agent} reports nothing of it."
+                told = [first_line(result), first_line(step)]
+                return [finding("3.3", 0.65, Evidence.HEURISTIC, why, [result, step], told)]
+    return []
+
+
+def _bad_field(result: Step) -> str:
+    for name, value in fields(result.text):
+        if _GOOD.match(name) and value is False:
+            return f"{name}: false"
+        if _BAD.match(name) and (value is True or (type(value) is int and value > 0)):
+            return f"{name}: {value}"
+    found = _FAILS.search(result.text[:4000])
+    return found[0] if found else ""
+
+
+def _stated_flag(text: str, words: list[str]) -> tuple[bool, tuple[int, int]] | None:
+    """Return whether a clause affirms a field, and where; None where none speaks plainly of it."""
+    wanted = [stem(word) for word in words]
+    start = 0
+    bounds = [*(match.span() for match in _CLAUSE.finditer(text)), (len(text), len(text))]
+    found = []
+    for end, next_start in bounds:
+        clause = text[start:end]
+        have = stems(clause)
+        denied = {each[2:] for each in have if each.startswith("un") and len(each) > 5}
+        if all(each in have or each in denied for each in wanted):
+            if _ASKS.search(clause) or text[end : end + 1] == "?":
+                return None
+            negative = bool(_NEGATIVE.search(clause) or denied & set(wanted))
+            found.append((not negative, (start, end)))
+        start = next_start
+    return found[0] if len({each for each, _ in found}) == 1 else None
+
+
+def _is_broken(step: Step) -> bool:
+    """Return whether a call failed that is no run of code, whose author often computes by hand then."""
+    code = "\\n" in step.arguments or len(step.arguments) > 500
+    return failed(step) and bool(step.tool) and not code
+
+
+def _figures_of(step: Step) -> str:
+    """Return the arguments of a call that are figures themselves, as a text."""
+    return " ; ".join(
+        str(each) for each in arguments(step).values() if isinstance(each, (int, float))
+    )
+
+
+def _invented(text: str, known: Known, call: Step) -> list[str]:
+    strange: list[Day] = [day for day in days(text) if not known.has_day(day)]
+    new = [text[day.start : day.end] for day in strange]
+    new += sorted(name for name in ids(text) if name not in known.names)
+    figures_ = [each for each in amounts(text) if not known.has_figure(each)]
+    # An agent whose calculator fails may compute by hand: only a wrong result is made up.
+    asked = [
+        text
+        for each in arguments(call).values()
+        if _SUM.search(text := str(each)) and not days(text)
+    ]
+    right = [_evaluated(each) for each in asked]
+    if asked and (
+        None in right or any(near(v, r) for f in figures_ for v in f.as_one for r in right if r)
+    ):
+        return new
+    return new + [each.literal for each in figures_]
+
+
+def _evaluated(expression: str) -> float | None:
+    """Return the value of plain arithmetic; None of anything else."""
+    try:
+        return _value(ast.parse(expression[:300].strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        return None
+
+
+def _value(node: ast.expr) -> float:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        return _OPERATIONS[type(node.op)](_value(node.left), _value(node.right))
+    raise ValueError(ast.dump(node)[:100])
