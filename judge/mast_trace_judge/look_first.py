@@ -30,6 +30,7 @@ from mast_trace_judge.local.attribution.cascade import (
     fails_from_here,
 )
 from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error, reaches_answer
+from mast_trace_judge.local.rules import MOST_EXPLAINED
 from mast_trace_judge.local.rules._evidence import call_key, failed, first_line
 from mast_trace_judge.local.rules._facts import arguments
 from mast_trace_judge.local.rules._registry import contradicts_good_end
@@ -221,8 +222,9 @@ def rule_signs(
         why = f"This is {first}." if asked == failure.index else f"This step came before {first}."
         yield Sign(FIRST_FAILURE, asked, "rule", why, told)
     for rule, mode in found:
-        heuristic = mode.evidence is Evidence.HEURISTIC and mode.is_shown and mode.steps
-        if heuristic and not contradicts_good_end(rule):
+        # An explanation of a failure is possible at most as a mode; as a place, its counts speak.
+        heuristic = mode.evidence is Evidence.HEURISTIC and mode.probability >= MOST_EXPLAINED
+        if heuristic and mode.steps and not contradicts_good_end(rule):
             step = in_error(mode, trajectory)
             if step in actors:
                 yield Sign(f"{mode.code} {rule}", step, "rule", mode.reason, mode.quotes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import mast_trace_judge.local.rules.approval
 import mast_trace_judge.local.rules.calculation
@@ -61,7 +61,7 @@ _IN_SUCCESS = 0.5
 """Factor for a finding in a run that succeeded, where most repetition and haste is benign."""
 _UNREAD = 0.6
 """Factor for a finding that an unread part of the run might refute."""
-_EXPLAINS = 0.45
+MOST_EXPLAINED: Final = 0.45
 """Most that a heuristic explanation of a failure counts for: the run is only told to have failed, and the record
 does not show the mode, so that it is possible and not shown."""
 _LEAST = 0.2
@@ -141,7 +141,7 @@ def _found_by(asked: Rule, trajectory: Trajectory) -> list[ModeFinding]:
     return [
         each
         if each.evidence is Evidence.EXACT
-        else each.model_copy(update={"probability": min(each.probability, _EXPLAINS)})
+        else each.model_copy(update={"probability": min(each.probability, MOST_EXPLAINED)})
         for each in found
     ]
 
