@@ -120,7 +120,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "import": Command(
         "mast_trace_dashboards.cli.transfer",
-        "Store runs from files, to be judged like others. Importing a file twice stores it once.",
+        "Store runs from files, judge and list them. Importing a file twice stores it once.",
     ),
     "export": Command(
         "mast_trace_dashboards.cli.transfer",

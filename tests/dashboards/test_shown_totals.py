@@ -97,4 +97,4 @@ def test_the_web_view_shows_it(store: Store) -> None:
         assert f">{text}<" in listed
     assert f">{SHOWN[CUT]}<" in client.get(f"/runs/{CUT}").text
     compared = client.get(f"/compare?run={EXACT}&run={CUT}").text
-    assert f"{SHOWN[CUT]} tokens" in compared
+    assert f"tokens: {SHOWN[CUT]}" in compared
