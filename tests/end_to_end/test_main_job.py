@@ -84,7 +84,7 @@ EXPECTED = {
     "stops a page early, skips the review": (
         "langgraph",
         "failure",
-        "3.2",
+        "-",
         "analyst, step 2 (by a rule)",
     ),
     "finds the prices, checks the sum": ("ag2", "success", "-", "-"),
@@ -94,7 +94,12 @@ EXPECTED = {
         "2.6",
         "researcher, step 3 (confirmed by replay)",
     ),
-    "ends the chat before the hotel is known": ("ag2", "failure", "3.1", "no evidence, 5 steps"),
+    "ends the chat before the hotel is known": (
+        "ag2",
+        "failure",
+        "-",
+        "planner, step 3 (by a rule)",
+    ),
 }
 
 
