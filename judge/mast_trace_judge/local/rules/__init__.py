@@ -18,12 +18,10 @@ import mast_trace_judge.local.rules.claimed_checks
 import mast_trace_judge.local.rules.clarification
 import mast_trace_judge.local.rules.cycles
 import mast_trace_judge.local.rules.forbidden
-import mast_trace_judge.local.rules.guards
 import mast_trace_judge.local.rules.inter_agent
 import mast_trace_judge.local.rules.lost_context
 import mast_trace_judge.local.rules.mismatch
 import mast_trace_judge.local.rules.misreading
-import mast_trace_judge.local.rules.open_ends
 import mast_trace_judge.local.rules.premature_end
 import mast_trace_judge.local.rules.repetition
 import mast_trace_judge.local.rules.reset

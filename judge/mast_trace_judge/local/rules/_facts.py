@@ -15,7 +15,7 @@ from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.rules._evidence import is_tool, name_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -72,8 +72,9 @@ _PERIOD = re.compile(
     r"|(?P<name>days?|nights?|weeks?|months?|years?|period|duration|term)\w*[\"']?\s*[:=]\s*[\"']?(?P<given>\d{1,3})\b",
     re.IGNORECASE,
 )
+_DERIVED = 5
+"""Days from which two dates are hardly one and the next working day."""
 _IN_DAYS = {"week": 7, "month": 30, "year": 365}
-_WORD = re.compile(rf"\b(?:{'|'.join(_COUNT_WORDS)})\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}")
 _PAIR = re.compile(r"(?:^|[\s,;{(])(?P<name>[A-Za-z]\w*)[=:]\s?(?P<value>[\w.-]+)")
 _IRREGULAR = {
@@ -233,23 +234,32 @@ class Known:
                     return True
         return False
 
+    def miscopied(self, day: Day, meant: Iterable[Day], stated: Iterable[Day]) -> bool:
+        """Return whether a date is one of others with its day miscopied: a digit lost or changed, or both exchanged.
+
+        An agent derives dates by rules that no text states, such as the next Tuesday or working day: dates that
+        lie a few days or whole weeks apart count as such, and so do all where the run names a period.
+        """
+        if self.gaps or self.has_day(day):
+            return False
+        said = {reading[1:] for each in stated for reading in each.readings}
+        return any(
+            _same((0, one[1], 1), (0, other[1], 1))
+            and (one[0] == other[0] or not one[0] or not other[0])
+            and abs(one[2] - other[2]) >= _DERIVED
+            and (one[2] - other[2]) % 7 != 0
+            and other[1:] not in said
+            and _is_slip(str(one[2]), str(other[2]))
+            for one in day.readings
+            for each in meant
+            for other in each.readings
+        )
+
     def has_figure(self, figure: Figure) -> bool:
         """Return whether a figure is known, or follows from known ones."""
         if figure.readings & self.values or len(self.values) > TOO_MANY:
             return True
         return any(derived(value, self.values) or self._is_growth(value) for value in figure.as_one)
-
-    def has_sum(self, figure: Figure) -> bool:
-        """Return whether a figure is one known figure and a small known multiple of another one."""
-        counts = [n for n in self.values if n == int(n) and 1 <= n <= 31]
-        large = [each for each in self.values if abs(each) >= 10][:60]
-        return any(
-            abs(a + n * b - value) < 0.51
-            for value in figure.as_one
-            for a in large
-            for b in large
-            for n in counts
-        )
 
     def _is_growth(self, value: float) -> bool:
         large = [each for each in self.values if abs(each) >= 10][:60]
@@ -275,6 +285,12 @@ def _gaps(text: str) -> frozenset[int]:
 def _months(text: str) -> frozenset[int]:
     units = {"month": 1, "year": 12}
     return frozenset(count * units[unit] for count, unit in _periods(text) if unit in units)
+
+
+def _is_slip(one: str, other: str) -> bool:
+    if len(one) == len(other):
+        return one == other[::-1] or (len(one) == 2 and (one[0] == other[0] or one[1] == other[1]))
+    return min(one, other, key=len) in max(one, other, key=len)
 
 
 def _same(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:

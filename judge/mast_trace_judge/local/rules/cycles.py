@@ -1,4 +1,4 @@
-"""Mode 1.3, step repetition, of several steps and of acts."""
+"""Modes 1.3 and 1.4: a cycle of several steps, and an agent that begins anew."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from mast_trace.semconv import Termination
 from mast_trace.trajectory import Step
 from mast_trace_judge.local.rules._evidence import (
     call_key,
-    failed,
     finding,
     first_line,
     is_said,
     is_tool,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import acts, amounts, days, ids
+from mast_trace_judge.local.rules._facts import amounts, days, ids
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.verdict import Evidence
 
@@ -31,8 +30,6 @@ _LONGEST = 8
 """Steps of a cycle."""
 _ROUNDS = 3
 _LIMITS = frozenset([Termination.MAX_TURNS, Termination.RECURSION_LIMIT, Termination.BUDGET])
-_LONG = 300
-"""Characters of a result up to which it tells what an act has brought about."""
 
 
 @rule("1.3", contradicts=True)
@@ -40,7 +37,8 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
     """The run ends by a limit in a cycle of steps that brought nothing new in three rounds (heuristic).
 
     Definition: MAST 1.3, "unnecessary reiteration of previously completed steps". Steps are alike if
-    agent, recipients, tool, arguments and result are, however a message is worded. From the
+    agent, recipients, tool, arguments and result are, however a message is worded; two agents take part
+    and a call is among them, as those who only talk may well be told how often. From the
     second round on no message has a date, a figure of three digits or an identifier that nothing before
     it holds, and the first round has some. The step in error is the first one of the second round.
     """
@@ -55,7 +53,12 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
             start -= 1
         first = start - length
         rest = steps[base + start :]
-        if len(keys) - first >= _ROUNDS * length and _brings_nothing(steps, base + start, length):
+        shared = len({step.agent for step in rest}) > 1 and any(map(is_tool, rest))
+        if (
+            shared
+            and len(keys) - first >= _ROUNDS * length
+            and _brings_nothing(steps, base + start, length)
+        ):
             block = [steps[base + first], steps[base + start]]
             agents = ", ".join(dict.fromkeys(step.agent for step in rest[:length]))
             rounds = (len(keys) - first) // length
@@ -65,35 +68,16 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("1.3", contradicts=True)
-def repeated_act(trajectory: Trajectory) -> list[ModeFinding]:
-    """An act is done a second time after it had succeeded (heuristic).
-
-    Definition: MAST 1.3. A call that changes something, as far as its name tells, is made again with
-    the same arguments; both results are short, and each has an identifier that the other lacks.
-    """
-    done: dict[tuple[str, str, str], Step] = {}
-    for step in trajectory.steps:
-        if not acts(step) or failed(step) or len(step.text) > _LONG or len(step.arguments) < 8:
-            continue
-        earlier = done.setdefault(call_key(step), step)
-        one, other = ids(earlier.text), ids(step.text)
-        if earlier is not step and one - other and other - one:
-            why = f"{step.agent} calls {step.tool} again with the same arguments after it had succeeded."
-            told = [first_line(earlier), first_line(step)]
-            return [finding("1.3", 0.6, Evidence.HEURISTIC, why, [earlier, step], told)]
-    return []
-
-
 @rule("1.4", contradicts=True)
 def began_anew(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent that had spoken or acted is shown nothing of the run in a later turn, and asks (heuristic).
+    """An agent that had been shown a part of the run is shown nothing of it in a later turn, and asks (heuristic).
 
     Definition: MAST 1.4, "unexpected context truncation, disregarding recent interaction history". Its
     turn was shown system prompts and the task alone, and its message has a question mark and no figure
     of three digits, identifier or date.
     """
     texts, own = trajectory.texts, defaultdict[str, list[Step]](list)
+    informed: set[str] = set()
     for step in trajectory.steps:
         own[step.agent].append(step)
     for call in trajectory.invocations:
@@ -104,6 +88,9 @@ def began_anew(trajectory: Trajectory) -> list[ModeFinding]:
             role != "system" and getattr(texts.get(each), "content", "") != trajectory.task
             for each, role in told
         ):
+            informed.add(call.agent)
+            continue
+        if call.agent not in informed:
             continue
         place = bisect_left(own[call.agent], call.start, key=lambda step: step.start)
         said = next((s for s in own[call.agent][place : place + _LONGEST] if is_said(s)), None)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import slip
-from mast_trace_judge.local.rules._evidence import failed, finding, first_line, is_tool, name_words
+from mast_trace_judge.local.rules._evidence import (
+    by_user,
+    failed,
+    finding,
+    first_line,
+    is_tool,
+    name_words,
+)
 from mast_trace_judge.local.rules._facts import (
     Known,
     acts,
     amounts,
     arguments,
     days,
-    leaves,
     owner,
     prompts,
     sentences,
@@ -37,63 +42,29 @@ _NEVER = re.compile(
     r"|\bleave\s+(?P<left>[^.;,!?]{3,60}?)\s+(?:alone|untouched|unchanged|as (?:it is|they are))",
     re.IGNORECASE,
 )
-_NO = re.compile(
-    r"\b(?:no|not (?:as |to |by |via |with |on |in )?an?) (?P<noun>[a-z]{3,})s?\b(?=(?P<rest>[^.;!?]*))",
-    re.IGNORECASE,
-)
 _UNLESS = re.compile(
     r"\b(?:without|before|unless|until|except|if|when|while|more than|above|over|else|other than|than|only|just|yourself out|after"
-    r"|otherwise|once|because|since|already|again|twice|at the same time|multiple)\b",
+    r"|otherwise|once|yet|now|first|later|never|because|since|already|again|twice|at the same time|multiple)\b",
     re.IGNORECASE,
 )
 """A ban with one of these holds under a condition."""
 _WHEN = re.compile(r"\b(?:if|when|unless|until|while)\b", re.IGNORECASE)
-_ANY = re.compile(
-    r"\b(?:anything|it|them|yourself|yourselves|any|whatsoever)\b|^\W*$", re.IGNORECASE
+_ANY = re.compile(r"\W*(?:anything|it|them|whatsoever)?\W*", re.IGNORECASE)
+_SAID_BY_OTHERS = re.compile(
+    r"[\"\u201c\u201e\u00ab][^\"\u201d\u201c\u00bb\n]*[\"\u201d\u201c\u00bb]"
 )
 _PATH = re.compile(r"(?<![\w/])[\w.-]*[\w-](?:/[\w./-]*|_\w+)")
 _A_NUMBER = 5
 """Digits from which a figure is hardly computed from others by the agent itself, but the number of something."""
-_LINKS = ("into", "to", "from", "via", "by", "in", "with", "for")
-_ONE_WORD = re.compile(r"[a-z][a-z_-]{2,20}")
-_NO_VALUE = frozenset(
-    [
-        "the",
-        "this",
-        "that",
-        "any",
-        "all",
-        "each",
-        "every",
-        "and",
-        "for",
-        "not",
-        "our",
-        "your",
-        "its",
-        "their",
-        "one",
-        "what",
-        "which",
-        "same",
-        "only",
-        "then",
-        "with",
-        "from",
-        "into",
-        "you",
-        "her",
-        "his",
-        "them",
-        "him",
-        "other",
-        "new",
-    ]
+_NEXT = 20
+"""Difference up to which a number may be the next one of a row."""
+_ARTICLES = frozenset(
+    ["the", "an", "this", "that", "any", "all", "each", "every", "our", "your", "its", "their", "and", "or", "nor", "to", "of", "in", "on", "at", "for", "with", "from", "into", "by", "ever"]
 )
 
 
 class _Ban(NamedTuple):
-    """A ban: stems of verbs, with those of their objects and paths, or of things."""
+    """A ban: stems of verbs, with those of their objects, and paths."""
 
     verbs: frozenset[str]
     objects: frozenset[str]
@@ -107,15 +78,16 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
     """A call does what the task or the agent's own system prompt rules out without a condition (heuristic).
 
     Definition: MAST 1.2 for a prompt, 1.1 for the task. The tool's name holds the verb that is ruled
-    out, and name or arguments its object, if it has one; or a call that changes something has a path
-    under the one that is to be left alone; or a short value in its arguments or in the object that
-    it returned is the thing that the task does not want.
+    out, and name and short arguments hold every word of its object; or a call that changes something has
+    a path under the one that is to be left alone. No user has spoken since the run began.
     """
     of_task = list(_bans(trajectory.task))
     own = {agent: list(_bans(text)) for agent, text in prompts(trajectory).items()}
     if not of_task and not any(own.values()):
         return []
     for step in trajectory.steps:
+        if by_user(step):
+            return []
         if not is_tool(step) or not step.tool or failed(step):
             continue
         for code, bans in (("1.2", own.get(owner(step), [])), ("1.1", of_task)):
@@ -130,111 +102,70 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
 
 @rule("1.1", contradicts=True)
 def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
-    """A call that changes something has an argument other than what the task gives for it (heuristic).
+    """A call that changes something has an argument that is one of the task's miscopied (heuristic).
 
-    Definition: MAST 1.1. The argument is a date that no text holds or implies, where none of the
-    task's dates is an argument of the call; or a figure of five digits that no text holds and that is one of the
-    task's with a digit changed or two exchanged; or a single word that no text holds, where the task
-    has another word in the same place beside the argument's name ("into develop", ``into="main"``).
+    Definition: MAST 1.1. No text holds or implies the argument, and the call lacks the task's: a date of
+    which the day is miscopied (see `Known.miscopied`), or a figure of five digits with a digit changed
+    or two exchanged that is not the next one of a row.
     """
     known = Known(trajectory)
-    given = days(trajectory.task)
     for step in trajectory.steps:
         if acts(step) and not failed(step):
-            wrong = _wrong_argument(step, trajectory.task, known, bool(given))
+            wrong = _wrong_argument(step, trajectory.task, known)
             if wrong:
                 why = f"{step.agent} calls {step.tool} with {wrong}, which no text of the run holds; the task names another."
-                return [
-                    finding("1.1", 0.6, Evidence.HEURISTIC, why, [step], [quote(step.arguments)])
-                ]
+                told = [quote(step.arguments)]
+                return [finding("1.1", 0.6, Evidence.HEURISTIC, why, [step], told)]
     return []
 
 
-def _wrong_argument(step: Step, task: str, known: Known, dated: bool) -> str:
-    used = arguments(step)
+def _wrong_argument(step: Step, task: str, known: Known) -> str:
     stated = days(step.arguments)
-    if dated and stated and all(not known.before(step).has_day(day) for day in stated):
-        return step.arguments[stated[0].start : stated[0].end]
+    for day in stated:
+        if known.before(step).miscopied(day, days(task), stated):
+            return step.arguments[day.start : day.end]
     for each in amounts(step.arguments):
-        long = sum(sign.isdigit() for sign in each.literal) >= _A_NUMBER
-        meant = [a for a in amounts(task) if long and slip(each.literal, a.literal)]
-        if (
-            meant
-            and not each.readings & known.before(step).values
-            and not any(a.literal in step.arguments for a in meant)
-        ):
+        if sum(sign.isdigit() for sign in each.literal) < _A_NUMBER:
+            continue
+        meant = [a for a in amounts(task) if slip(each.literal, a.literal)]
+        apart = min((abs(v - w) for a in meant for v in each.as_one for w in a.as_one), default=0)
+        known_ = each.readings & known.before(step).values
+        if apart > _NEXT and not known_ and not any(a.literal in step.arguments for a in meant):
             return each.literal
-    everything = ""
-    for key, value in used.items():
-        if not (isinstance(value, str) and _ONE_WORD.fullmatch(value)):
-            continue
-        there = _named_in_task(key, task)
-        if not there or value in there or any(str(v).lower() in there for v in used.values()):
-            continue
-        everything = everything or " ".join(known.before(step).texts).lower()
-        if not re.search(rf"\b{re.escape(value)}", everything):
-            return f"{key}={value}"
     return ""
 
 
-def _named_in_task(key: str, task: str) -> set[str]:
-    """Return the words that stand beside an argument's name in the task as its value."""
-    name = re.escape(key.replace("_", " "))
-    behind = (
-        re.findall(rf"\b{name} (?:the |an? )?([a-z][\w-]{{2,}})", task) if key in _LINKS else []
-    )
-    before = (
-        re.findall(rf"\b(?:the|an?) ([a-z][\w-]{{2,}}) {name}\b", task) if key not in _LINKS else []
-    )
-    return {word.lower() for word in [*behind, *before]} - _NO_VALUE
-
-
 def _bans(text: str) -> Iterator[_Ban]:
-    for sentence in sentences(text[:4000]):
+    for sentence in sentences(_SAID_BY_OTHERS.sub(" ", text[:4000])):
         if _WHEN.search(sentence):
             continue
         for match in _NEVER.finditer(sentence):
             if match["left"] is not None:
-                yield _Ban(
-                    frozenset(), frozenset(), tuple(_PATH.findall(match["left"])), False, sentence
-                )
-            elif not _UNLESS.search(match[0]):
-                verbs = frozenset(
-                    stem(each) for each in re.findall(r"[a-z]+", match["verbs"].lower())
-                )
+                paths = tuple(_PATH.findall(match["left"]))
+                yield _Ban(frozenset(), frozenset(), paths, False, sentence)
+            elif not _UNLESS.search(re.sub("^never", "", match[0], flags=re.IGNORECASE)):
+                verbs = {stem(each) for each in re.findall(r"[a-z]+", match["verbs"].lower())}
                 rest = match["rest"]
-                paths = tuple(_PATH.findall(rest))
                 yield _Ban(
-                    verbs - {"or", "and", "nor"},
-                    stems(rest),
-                    paths,
-                    bool(_ANY.search(rest)),
+                    frozenset(verbs - {"or", "and", "nor"}),
+                    stems(rest) - _ARTICLES,
+                    tuple(_PATH.findall(rest)),
+                    bool(_ANY.fullmatch(rest)),
                     sentence,
                 )
-        for match in _NO.finditer(sentence):
-            if not _UNLESS.search(re.split(r"[,:]", match["rest"])[0]):
-                yield _Ban(frozenset(), frozenset({stem(match["noun"])}), (), True, sentence)
 
 
 def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     words = frozenset(stem(word) for word in name_words(step.tool))
-    if ban.paths and acts(step):
-        values = [str(each) for each in arguments(step).values() if len(str(each)) <= 200]
-        if any(value.startswith(path) for value in values for path in ban.paths):
-            return True
-    if ban.verbs:
-        about = words | stems(step.arguments[:2000])
-        named = bool((about - ban.verbs) & _content(ban.objects))
-        return bool(words & ban.verbs) and ((own and ban.of_all) or named)
-    if own or not ban.of_all:
-        return own and acts(step) and bool(words & ban.objects)
-    result = loaded(step.text) if len(step.text) <= 4000 else None
-    shown = [each for _, each in leaves(result)] if isinstance(result, dict) else []
-    return any(
-        isinstance(each, str) and _ONE_WORD.fullmatch(each) and stem(each) in ban.objects
-        for each in [*arguments(step).values(), *shown]
-    )
-
-
-def _content(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words if len(word) >= 3) - _NO_VALUE
+    values = [str(each) for each in arguments(step).values() if len(str(each)) <= 200]
+    if ban.paths:
+        paths = [value for value in values if _PATH.search(value)]
+        under = any(
+            f"{value}/".startswith(f"{p.rstrip('/')}/") for value in paths for p in ban.paths
+        )
+        return acts(step) and len(paths) == 1 and under
+    # A longer text may speak of a thing without being about it.
+    about = words.union(*(stems(each) for each in values if len(each.split()) <= 2))
+    if not ban.verbs & words:
+        return False
+    return own if ban.of_all else bool(ban.objects) and ban.objects <= about

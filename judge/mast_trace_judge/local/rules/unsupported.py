@@ -9,7 +9,14 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.arithmetic import near
-from mast_trace_judge.local.rules._evidence import failed, finding, first_line, is_said, is_tool
+from mast_trace_judge.local.rules._evidence import (
+    failed,
+    finding,
+    first_line,
+    is_said,
+    is_tool,
+    name_words,
+)
 from mast_trace_judge.local.rules._facts import (
     Known,
     acts,
@@ -36,7 +43,8 @@ if TYPE_CHECKING:
 _ADMITS = re.compile(
     r"\b(?:fail\w*|error\w*|could ?n[o']t|cannot|can't|unable|unavailable|unreachable|did(?: not|n't)|no answer|timed? ?out"
     r"|denied|declin\w*|reject\w*|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
-    r"|my knowledge|retry\w*|problem|issue|not (?:able|available|reach\w*|found)|typo|mistyped|wrong|sorry)\b",
+    r"|my knowledge|memory|recall|remember|around|down|offline|no|not|without|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
+    r"|nicht|kein\w*|etwa|rund|circa|ungef\u00e4hr|unos|unas|seg\u00fan|aprox\w*|pas|environ)\b|~|n't\b",
     re.IGNORECASE,
 )
 """A message with one of these tells of the failure, or that it estimates."""
@@ -51,25 +59,9 @@ _NEGATIVE = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
+_IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
 _YES = {"true": True, "yes": True, "false": False, "no": False}
 _EMPTY_WORDS = frozenset(["is", "has", "can", "was", "are", "be", "of", "the", "in", "on", "to"])
-_BAD = re.compile(
-    r"^(?:fail(?:ed|ures?|ing)?|errors?|unresolved|invalid|missing|mismatch(?:es)?|rejected|broken|conflicts?|violations?)$",
-    re.IGNORECASE,
-)
-_GOOD = re.compile(
-    r"^(?:ok|match(?:es|ed)?|valid|success|successful|passed|pass|verified|approved|sent|delivered|paid|completed?|consistent)$",
-    re.IGNORECASE,
-)
-_FAILS = re.compile(
-    r"\b([1-9]\d*) (?:\w+ )?(?:failed|failures?|errors?|unresolved|mismatch\w*)\b", re.IGNORECASE
-)
-_TELLS_BAD = re.compile(
-    r"\b(?:no|not|never|fail\w*|error\w*|unresolved|open|still|wrong|mismatch\w*|invalid|missing|broken|red|except|but"
-    r"|however|differ\w*|only|less|problem\w*|issue\w*|reject\w*|mend|fix|nowhere|conflict\w*|violat\w*|again|cannot)\b|n't\b",
-    re.IGNORECASE,
-)
-
 _SUM = re.compile(r"\d\s*\)*\s*[-+*/%^]\s*\(*\s*\d")
 _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -77,10 +69,6 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_NO_BAD = re.compile(
-    r"\b(?:no|zero|0|without)(?: \w+)? (?:open|errors?|failures?|problems?|issues?|unresolved)\b|\bno open \w+",
-    re.IGNORECASE,
-)
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
 
@@ -89,34 +77,32 @@ _TRIES = 4
 def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
     """A call fails, and its agent goes on with values that nothing in the run holds (heuristic).
 
-    Definition: MAST 2.6. The failed call is not repeated with success. The agent's next messages or
-    acting calls state an identifier, a date or a figure of three digits that no earlier text holds
-    and that does not follow from those by one step of arithmetic, and tells of no failure. Where
-    another call of the tool succeeds later, two such values are asked for.
+    Definition: MAST 2.6. The failed call is not repeated with success, and no other call of the agent
+    succeeds after it. The agent's next messages state an identifier, a date or a figure of three digits
+    that no earlier text holds and that does not follow from those by one step of arithmetic; they say
+    nothing else, or speak of what the call was about, by its name or arguments, and tell of no failure.
     """
     steps = trajectory.steps
     last_good = {(s.tool, s.arguments): s.index for s in steps if is_tool(s) and not failed(s)}
-    good = {tool: index for (tool, _), index in last_good.items()}
-    broken: dict[str, list[Step]] = defaultdict(list)
+    broken: dict[str, Step] = {}
     known = Known(trajectory)
     tried: Counter[int] = Counter()
     for step in steps:
-        if is_tool(step) and _is_broken(step):
-            if last_good.get((step.tool, step.arguments), -1) < step.index:
-                broken[owner(step)].append(step)
-        elif open_ := broken.get(owner(step)) if is_said(step) or acts(step) else None:
-            text = prose(step.text) if is_said(step) else _figures_of(step)
-            admits = is_said(step) and _ADMITS.search(text)
-            least = min(1 + (good.get(each.tool, -1) > each.index) for each in open_)
-            tried[open_[-1].index] += 1
-            new = [] if admits else _invented(text, known.before(step), open_[-1])
-            if len(new) >= least:
-                call = open_[-1]
+        if is_tool(step):
+            broken.pop(owner(step), None)
+            if _is_broken(step) and last_good.get((step.tool, step.arguments), -1) < step.index:
+                broken[owner(step)] = step
+        elif is_said(step) and (call := broken.get(step.agent)):
+            text = prose(step.text)
+            admits = _ADMITS.search(text)
+            tried[call.index] += 1
+            new = [] if admits else _invented(text, known.before(step), call)
+            if new and _is_about(text, call):
                 why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
-                told = [first_line(call), quote(step.text if is_said(step) else step.arguments)]
+                told = [first_line(call), quote(step.text)]
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, step], told)]
-            if admits or tried[open_[-1].index] >= _TRIES:
-                open_.pop()
+            if admits or tried[call.index] >= _TRIES:
+                del broken[step.agent]
     return []
 
 
@@ -124,9 +110,8 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
 def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states a date that nothing holds in place of one that its tools have returned (heuristic).
 
-    Definition: MAST 2.6. The results since the agent's last message bring a date into the run that
-    the message lacks. The message has another one, which is not known and does not follow from
-    known dates by a known number of days, weeks or months.
+    Definition: MAST 2.6. A result since the agent's last message holds a date that the message lacks; the
+    message has it with its day miscopied (see `Known.miscopied`).
     """
     known = Known(trajectory)
     results: dict[str, list[Step]] = defaultdict(list)
@@ -135,20 +120,13 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
             results[owner(step)].append(step)
         elif is_said(step) and (found := results.pop(step.agent, [])):
             stated = days(step.text)
-            said = {reading[1:] for day in stated for reading in day.readings}
-            for result in found if stated else ():
-                unsaid = days(result.text)
-                left = [day for day in unsaid if not {r[1:] for r in day.readings} & said]
-                held = known.before(step) if left else known
-                strange = [day for day in stated if not held.has_day(day)] if left else []
-                if strange:
-                    wrong, right = strange[0], left[0]
+            pairs = ((day, result) for result in found for day in stated)
+            for wrong, result in pairs:
+                given = days(result.text)
+                if given and known.before(step).miscopied(wrong, given, stated):
                     told = step.text[wrong.start : wrong.end]
-                    why = f"{step.agent} states {told}, which nothing in the run holds; {result.tool} returned {result.text[right.start : right.end]}."
-                    quotes = [
-                        quote(result.text, right.start, right.end),
-                        quote(step.text, wrong.start, wrong.end),
-                    ]
+                    why = f"{step.agent} states {told}, which nothing in the run holds; {result.tool} returned another day."
+                    quotes = [first_line(result), quote(step.text, wrong.start, wrong.end)]
                     return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [result, step], quotes)]
     return []
 
@@ -157,13 +135,16 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
 def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says the opposite of a yes or no that its tools have returned (heuristic).
 
-    Definition: MAST 2.6. Every value of the field in the results since the agent's last message is
-    the same. One clause of the message holds all words of the field's name; it has a negation where
-    the value is yes, or none where it is no, and asks, requires and recalls nothing.
+    Definition: MAST 2.6. Every value of the field in the results since the agent's last message or act is
+    the same. One clause of the message holds all words of the field's name, says that it is so and ends
+    with them; it has a negation where the value is yes, or none where it is no, and asks, requires and
+    recalls nothing.
     """
     results: dict[str, list[Step]] = defaultdict(list)
     for step in trajectory.steps:
         if is_tool(step):
+            if acts(step) and not fields(step.text):
+                results.clear()
             results[owner(step)].append(step)
         elif is_said(step) and (found := results.pop(step.agent, [])):
             flags: dict[str, set[bool]] = defaultdict(set)
@@ -194,39 +175,6 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("3.3", contradicts=True)
-def good_word_for_bad_result(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent reports a check as good whose last result counts failures or says no (heuristic).
-
-    Definition: MAST 3.3. The last result before the agent's message has a field such as ``failed``
-    above zero, or such as ``match`` that is false; the message has no word of reservation and tells
-    nothing of what failed.
-    """
-    last: dict[str, Step] = {}
-    for step in trajectory.steps:
-        if is_tool(step):
-            last[owner(step)] = step
-        elif is_said(step) and (result := last.pop(step.agent, None)) is not None:
-            if failed(result) and result.error is not None:
-                continue
-            bad = _bad_field(result)
-            if bad and not _TELLS_BAD.search(_NO_BAD.sub("", step.text)) and len(step.text) <= 600:
-                why = f"The last result of {result.tool} says {bad}, and {step.agent} reports nothing of it."
-                told = [first_line(result), first_line(step)]
-                return [finding("3.3", 0.65, Evidence.HEURISTIC, why, [result, step], told)]
-    return []
-
-
-def _bad_field(result: Step) -> str:
-    for name, value in fields(result.text):
-        if _GOOD.match(name) and value is False:
-            return f"{name}: false"
-        if _BAD.match(name) and (value is True or (type(value) is int and value > 0)):
-            return f"{name}: {value}"
-    found = _FAILS.search(result.text[:4000])
-    return found[0] if found else ""
-
-
 def _stated_flag(text: str, words: list[str]) -> tuple[bool, tuple[int, int]] | None:
     """Return whether a clause affirms a field, and where; None where none speaks plainly of it."""
     wanted = [stem(word) for word in words]
@@ -237,7 +185,11 @@ def _stated_flag(text: str, words: list[str]) -> tuple[bool, tuple[int, int]] | 
         clause = text[start:end]
         have = stems(clause)
         denied = {each[2:] for each in have if each.startswith("un") and len(each) > 5}
-        if all(each in have or each in denied for each in wanted):
+        if all(each in have or each in denied for each in wanted) and _IS.search(clause):
+            if {stem(each) for each in re.findall(r"\w+", clause)[-1:]}.isdisjoint(
+                {*wanted, *("un" + w for w in wanted)}
+            ):
+                return None
             if _ASKS.search(clause) or text[end : end + 1] == "?":
                 return None
             negative = bool(_NEGATIVE.search(clause) or denied & set(wanted))
@@ -252,11 +204,11 @@ def _is_broken(step: Step) -> bool:
     return failed(step) and bool(step.tool) and not code
 
 
-def _figures_of(step: Step) -> str:
-    """Return the arguments of a call that are figures themselves, as a text."""
-    return " ; ".join(
-        str(each) for each in arguments(step).values() if isinstance(each, (int, float))
-    )
+def _is_about(text: str, call: Step) -> bool:
+    """Return whether a text has no words, or one of a call's name or arguments."""
+    asked = stems(call.arguments) | {stem(word) for word in name_words(call.tool)}
+    about = {word for word in asked if len(word) >= 3}
+    return not stems(text) or bool(stems(text) & about)
 
 
 def _invented(text: str, known: Known, call: Step) -> list[str]:
