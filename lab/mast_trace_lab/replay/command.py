@@ -55,7 +55,7 @@ def replay(
             "--change",
             "KIND:STEP[=TEXT|@FILE]",
             "Change a step; the rest runs live. fix:STEP=TEXT another answer, result:STEP=TEXT another result of a "
-            "tool, arguments:STEP=JSON, drop:STEP[=TEXT] no tool calls, model:STEP=NAME another model, resample:STEP "
+            "tool, arguments:STEP=JSON, drop:STEP or drop:STEP=TEXT no tool calls, model:STEP=NAME another model, resample:STEP "
             "the model asked again, keep:STEP no change, start all of it live. fix and result can be repeated, and "
             "are made together.",
         ),
