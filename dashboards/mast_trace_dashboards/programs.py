@@ -60,16 +60,16 @@ Words = Annotated[tuple[_Word, ...], Field(min_length=1), BeforeValidator(_divid
 _Names = Annotated[tuple[_Word, ...], BeforeValidator(_listed)]
 
 
-class Table(BaseModel):
+class ProgramTable(BaseModel):
     """A table of the file, without other keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
 
 
-_Made = TypeVar("_Made", bound=Table)
+_Made = TypeVar("_Made", bound=ProgramTable)
 
 
-class Limits(Table):
+class Limits(ProgramTable):
     """The budget of one experiment on one run.
 
     Attributes:
@@ -83,7 +83,7 @@ class Limits(Table):
     runs: PositiveInt | None = None
 
 
-class Program(Table):
+class Program(ProgramTable):
     """A program of yours, and how it is replayed.
 
     Attributes:

@@ -125,7 +125,7 @@ async def to_the_end(function: Callable[..., T], *args: Any, **more: Any) -> T:
         raise
 
 
-class Pace:
+class IndexPace:
     """Lets an indexer write rows of runs now and then, and sometimes all that are missing.
 
     Args:

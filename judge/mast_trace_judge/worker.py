@@ -21,7 +21,7 @@ from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.steps import pattern_steps
-from mast_trace_judge.side_jobs import Pace, SideJobs, to_the_end
+from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
 from mast_trace_judge.store.confirmations import show_missing
 from mast_trace_judge.store.facts import FactsIndexer
 from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
@@ -96,7 +96,7 @@ class Worker:
         steps: dict[str, Step] = {"ledger": self._write_ledger, "shown verdicts": self._show}
         # One worker of several does it for all: see `PatternIndexer`.
         if self._config.shard[0] == 0:
-            steps["run facts"] = Pace(FactsIndexer(store).index).step
+            steps["run facts"] = IndexPace(FactsIndexer(store).index).step
             if self._config.worker_patterns:
                 steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
         self._beside = SideJobs(steps)

@@ -44,7 +44,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(module: ModuleType) -> N
 def test_names_of_replay_are_those_of_its_modules() -> None:
     named = (replay.NotReplayable, replay.ReplayedRun, replay.replayed)
     assert named == (NotReplayable, ReplayedRun, replayed)
-    assert replay.__all__ == ["NotReplayable", "ReplayedRun", "replayed"]
+    assert replay.__all__ == ["NotReplayable", "ReplayedRun", "normalize", "replayed"]
 
 
 def test_the_version_is_the_installed_one() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.naming import NamingPasses, PatternNamer
-from mast_trace_judge.side_jobs import Pace, to_the_end
+from mast_trace_judge.side_jobs import IndexPace, to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ def pattern_steps(
         config: of the worker.
         judged: returns the number of verdicts that the worker has stored so far.
     """
-    pace = Pace(PatternIndexer(store).index)
+    pace = IndexPace(PatternIndexer(store).index)
     namer = PatternNamer(store, judge, config.worker_pattern_name_tokens)
     passes = NamingPasses(namer, config.worker_pattern_names)
     indexed = 0

@@ -18,7 +18,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.steps import pattern_steps
-from mast_trace_judge.side_jobs import Pace
+from mast_trace_judge.side_jobs import IndexPace
 from mast_trace_judge.store.verdicts import load_latest, save
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def test_the_database_costs_no_run(store: Store, monkeypatch: Patch, error: Exce
 
 def test_a_worker_looks_at_once_after_judging_and_else_every_ten_seconds(store: Store) -> None:
     now = [1000.0]
-    pace = Pace(PatternIndexer(store).index, clock=lambda: now[0])
+    pace = IndexPace(PatternIndexer(store).index, clock=lambda: now[0])
     add_run(store, 1, code="2.6", tool="search")
     assert pace.keep(judged=False) == 1
     assert pace.keep(judged=False) == 0

@@ -10,7 +10,7 @@ from long_runs import stored, team
 
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.replay.replaying import continued
+from mast_trace_lab.replay.replaying import earlier_runs
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -32,5 +32,5 @@ def test_a_run_is_read_and_continued_in_its_own_project(store: Store) -> None:
         lengths.add(len(alone.steps))
         assert len(alone.steps) < run.spans
         later = dataclasses.replace(alone, trace_id=LOOP, resumes=TEAM)
-        assert continued(store, run, later) == (alone,)
+        assert earlier_runs(store, run, later, None) == (alone,)
     assert len(lengths) == 2

@@ -59,7 +59,34 @@ _A_NUMBER = 5
 _NEXT = 20
 """Difference up to which a number may be the next one of a row."""
 _ARTICLES = frozenset(
-    ["the", "an", "this", "that", "any", "all", "each", "every", "our", "your", "its", "their", "and", "or", "nor", "to", "of", "in", "on", "at", "for", "with", "from", "into", "by", "ever"]
+    [
+        "the",
+        "an",
+        "this",
+        "that",
+        "any",
+        "all",
+        "each",
+        "every",
+        "our",
+        "your",
+        "its",
+        "their",
+        "and",
+        "or",
+        "nor",
+        "to",
+        "of",
+        "in",
+        "on",
+        "at",
+        "for",
+        "with",
+        "from",
+        "into",
+        "by",
+        "ever",
+    ]
 )
 
 

@@ -131,6 +131,19 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+def _flags(results: list[Step], message: Step) -> tuple[dict[str, set[bool]], dict[str, Step]]:
+    """Return the yes or no of each field in results, and the last result that holds the field."""
+    flags: dict[str, set[bool]] = defaultdict(set)
+    source: dict[str, Step] = {}
+    for result in results:
+        for name, value in fields(result.text, message.text):
+            flag = value if isinstance(value, bool) else _YES.get(str(value).lower())
+            if flag is not None and (isinstance(value, bool) or "=" in result.text):
+                flags[name].add(flag)
+                source[name] = result
+    return flags, source
+
+
 @rule("2.6", contradicts=True)
 def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says the opposite of a yes or no that its tools have returned (heuristic).
@@ -147,14 +160,7 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                 results.clear()
             results[owner(step)].append(step)
         elif is_said(step) and (found := results.pop(step.agent, [])):
-            flags: dict[str, set[bool]] = defaultdict(set)
-            source: dict[str, Step] = {}
-            for result in found:
-                for name, value in fields(result.text, step.text):
-                    flag = value if isinstance(value, bool) else _YES.get(str(value).lower())
-                    if flag is not None and (isinstance(value, bool) or "=" in result.text):
-                        flags[name].add(flag)
-                        source[name] = result
+            flags, source = _flags(found, step)
             for name, values in flags.items():
                 words = [
                     w for w in re.findall(r"[A-Z]?[a-z]+", name) if w.lower() not in _EMPTY_WORDS
