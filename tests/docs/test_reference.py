@@ -18,7 +18,7 @@ import mast_trace
 from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_dashboards.cli.app import app
-from mast_trace_dashboards.mcp_server.server import endpoints
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:

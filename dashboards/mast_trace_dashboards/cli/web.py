@@ -16,7 +16,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Ready
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
 from mast_trace_dashboards.local import announcement
-from mast_trace_dashboards.mcp_server.server import endpoints
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 
 

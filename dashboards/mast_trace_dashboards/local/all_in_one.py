@@ -27,7 +27,7 @@ from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
-from mast_trace_dashboards.mcp_server.server import endpoints
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_dashboards.whole_files import write_whole

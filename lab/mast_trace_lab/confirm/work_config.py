@@ -10,7 +10,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.programs import (
     FILE,
     Program,
-    Table,
+    ProgramTable,
     program_of,
     programs_of,
     read_file,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class WorkConfig(Table):
+class WorkConfig(ProgramTable):
     """The table ``[confirm]`` of the configuration file, and its programs.
 
     Attributes:

@@ -33,7 +33,8 @@ from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
-from mast_trace_dashboards.mcp_server.server import MCPEndpoint, server_on
+from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint
+from mast_trace_dashboards.mcp_server.server import server_on
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
