@@ -27,6 +27,9 @@ FAILED_TEST = "the total is wrong"
 CODE = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```\n"
 """An artefact."""
 
+POSSIBLE = frozenset({"2.4", "2.6", "3.2"})
+"""Modes of which some faults are possible only: a name kept back, a call spoken of, code without a check."""
+
 twins = pytest.mark.parametrize("faulty", [True, False], ids=["fault", "twin"])
 
 
@@ -40,7 +43,7 @@ def check(
     follows: Iterable[str] = (),
     anyway: Iterable[str] = (),
 ) -> None:
-    """Assert that exact rules find a fault where it was planted, and nothing else anywhere.
+    """Assert that rules find a fault where it was planted, and that nothing else is exact anywhere.
 
     The run with the fault has failed. Nobody says how the twin ended, and no mode is shown of it, not
     even as a possible one, and no step is called decisive.
@@ -54,14 +57,17 @@ def check(
         follows: further modes that the fault entails.
         anyway: modes that the twin shows as well.
     """
-    found = exact(replace(trajectory, outcome="failure") if faulty else trajectory)
+    judged = replace(trajectory, outcome="failure") if faulty else trajectory
+    found = exact(judged)
+    if faulty and code in POSSIBLE:
+        found = {each.code: each for each in find_modes(judged) if each.code == code} | found
     expected = {*anyway, *([code, *follows] if faulty else ())}
     assert set(found) == expected, [found[extra].reason for extra in set(found) - expected]
     if not faulty:
-        judged = judge_by_rules(trajectory)
-        told = [(mode.code, mode.probability, mode.reason) for mode in judged.modes]
+        untold = judge_by_rules(trajectory)
+        told = [(mode.code, mode.probability, mode.reason) for mode in untold.modes]
         assert [each for each in told if each[0] not in anyway] == []
-        assert not judged.names_a_step
+        assert not untold.names_a_step
     if faulty:
         assert quoted in "\n".join(found[code].quotes)
         if tools:
