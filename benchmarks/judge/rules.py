@@ -94,22 +94,13 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
-| 1.1 | `argument_against_task` | the argument stands in no text, and the task names another | dates, digits exchanged, the word beside the argument's name | the call | heuristic |
-| 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs and objects, paths, values; no condition | the call | heuristic |
+| 1.1 | `argument_against_task` | the argument stands in no text, and the task names another | a day or a figure of five digits miscopied | the call | heuristic |
+| 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word of their objects, paths; no condition | the call | heuristic |
 | 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results; no new value; the recorded end | the first step of the second round | heuristic |
-| 1.3 | `repeated_act` | the call was made again after it had succeeded | equal arguments, another identifier in the result | the second call | heuristic |
 | 1.4 | `began_anew` | the agent was shown nothing of the run, in which it had spoken, and asks | ids of the input | its message; the program made the input | heuristic |
-| 2.2 | `took_one_of_equals` | nothing else tells the records apart, and nobody asked | records of the result | the call | heuristic |
-| 2.4 | `unanswered_fact` | the task asks about it, a tool returned it, no message speaks of it | words behind "whether" | the agent's next message | heuristic |
-| 2.5 | `unheard_correction` | the call carries nothing of the correction | identifiers, dates, figures; words for corrections | the call | heuristic |
 | 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, values of the run, arithmetic | the message or call with the values | heuristic |
-| 2.6 | `misread_date` | nothing holds the date, and the tool returned another | dates in any notation, periods of the run | the message | heuristic |
+| 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day miscopied, and no period in the run | the message | heuristic |
 | 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, negations | the message | heuristic |
-| 3.1 | `deferred_item` | the message puts off what the task asks for, and nobody does it | words; later calls | the message | heuristic |
-| 3.2 | `skipped_approval` | nobody has assented before the call | words of task or prompt, earlier messages | the call | heuristic |
-| 3.2 | `claimed_act` | no call before has to do with what is said to be done | words; calls | the message | heuristic |
-| 3.2 | `unused_tool` | nobody called the tool of the prompt, and nothing makes the figure | name of the tool, arithmetic | the message | heuristic |
-| 3.3 | `good_word_for_bad_result` | the result says what failed, and the agent reports nothing of it | fields of the result; words of reservation | the message | heuristic |
 """
 
 

@@ -24,7 +24,6 @@ from mast_trace_judge.local.rules._facts import (
     arguments,
     days,
     fields,
-    ids,
     owner,
     stem,
     stems,
@@ -78,7 +77,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
     """A call fails, and its agent goes on with values that nothing in the run holds (heuristic).
 
     Definition: MAST 2.6. The failed call is not repeated with success, and no other call of the agent
-    succeeds after it. The agent's next messages state an identifier, a date or a figure of three digits
+    succeeds after it. The agent's next messages state a date or a figure of three digits
     that no earlier text holds and that does not follow from those by one step of arithmetic; they say
     nothing else, or speak of what the call was about, by its name or arguments, and tell of no failure.
     """
@@ -220,7 +219,6 @@ def _is_about(text: str, call: Step) -> bool:
 def _invented(text: str, known: Known, call: Step) -> list[str]:
     strange: list[Day] = [day for day in days(text) if not known.has_day(day)]
     new = [text[day.start : day.end] for day in strange]
-    new += sorted(name for name in ids(text) if name not in known.names)
     figures_ = [each for each in amounts(text) if not known.has_figure(each)]
     # An agent whose calculator fails may compute by hand: only a wrong result is made up.
     asked = [
