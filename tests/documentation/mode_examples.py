@@ -52,11 +52,11 @@ def _unknown(task: str, **more: Any) -> RunBuilder:
 
 
 def _disobeyed_task() -> Pair:
-    def sent(by: str) -> Trajectory:
-        run = _unknown("Ship box 4081 by the sea route.")
-        return run.calls("porter", "dispatch", {"box": 4081, "by": by}, "gone").build()
+    def sent(box: int) -> Trajectory:
+        run = _unknown("Ship box 40817 by the sea route.")
+        return run.calls("porter", "dispatch", {"box": box, "by": "sea"}, "gone").build()
 
-    return Pair(sent("air"), sent("sea"))
+    return Pair(sent(40871), sent(40817))
 
 
 def _disobeyed_role() -> Pair:
