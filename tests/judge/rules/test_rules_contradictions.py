@@ -28,7 +28,7 @@ LEASE = "Read lease L-22 and tell us when it ends and whether pets are allowed."
 
 def lease(said, *, ends="2031-04-09", pets=False, task=LEASE):
     run = RunBuilder(task).says("boss", "The lease, please.", to="clerk")
-    body = {"lease": "L-22", "ends": ends, "notice_days": 30, "pets_allowed": pets}
+    body = {"lease": "L-22", "ends": ends, "pets_allowed": pets}
     return run.calls("clerk", "fetch_lease", {"id": "L-22"}, json.dumps(body)).says("clerk", said)
 
 
@@ -61,6 +61,7 @@ def anew(said, *, fresh=True):
     )
     run.says("head", "The valve is fine.", to="fitter")
     run.shown("fitter", 1, kind="agent").says("fitter", "Then it is the seal.", to="head")
+    run.says("head", "Go on.", to="fitter")
     run.prompted("fitter", "You mend pumps.") if fresh else run.shown("fitter", 1, kind="agent")
     return run.says("fitter", said, to="head")
 
@@ -75,7 +76,7 @@ FAULTS = [
     ("forbidden_action", ward("add_note", task="Do not add notes for bed 12.", note="x"), 1),
     ("forbidden_action", ward("write_file", task="Leave charts/ alone.", path="charts/12.csv"), 1),
     ("cycle_until_limit", rounds(4), 3),
-    ("began_anew", anew("Hello, what is broken?"), 3),
+    ("began_anew", anew("Hello, what is broken?"), 4),
 ]
 
 

@@ -113,7 +113,7 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
     if not of_task and not any(own.values()):
         return []
     for step in trajectory.steps:
-        if by_user(step):
+        if step.index and by_user(step):
             return []
         if not is_tool(step) or not step.tool or failed(step):
             continue
@@ -184,7 +184,8 @@ def _bans(text: str) -> Iterator[_Ban]:
 
 def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     words = frozenset(stem(word) for word in name_words(step.tool))
-    values = [str(each) for each in arguments(step).values() if len(str(each)) <= 200]
+    used = arguments(step)
+    values = [str(each) for each in used.values() if len(str(each)) <= 200]
     if ban.paths:
         paths = [value for value in values if _PATH.search(value)]
         under = any(
@@ -193,6 +194,7 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
         return acts(step) and len(paths) == 1 and under
     # A longer text may speak of a thing without being about it.
     about = words.union(*(stems(each) for each in values if len(each.split()) <= 2))
+    about |= stems(" ".join(key for key, value in used.items() if value))
     if not ban.verbs & words:
         return False
     return own if ban.of_all else bool(ban.objects) and ban.objects <= about
