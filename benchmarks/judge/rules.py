@@ -98,7 +98,7 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 | 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word of their objects, paths; no condition | the call | heuristic |
 | 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results; no new value; the recorded end | the first step of the second round | heuristic |
 | 1.4 | `began_anew` | the agent was shown nothing of the run, in which it had spoken, and asks | ids of the input | its message; the program made the input | heuristic |
-| 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, values of the run, arithmetic | the message or call with the values | heuristic |
+| 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, its words, values of the run, arithmetic | the message | heuristic |
 | 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day miscopied, and no period in the run | the message | heuristic |
 | 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, negations | the message | heuristic |
 """

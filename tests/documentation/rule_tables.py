@@ -80,7 +80,7 @@ def worth(code: str) -> str:
 
 
 def claims() -> Mapping[str, tuple[str, str]]:
-    """Return the mode and the basis of each rule in the benchmark page's table of claims, in its order."""
+    """Return the mode and the basis of each rule in the benchmark page's tables of claims."""
     rows = [_cells(line) for line in _lines("rules.md") if re.match(r"\| \d\.\d \|", line)]
     return {cells[1].strip("`"): (cells[0], cells[-1]) for cells in rows}
 

@@ -80,7 +80,7 @@ def test_the_run_with_the_fault_shows_the_mode_and_its_twin_does_not(code: str) 
 
 def test_the_table_of_claims_has_each_rule_with_its_basis() -> None:
     told = claims()
-    assert list(told) == [rule.__name__ for rule in RULES]
+    assert sorted(told) == sorted(rule.__name__ for rule in RULES)
     for rule in RULES:
         mode, basis = told[rule.__name__]
         assert mode == code_of(rule)

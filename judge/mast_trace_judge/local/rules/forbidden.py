@@ -187,7 +187,7 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     used = arguments(step)
     values = [str(each) for each in used.values() if len(str(each)) <= 200]
     if ban.paths:
-        paths = [value for value in values if _PATH.search(value)]
+        paths = [value for value in values if " " not in value and _PATH.search(value)]
         under = any(
             f"{value}/".startswith(f"{p.rstrip('/')}/") for value in paths for p in ban.paths
         )

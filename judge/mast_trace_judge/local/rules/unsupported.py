@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _ADMITS = re.compile(
     r"\b(?:fail\w*|error\w*|could ?n[o']t|cannot|can't|unable|unavailable|unreachable|did(?: not|n't)|no answer|timed? ?out"
     r"|denied|declin\w*|reject\w*|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
-    r"|my knowledge|memory|recall|remember|around|down|offline|no|not|without|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
+    r"|my knowledge|memory|recall|remember|around|down|offline|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
     r"|nicht|kein\w*|etwa|rund|circa|ungef\u00e4hr|unos|unas|seg\u00fan|aprox\w*|pas|environ)\b|~|n't\b",
     re.IGNORECASE,
 )
