@@ -120,12 +120,13 @@ def test_a_confirmation_keeps_the_interrupted_run(
     last = replace(last, resumes=first.trace_id)
     url = f"chdb://{tmp_path / 'store'}"
     assert run(["migrate", "--url", url]) == 0
-    options = ("--yes", "--json", "--url", url, "--data-dir", str(tmp_path / "data"))
+    options = ("--yes", "--json", "--url", url)
     judging = ("--set", "oracle=false", "--set", "budget.runs=2")
     program = (sys.executable, str(ASKING), "twice")
     command = ["confirm", last.trace_id, *options, *judging, "--", *program]
     with ScriptedLLM(lambda _request: "Yes.") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path / "data"))
         _store(last, url, tmp_path)
         assert run(command) == 1
         assert f"continues the interrupted run {first.trace_id}" in capsys.readouterr().err
