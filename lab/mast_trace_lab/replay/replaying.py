@@ -41,7 +41,7 @@ _GOES_ON: Final = "The results so far are stored; the same command goes on after
 
 _BEFORE: Final = """
 SELECT * FROM mast_runs
-WHERE Project = {project:String} AND ServiceName = {service:String} AND Kind = ''
+WHERE Project = {project:String} AND ServiceName = {service:String} AND Kind IN ('', 'call')
   AND Start < (SELECT max(Start) FROM mast_runs WHERE Project = {project:String} AND TraceId = {trace:String})
 ORDER BY Start DESC LIMIT {most:UInt32}
 """

@@ -172,10 +172,9 @@ def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
 
 def _of_another_run(recorded: Sequence[Trajectory], played: Played) -> str:
     """Return a sentence if the program has made other runs than the recorded ones; empty if it has not."""
-    if not played.spans:
-        return " It is made outside of a run, where nothing is recorded: make it within `mast_trace.run`."
     made = {(run.task, run.name) for run in map(read_trajectory, played.spans.values())}
-    if len(played.spans) <= len(recorded) and (recorded[-1].task, recorded[-1].name) in made:
+    known = len(played.spans) <= len(recorded) and (recorded[-1].task, recorded[-1].name) in made
+    if not made or known:
         return ""
     return (
         f" This call belongs to run {len(played.spans)} of this program, which makes several: --set run=N says that the "

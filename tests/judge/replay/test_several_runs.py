@@ -11,6 +11,7 @@ from confirmations import keep
 from replays import NOWHERE, record_all
 from scripted_llm import ScriptedLLM
 
+from mast_trace.semconv import CALL_KIND, RUN_KIND
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.arms import ReplayArm
@@ -63,7 +64,7 @@ def test_one_of_several_is_identical(runs: list[Trajectory], place: int) -> None
 @pytest.mark.parametrize(("way", "place", "said"), [
     ((), 1, "run 2 of this program"),
     ((), 2, "run 1 of this program"),
-    (("outside",), 1, "outside of a run"),
+    (("outside",), 1, "run 1 of this program"),
 ])  # fmt: skip
 def test_a_divergence_says_to_which_run_its_call_belongs(
     runs: list[Trajectory], way: tuple[str, ...], place: int, said: str
@@ -95,3 +96,13 @@ def test_the_runs_before_are_found_in_the_store(runs: list[Trajectory], tmp_path
             earlier_runs(store, summary, recorded, 4)
     options = ("--url", url, "--yes", "--set", "run=3")
     assert run(["replay", *options, runs[2].trace_id, "--", *COMMAND]) == 0
+    with Store.open(url) as store:
+        (call,) = store.query(
+            "SELECT * FROM otel_traces WHERE TraceId = {trace:String} AND SpanName LIKE 'chat%'",
+            {"trace": runs[1].trace_id},
+        )
+        of_kind = {**call["SpanAttributes"], RUN_KIND: CALL_KIND}
+        alone = {"TraceId": "c" * 32, "ParentSpanId": "", "SpanAttributes": of_kind}
+        store.insert("otel_traces", [{**call, **alone}])
+        found = earlier_runs(store, summary, recorded, 4)
+        assert {each.trace_id for each in found} == {*(run.trace_id for run in runs[:2]), "c" * 32}
