@@ -244,3 +244,29 @@ def test_starting_over_often_makes_it_more_probable(times, probability):
 def test_words_that_deny_or_doubt_start_nothing_over(text):
     run = RunBuilder().says("clerk", "Invoice 1.").says("clerk", "Invoice 2.")
     assert restarted(run.says("clerk", text).build()) == []
+
+
+@pytest.mark.parametrize(
+    ("asker", "text", "found"),
+    [
+        ("user", "Please start over.", False),
+        ("lead", "Begin again from the beginning, please.", False),
+        ("user", "Do not start over.", True),
+        ("user", "Please restart the server.", True),
+        ("clerk", "Please start over.", True),
+    ],
+)
+@pytest.mark.parametrize("again", [(("clerk", "We start over from the beginning."),), BEGINNING])
+def test_a_restart_that_somebody_else_asked_for_is_none(asker, text, found, again):
+    run = RunBuilder("Add up.")
+    for agent, said in (*BEGINNING, ("clerk", "Invoice 1."), (asker, text), *again):
+        run.says(agent, said)
+    assert bool(restarted(run.build())) is found
+
+
+@pytest.mark.parametrize(
+    ("task", "found"), [("Start over after a miss.", False), ("Add up.", True)]
+)
+def test_a_task_may_ask_for_a_restart(task, found):
+    run = RunBuilder(task).says("clerk", "Invoice 1.").says("clerk", "I will start over.")
+    assert bool(restarted(run.build())) is found

@@ -7,6 +7,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import (
     doubted,
@@ -40,6 +41,13 @@ RESTART = Phrases(
     *("start", "begin"),
 )
 """Words of whoever begins anew."""
+_ASKED = Phrases(
+    r"(?<!not )(?<!n't )(?<!never )(?<!without )\b(?:(?:start|begin)(?:ing)? (?:all )?"
+    r"(?:over|again|afresh|anew|from scratch|from the (?:very )?beginning)"
+    r"|restart (?:the|our|your|this) (?:process|task|conversation|analysis|work|game))\b",
+    *("start", "begin"),
+)
+"""Words of whoever asks others to begin anew."""
 
 
 @rule("2.1", Reach.BACK)
@@ -115,14 +123,18 @@ def restarted(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.1. One message that comes again is no restart, and neither is one in a form that
     an agent's messages have anyway: the two must differ, and something else must lie in between. Words
-    about starting over, after the first quarter, make the mode possible. Its accuracy is in `benchmarks/judge/rules.md`.
+    about starting over, after the first quarter, make the mode possible. Where the task or somebody else asked
+    for it before, it is neither. Its accuracy is in `benchmarks/judge/rules.md`.
     """
     said = [step for step in trajectory.steps if is_said(step)]
     begin = _EARLY * len(trajectory.steps)
     again: list[tuple[Step, str]] = []
     phrases: list[tuple[Step, str]] = []
     beginnings = begins_again(said)
+    askers = _askers(trajectory)
     for step in said:
+        if any(at < step.index and agent != step.agent for agent, at in askers.items()):
+            continue
         phrase = RESTART.search(step.text[:2000]) if step.index >= begin else None
         if step.index in beginnings:
             again.append((step, first_line(step)))
@@ -143,6 +155,15 @@ def restarted(trajectory: Trajectory) -> list[ModeFinding]:
             [text for _, text in found[:3]],
         )
     ]
+
+
+def _askers(trajectory: Trajectory) -> dict[str, int]:
+    """Return the first step in which each one asks for a new beginning; that of a task is before all steps."""
+    found: dict[str, int] = {}
+    for step in trajectory.steps:
+        if step.kind is not StepKind.TOOL and _ASKED.search(step.text[:2000]):
+            found.setdefault(step.agent, step.index)
+    return {**found, "user": -1} if _ASKED.search(trajectory.task[:2000]) else found
 
 
 def begins_again(said: Sequence[Step]) -> frozenset[int]:
