@@ -91,8 +91,8 @@ class Judge:
         A run without steps, or without texts, is judged only where it is known to have failed, with its
         error, or where rules found something all the same.
         """
-        if (why := _why_unread(trajectory)) and not local.modes:
-            if local.outcome.outcome != "failure":
+        if why := _why_unread(trajectory):
+            if not local.modes and local.outcome.outcome != "failure":
                 return unscored(run, self.version, why)
             local = replace(local, examined=())
         verdict = assemble(run, trajectory, local, version=self.version)
