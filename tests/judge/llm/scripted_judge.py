@@ -34,18 +34,27 @@ _STAGES = (
 
 _MARK = re.compile(r"^Mark: (\w+)$", re.MULTILINE)
 WRONG_STEP = 3
+PRICES_OF_TWO = "a double room: 118 EUR a night, a suite: 181 EUR a night"
 RUN_TEXTS = {
     WRONG_STEP: "A double room in Lisbon costs 181 EUR a night.",
     4: "Flights 396 EUR, hotel 3 x 181 = 543 EUR, together 939 EUR.",
 }
 
 
-def trip(*, outcome: str = "", **attributes: Any) -> Trajectory:
-    """A run in which the researcher turns 118 EUR into 181, and nobody notices."""
+def trip(
+    *, outcome: str = "", prices: str = "a double room: 118 EUR a night", **attributes: Any
+) -> Trajectory:
+    """A run in which the researcher turns 118 EUR into 181, and nobody notices.
+
+    Args:
+        outcome: as recorded.
+        prices: the tool's result; rules find nothing in the run with `PRICES_OF_TWO`.
+        attributes: of the run.
+    """
     run = RunBuilder("What does the trip cost?", outcome=outcome, **attributes)
     run.asks(to="researcher")
     run.says("planner", "Find the prices, please.", to="researcher")
-    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "a double room: 118 EUR a night")
+    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, prices)
     run.says("researcher", RUN_TEXTS[WRONG_STEP], to="planner")
     run.says("planner", RUN_TEXTS[4], to="auditor")
     run.says("auditor", "I agree: the trip costs 939 EUR.", to="user")

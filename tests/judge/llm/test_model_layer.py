@@ -6,8 +6,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from judge.builders import RunBuilder
 from judge.llm.scripted_judge import (
+    PRICES_OF_TWO,
     JudgeScript,
     judged,
+    mode,
     point,
     reading,
     run_of,
@@ -38,8 +40,9 @@ from mast_trace_judge.verdict import CorrectedStep, Evidence
 
 
 async def test_one_reading_suggests_a_step_and_its_modes():
-    """One call; a model's step is the likeliest, and not asserted."""
-    script = JudgeScript()
+    """One call; a model's step is the likeliest, and not asserted. What a rule has proved stands as it is."""
+    modes = [mode("2.6", [4], "together 939 EUR"), mode("3.2", [5], "I agree")]
+    script = with_answers(read=reading(point(3, "181 EUR a night"), modes=modes))
     result = await judged(script, trip(outcome="failure"))
     verdict = result.verdict
     assert script.asked == ["read"]
@@ -50,9 +53,11 @@ async def test_one_reading_suggests_a_step_and_its_modes():
     assert (first.step, first.agent, first.span_id) == (3, "researcher", "s3")
     assert "The model suggests it" in first.rule
     assert verdict.decisive is None
-    (found,) = [mode for mode in verdict.modes if mode.code == "2.6"]
-    assert (found.evidence, found.steps, found.span_ids) == (Evidence.MODEL, (3,), ("s3",))
-    assert found.quotes == ("costs 181 EUR a night",)
+    found = {each.code: each for each in verdict.modes}
+    assert (found["2.6"].evidence, found["2.6"].steps) == (Evidence.EXACT, (2, 3))
+    asked = found["3.2"]
+    assert (asked.evidence, asked.steps, asked.span_ids) == (Evidence.MODEL, (5,), ("s5",))
+    assert asked.quotes == ("I agree",)
 
 
 async def test_suggested_steps_are_written_anew_where_that_is_wished():
@@ -161,8 +166,9 @@ async def test_a_recorded_outcome_stands():
 
 async def test_a_success_that_a_model_sees_changes_nothing():
     script = with_answers(read=reading(outcome="success", p=0.05))
-    verdict = (await judged(script)).verdict
-    alone = (await judged(with_answers(read="no JSON"))).verdict
+    run = trip(prices=PRICES_OF_TWO)
+    verdict = (await judged(script, run)).verdict
+    alone = (await judged(with_answers(read="no JSON"), run)).verdict
     assert (verdict.outcome, verdict.decisive) == ("unknown", None)
     assert (verdict.failure_probability, verdict.modes) == (alone.failure_probability, alone.modes)
     assert "reads the run as a success; no outcome was recorded" in verdict.status_reason

@@ -6,6 +6,7 @@ import threading
 import pytest
 from judge.llm.scripted_judge import (
     GOOD,
+    PRICES_OF_TWO,
     JudgeScript,
     judged,
     mode,
@@ -84,9 +85,11 @@ async def test_readings_that_differ_on_the_outcome_are_named():
 
 
 async def test_a_mode_needs_half_of_the_readings():
-    model = Wavering(blames(3, modes=[mode("3.2", [5], "I agree")]))
-    verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
-    assert {each.code for each in verdict.modes} == {"2.4", "2.6"}
+    once, twice = mode("3.2", [5], "I agree"), mode("2.3", [4], "together 939 EUR")
+    model = Wavering(blames(3, modes=[once, twice]), blames(3, modes=[twice]), blames(3))
+    run = trip(outcome="failure", prices=PRICES_OF_TWO)
+    verdict = (await judged(model, run, **THREE)).verdict
+    assert {each.code for each in verdict.modes} == {"2.3"}
 
 
 async def test_a_failing_reading_leaves_the_others():

@@ -1,7 +1,7 @@
 """Several models that vote."""
 
 import pytest
-from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, trip
+from judge.llm.scripted_judge import GOOD, PRICES_OF_TWO, JudgeScript, judged, mode, reading, trip
 from scripted_llm import Reply
 
 from mast_trace_judge.llm.layer import vote
@@ -33,7 +33,8 @@ def reports(code, probability):
 async def test_the_majority_decides():
     blind = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
     panel = Panel(a=JudgeScript(), b=JudgeScript(), c=blind)
-    verdict = (await judged(panel, judge_model="a, b,c")).verdict
+    run = trip(prices=PRICES_OF_TWO)
+    verdict = (await judged(panel, run, judge_model="a, b,c")).verdict
     assert "reads the run as a failure" in verdict.status_reason
     assert (verdict.outcome, verdict.model) == ("unknown", "a, b, c")
     assert verdict.failure_probability == pytest.approx(1.9 / 3, abs=1e-3)

@@ -13,7 +13,7 @@ from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.ledger import StoreLedger
 
 INVOICES = {
-    "read": reading(point(3, '"pages": 3'), modes=[mode("3.2", [6], "add up to 20 EUR")]),
+    "read": reading(point(2, '"pages": 3'), modes=[mode("3.2", [6], "add up to 20 EUR")]),
     "counterfactual": what_if(),
     "segment": {"summary": "", "errors": []},
 }
