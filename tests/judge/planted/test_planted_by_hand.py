@@ -7,6 +7,7 @@ from judge.planted.planted_faults import blamed, twins
 
 import mast_trace
 from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.local.rules import MOST_EXPLAINED
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence
 
 PROGRAMS = {}
@@ -67,7 +68,7 @@ def a_peak(faulty):
         mast_trace.message("lead", "user", f"We are at {97 if faulty else 41} %.")
 
 
-@program("2.6", "reader")
+@program("2.6", "reader", exact=True)
 def a_price_that_all_pass_on(faulty):
     price = "181" if faulty else "118"
     with mast_trace.run("room", input="What is the room?"):
@@ -110,7 +111,7 @@ def a_name_that_is_kept_back(faulty):
         mast_trace.message("helper", "user", "See you there.")
 
 
-@program("2.5", "lawyer", exact=True)
+@program("2.5", "writer", exact=True)
 def a_message_that_is_not_handed_on(faulty):
     sold, demand = "The north sold 1203 pieces, and it grew.", "Do not name any of the customers."
     with mast_trace.run("report", input="Write the report."):
@@ -133,12 +134,13 @@ def a_history_that_falls_back(faulty):
 @twins
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_by_hand(captured_spans, name, faulty):
-    """The fault's mode is shown although nobody says how the run ended, and of the twin nothing is."""
+    """The fault's mode is shown although nobody says how the run ended, or possible where that is told; the twin's is not."""
     function, code, agent, exact, told = PROGRAMS[name]
     function(faulty)
     run = captured_spans.trajectory()
     judged = judge_by_rules(replace(run, outcome="failure") if told and faulty else run)
-    shown = {mode.code: mode for mode in judged.modes if mode.probability >= SHOWN_FROM}
+    least = MOST_EXPLAINED if told else SHOWN_FROM
+    shown = {mode.code: mode for mode in judged.modes if mode.probability >= least}
     if not faulty:
         assert judged.modes == ()
         return

@@ -72,7 +72,7 @@ def write_stock(store: Store, spans: Sequence[StockSpan]) -> None:
 def stock_run(
     trace: str | bytes, start: int = NOW, duration: int = 0, *, project: str | bytes = "other"
 ) -> list[StockSpan]:
-    """A failed run that asks a tool the same three times, all of its spans at the same time."""
+    """A failed run whose three calls of a tool fail, all of its spans at the same time."""
     resource = {"mast.project": project, "service.name": "strange"}
     root = StockSpan(
         trace, "00000000000000aa", "", start, duration, "r", attributes=ROOT, resource=resource
@@ -89,6 +89,7 @@ def stock_run(
                 "t",
                 attributes=TOOL,
                 resource=resource,
+                status="Error",
             )
             for n in range(3)
         ),
