@@ -62,14 +62,13 @@ def test_every_variable_of_the_sdk_is_named() -> None:
     }
     # Put together from a suffix, each for all signals and for traces alone; the general limit of
     # OpenTelemetry counts where that for spans is not set.
-    suffixes = re.findall(
-        r'_exporter_variable\("([A-Z_]+)"', (files("mast_trace") / sources[0]).read_text("utf-8")
-    )
+    settings = (files("mast_trace") / sources[0]).read_text("utf-8")
+    suffixes = re.findall(r'_exporter_variable\("([A-Z_]+)"', settings)
     read |= {f"OTEL_EXPORTER_OTLP_{suffix}" for suffix in suffixes}
     read -= {"OTEL_EXPORTER_OTLP_TRACES", "OTEL_EXPORTER_OTLP", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"}
     named = set(SDK_VARIABLE.findall(page)) - {"OTEL_RESOURCE_ATTRIBUTES"}  # OpenTelemetry reads it
     assert named == read
-    own = {URL_VARIABLE, KEY_VARIABLE}
+    own = {URL_VARIABLE, KEY_VARIABLE, *re.findall(r'"(MAST_TRACE_[A-Z_]+)"', settings)}
     table = page.partition("## Traced programs")[2].partition("\n## ")[0]
     assert own == set(re.findall(r"MAST_TRACE_[A-Z_]+[A-Z]", table))
 
