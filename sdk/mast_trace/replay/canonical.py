@@ -38,8 +38,9 @@ _TIME = re.compile(
 MASKS: Final[list[tuple[re.Pattern[str], str]]] = []
 """Patterns of a program's own that are masked in requests, with the names in their place; see `normalize`."""
 _LOOSE = re.compile(
-    r"\d+|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
-    r"|\b(?=[a-z]*\d)[0-9a-f]{4,}\b|\b[ap]m\b",
+    # An id first: it may begin with digits.
+    r"\b(?=[a-z]*\d)[0-9a-f]{4,}\b|\d+"
+    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|\b[ap]m\b",
     re.IGNORECASE,
 )
 """Parts of a text that change from day to day."""

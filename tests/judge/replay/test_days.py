@@ -59,6 +59,7 @@ def test_a_run_of_another_day(
     [
         ("26 November 2026, 13:10:50", "1 December 2026, 09:00:01", True),
         ("took 0.02 s", "took 1.7 s", True),
+        ("session 4421d21b", "session b38a081a", True),
         ("in /tmp/tmp4x9ab1", "in /tmp/tmp7b2cd0", False),
         ("price 120 EUR", "price 120 USD", False),
         ("red, green", "green, red", True),
