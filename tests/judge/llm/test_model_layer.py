@@ -40,7 +40,7 @@ from mast_trace_judge.verdict import CorrectedStep, Evidence
 
 
 async def test_one_reading_suggests_a_step_and_its_modes():
-    """One call; a model's step is the likeliest, and not asserted. What a rule has proved stands as it is."""
+    """One call; a model's step is the likeliest, and not asserted. A rule's proof stands."""
     modes = [mode("2.6", [4], "together 939 EUR"), mode("3.2", [5], "I agree")]
     script = with_answers(read=reading(point(3, "181 EUR a night"), modes=modes))
     result = await judged(script, trip(outcome="failure"))
@@ -113,8 +113,8 @@ async def test_texts_are_whole_as_long_as_the_record_fits_the_window():
 async def test_every_mode_is_explained_with_examples():
     result = await judged(JudgeScript())
     asked = result.requests[0]["messages"][1]["content"]
-    for mode in FAILURE_MODES.values():
-        told = asked[asked.index(f"{mode.code} {mode.name}") :].split("\n")[:2]
+    for each in FAILURE_MODES.values():
+        told = asked[asked.index(f"{each.code} {each.name}") :].split("\n")[:2]
         assert all(word in "".join(told) for word in ("Not: ", "Shown: ", "Look-alike: "))
 
 
