@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.experiment.marks import task_hash
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.feedback.experiment import frozen_lessons, plan_of
 from mast_trace_lab.feedback.lessons import GENERAL, cut
@@ -34,6 +35,13 @@ NOT_JUDGED: Final = "The run is not judged yet."
 MOST_CHARACTERS: Final = 4000
 _RECENT: Final = 12
 """Runs that are read for one answer: a program waits for it."""
+
+
+def _is_judged(store: Store, run: str, project: str | None) -> bool:
+    """Return whether the newest verdict on a run is of all that is stored of it now."""
+    verdict = load_judged(store, run, project=project)
+    summary = run_summary(store, run, project=project)
+    return bool(verdict and summary and verdict.fingerprint == summary.fingerprint)
 
 
 def worded(lessons: Sequence[RunLesson], budget: int) -> tuple[str, tuple[RunLesson, ...]]:
@@ -162,6 +170,8 @@ def answer(
     most = min(max(0, wanted.last), MOST_LESSONS)
     budget = min(max(0, wanted.budget), MOST_CHARACTERS)
     if not wanted.experiment:
+        # Looked at first: a verdict that comes in between is asked for again, and not taken for one without lessons.
+        judged = not wanted.run or _is_judged(store, wanted.run, project)
         found = taught(
             store,
             project=project,
@@ -172,7 +182,7 @@ def answer(
             seconds=seconds,
         )
         lessons = [each.lesson for each in islice(found, most)]
-        if not lessons and wanted.run and load_judged(store, wanted.run, project=project) is None:
+        if not lessons and not judged:
             return GivenLessons(reason=NOT_JUDGED)
         return _given(lessons, budget, "No run has a confirmed, labelled or exact finding.")
     if wanted.run:
