@@ -142,7 +142,7 @@ class TestContract(ClientContract):
 
         if not inside:
             assert call(work) == "It is 42."
-            assert recorded.all == []
+            assert recorded.counts() == {"chat": 2}
             return
         with a_run(recorded):
             assert call(work) == "It is 42."
