@@ -52,6 +52,7 @@ class TestContract(ReplayedClientContract):
         for tool in ("openinference", "opentelemetry")
     )
     own_scopes = ("com.anthropic.sdk.python",)
+    apart = ("opentelemetry.instrumentation.anthropic",)
     received = staticmethod(as_chat)
 
     def serving(self, script: Callable[[dict[str, Any]], Any]) -> ScriptedProvider:
