@@ -59,8 +59,9 @@ def check(
     """
     judged = replace(trajectory, outcome="failure") if faulty else trajectory
     found = exact(judged)
-    if faulty and code in POSSIBLE:
-        found = {each.code: each for each in find_modes(judged) if each.code == code} | found
+    if faulty:
+        possible = POSSIBLE & {code, *follows}
+        found = {each.code: each for each in find_modes(judged) if each.code in possible} | found
     expected = {*anyway, *([code, *follows] if faulty else ())}
     assert set(found) == expected, [found[extra].reason for extra in set(found) - expected]
     if not faulty:

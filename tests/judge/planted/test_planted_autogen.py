@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
-from judge.planted.planted_faults import CODE, FAILED_TEST, STOCK, blamed, check, twins
+from judge.planted.planted_faults import CODE, FAILED_TEST, STOCK, blamed, check, exact, twins
 from scripted_llm import Call, Reply, ScriptedLLM, by_speaker, in_turn
 
 autogen = pytest.importorskip("autogen", reason="needs AG2 classic")
@@ -115,7 +116,10 @@ def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
 
 @twins
 def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
-    """The clerk tells nothing of the stock, and a writer is given its last word as the context."""
+    """The clerk tells nothing of the stock, and a writer is given its last word as the context.
+
+    The boss executes the tool and has seen the stock, so that nobody can say that the clerk kept it back.
+    """
     reply = "I have done what was asked. DONE" if faulty else "There are 4711 pieces. DONE"
     script = by_speaker({"clerk": (LOOK_UP, reply), "writer": ("That is all we know. DONE",)})
     with ScriptedLLM(script) as server:
@@ -126,7 +130,7 @@ def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
                 {"recipient": writer, "message": "Write a report."},
             ]
         )
-    check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
+    assert "2.4" not in exact(replace(captured_spans.trajectory(), outcome="failure"))
 
 
 @twins
