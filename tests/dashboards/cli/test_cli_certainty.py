@@ -169,7 +169,7 @@ def test_alerts_that_fire_are_shown_and_the_rest_on_request(own_cli: CLI) -> Non
     out = own_cli.out("alerts", "check", "--all")
     assert "mast-judge-budget" in out
     assert "mode=1.3" in out
-    assert "mode=1.1" not in out, "nobody looked for it"
+    assert "mode=2.3" not in out, "nobody looked for it"
     assert len(own_cli.json("alerts", "check")) > 10
 
 

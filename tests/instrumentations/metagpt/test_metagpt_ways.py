@@ -11,6 +11,7 @@ if not installed("metagpt.team"):
     pytest.skip("needs MetaGPT; `nox -s framework` has an environment", allow_module_level=True)
 
 import metagpt_programs as programs
+from metagpt.actions.di.execute_nb_code import ExecuteNbCode
 from metagpt.roles.di.data_interpreter import DataInterpreter
 from metagpt.software_company import generate_repo
 
@@ -85,7 +86,16 @@ async def test_tasks_of_a_plan_that_were_not_done_are_open_items(
     assert run.error.startswith("no kernel")
 
 
-async def test_failing_code_is_a_failed_call_each_time(recorded, server) -> None:
+async def test_failing_code_is_a_failed_call_each_time(recorded, server, monkeypatch) -> None:
+    """As often as MetaGPT calls it so: a busy notebook loses the output of a cell now and then."""
+    execute, succeeded = ExecuteNbCode.run, []
+
+    async def run(self, *args, **options):
+        output, success = await execute(self, *args, **options)
+        succeeded.append(success)
+        return output, success
+
+    monkeypatch.setattr(ExecuteNbCode, "run", run)
     server.follow(programs.analyst_script("1 / 0"))
     role = DataInterpreter(auto_run=True)
     role.planner.auto_run = True
@@ -101,7 +111,7 @@ async def test_failing_code_is_a_failed_call_each_time(recorded, server) -> None
     object.__setattr__(role, "_act_on_task", once)
     await role.run("multiply")
     failed = [s for s in recorded.named("execute_tool") if not s.status.is_ok]
-    assert len(failed) == 3  # MetaGPT writes the code of a task three times
+    assert len(failed) == succeeded.count(False) > 1
     assert all("ZeroDivisionError" in s.attributes[semconv.TOOL_CALL_RESULT] for s in failed)
 
 
