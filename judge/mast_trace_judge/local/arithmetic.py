@@ -14,6 +14,8 @@ _MOST_SUMS = 50_000
 TOO_MANY = 400
 """Known numbers beyond which nothing new can be told from a sum of them."""
 _MOST_OPERANDS = 60
+COUNTED = 13
+"""A number that people, months or pieces have, though nobody names it, is below it."""
 _SMALL = 31
 """Factors up to this are ordinary in sums: days, people, months."""
 _UNITS = (
@@ -57,11 +59,11 @@ def near(one: float, other: float) -> bool:
     return abs(ratio - 1) < 0.01
 
 
-def derived(value: float, known: set[float]) -> bool:
+def derived(value: float, known: set[float], counts: int = _SMALL) -> bool:
     """Return whether a number follows from known ones by one step of arithmetic.
 
-    Sums are taken of known numbers and of one with 1, products also of a known one with a small
-    whole number. Where very many numbers are known, nothing new can be told from a sum of them.
+    Sums are taken of known numbers and of one with 1, products also of a known one with a
+    whole number below ``counts``. Where very many numbers are known, nothing new can be told from a sum of them.
     """
     if len(known) > TOO_MANY or any(near(value, a) for a in known):
         return True
@@ -69,7 +71,7 @@ def derived(value: float, known: set[float]) -> bool:
     for a in known:
         if {round(value - a, 6), round(a - value, 6)} & (ordered | {1.0}):
             return True
-    factors = known | {float(i) for i in range(2, _SMALL)}
+    factors = known | {float(i) for i in range(2, counts)}
     wanted = {round(w, 6) for f in factors if f for w in (value / f, value * f)}
     return bool(wanted & ordered)
 

@@ -279,7 +279,7 @@ def test_where_very_many_numbers_are_known_nothing_is_new(known, found):
 def test_numbers_of_two_digits_can_be_new(literal, known, new):
     """A number with a sign and one digit is too short to be new."""
     (figure,) = figures(literal)
-    assert _is_new(figure, known) is new
+    assert _is_new(figure, known, figure) is new
 
 
 def test_a_unit_of_some_other_number_excuses_nothing():

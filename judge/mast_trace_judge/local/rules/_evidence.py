@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
@@ -60,6 +61,10 @@ DOUBT = re.compile(
     re.IGNORECASE,
 )
 """Words of sentences that deny or doubt what they tell, or that speak of another case or time."""
+_NEGATION = re.compile(
+    r"not|no|never|neither|nor|none|without|n't|nicht|kein\w*|pas", re.IGNORECASE
+)
+_CLAUSE = re.compile(r"[,;] | [-\u2013] ")
 _QUOTED = re.compile(r"[\"\u201c\u201e\u00ab](?:[^\"\u201c\u201d\u00bb\n]*)[\"\u201d\u201c\u00bb]")
 _LINE = 1000
 """Characters before and behind a passage in which a quotation may begin and end."""
@@ -107,10 +112,16 @@ def finding(
 def doubted(text: str, start: int, end: int) -> bool:
     """Return whether a passage stands in a quotation, or in a sentence that denies or doubts it.
 
-    A quotation has words; names and values of JSON are none.
+    A negation behind the clause that follows the passage is of something else. A quotation has words; names
+    and values of JSON are none.
     """
-    if DOUBT.search(quote(text, start, end, limit=400)):
-        return True
+    sentence = quote(text, start, end, limit=400)
+    behind = sentence.find(text[start:end]) + end - start
+    ends = [each.start() for each in islice(_CLAUSE.finditer(sentence, behind), 2)]
+    near_by = ends[1] if len(ends) > 1 else len(sentence)
+    for found in DOUBT.finditer(sentence):
+        if found.start() < near_by or not _NEGATION.fullmatch(found[0]):
+            return True
     if text[:100].lstrip()[:1] in ("{", "[", "`"):
         return False
     left = max(text.rfind("\n", max(0, start - _LINE), start) + 1, start - _LINE, 0)
@@ -299,12 +310,21 @@ def _read_sorted(arguments: str) -> str:
 
 
 def final_answer(steps: Sequence[Step]) -> str:
-    """Return the value that the last words announce; empty if they announce none.
+    """Return the value that the last words announce, else their last number; empty if they have none."""
+    if value := announced(steps):
+        return value
+    spoken = _spoken(steps)
+    end = spoken[-1][-1000:] if spoken else ""
+    stated = [each[0] for each in numbers(end) if not _COUNTS.search(end[: each.start()])]
+    return stated[-1] if stated else ""
+
+
+def announced(steps: Sequence[Step]) -> str:
+    """Return the value that the last words announce as the answer; empty if they announce none.
 
     The words looked at are the last three texts that hold more than a signal to stop.
     """
-    spoken = [text for step in steps[-_LAST:] if not _EMPTY.fullmatch(text := _words(step))]
-    for text in reversed(spoken[-3:]):
+    for text in reversed(_spoken(steps)[-3:]):
         end = text[-3000:]
         low = lowered(end)
         for sign, pattern in _ANNOUNCED:
@@ -312,9 +332,11 @@ def final_answer(steps: Sequence[Step]) -> str:
             value = found[-1].strip(_EDGES) if found else ""
             if value:
                 return value[:200]
-    end = spoken[-1][-1000:] if spoken else ""
-    stated = [each[0] for each in numbers(end) if not _COUNTS.search(end[: each.start()])]
-    return stated[-1] if stated else ""
+    return ""
+
+
+def _spoken(steps: Sequence[Step]) -> list[str]:
+    return [text for step in steps[-_LAST:] if not _EMPTY.fullmatch(text := _words(step))]
 
 
 def _words(step: Step) -> str:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.local.arithmetic import TOO_MANY, derived
+from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.rules._evidence import is_tool, name_words
 
@@ -173,14 +173,18 @@ def ids(text: str) -> frozenset[str]:
 
 def amounts(text: str) -> list[Figure]:
     """Return the figures of a text that have three digits or more and are part of no date."""
-    inside = [(day.start, day.end) for day in days(text)]
     return [
         each
-        for each in figures(text[:_LONGEST])
+        for each in _outside_dates(text)
         if sum(sign.isdigit() for sign in each.literal) >= 3
-        and not any(start <= each.start < end for start, end in inside)
         and not all(1900 <= value <= 2100 for value in each.as_one)
     ]
+
+
+def _outside_dates(text: str) -> list[Figure]:
+    inside = [range(day.start, day.end) for day in days(text)]
+    found = figures(text[:_LONGEST])
+    return [each for each in found if not any(each.start in day for day in inside)]
 
 
 @dataclass
@@ -215,7 +219,7 @@ class Known:
                 self.names |= ids(text)
                 self.gaps |= _gaps(text[:_LONGEST])
                 self.months |= _months(text[:_LONGEST])
-                self.values |= {v for each in figures(text[:_LONGEST]) for v in each.readings}
+                self.values |= {v for each in _outside_dates(text) for v in each.readings}
 
     def has_day(self, day: Day) -> bool:
         """Return whether a date is known, or follows from known ones and known numbers of days."""
@@ -259,7 +263,10 @@ class Known:
         """Return whether a figure is known, or follows from known ones."""
         if figure.readings & self.values or len(self.values) > TOO_MANY:
             return True
-        return any(derived(value, self.values) or self._is_growth(value) for value in figure.as_one)
+        return any(
+            derived(value, self.values, COUNTED) or self._is_growth(value)
+            for value in figure.as_one
+        )
 
     def _is_growth(self, value: float) -> bool:
         large = [each for each in self.values if abs(each) >= 10][:60]
@@ -378,7 +385,7 @@ def stem(word: str) -> str:
         "s",
         "e",
     ):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)]
             break
     return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word

@@ -16,7 +16,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import amounts, days, ids
+from mast_trace_judge.local.rules._facts import acts, amounts, days, ids
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.verdict import Evidence
 
@@ -40,7 +40,8 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
     agent, recipients, tool, arguments and result are, however a message is worded; two agents take part
     and a call is among them, as those who only talk may well be told how often. From the
     second round on no message has a date, a figure of three digits or an identifier that nothing before
-    it holds, and the first round has some. The step in error is the first one of the second round.
+    it holds, and the first round has some. The step in error is the first one of the second round, or the change right
+    before it, which changed nothing.
     """
     if trajectory.termination_reason not in _LIMITS:
         return []
@@ -59,7 +60,8 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
             and len(keys) - first >= _ROUNDS * length
             and _brings_nothing(steps, base + start, length)
         ):
-            block = [steps[base + first], steps[base + start]]
+            again = base + start - acts(steps[base + start - 1])
+            block = [steps[base + first], steps[again]]
             agents = ", ".join(dict.fromkeys(step.agent for step in rest[:length]))
             rounds = (len(keys) - first) // length
             why = f"{agents} go through the same {length} steps {rounds} times with nothing new, until the limit."

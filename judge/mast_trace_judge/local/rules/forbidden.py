@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import date
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.local.arithmetic import slip
@@ -31,9 +33,10 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.rules._facts import Day
     from mast_trace_judge.verdict import ModeFinding
 
 _NEVER = re.compile(
@@ -49,7 +52,9 @@ _UNLESS = re.compile(
 )
 """A ban with one of these holds under a condition."""
 _WHEN = re.compile(r"\b(?:if|when|unless|until|while)\b", re.IGNORECASE)
-_ANY = re.compile(r"\W*(?:anything|it|them|whatsoever)?\W*", re.IGNORECASE)
+_ANY = re.compile(
+    r"\W*(?:(?:for|on|to|with|in) )?(?:anything|it|them|whatsoever)?\W*", re.IGNORECASE
+)
 _SAID_BY_OTHERS = re.compile(
     r"[\"\u201c\u201e\u00ab][^\"\u201d\u201c\u00bb\n]*[\"\u201d\u201c\u00bb]"
 )
@@ -132,8 +137,8 @@ def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
     """A call that changes something has an argument that is one of the task's miscopied (heuristic).
 
     Definition: MAST 1.1. No text holds or implies the argument, and the call lacks the task's: a date of
-    which the day is miscopied (see `Known.miscopied`), or a figure of five digits with a digit changed
-    or two exchanged that is not the next one of a row.
+    which the day is miscopied (see `Known.miscopied`), two dates as far apart as two of the task, or a figure of
+    five digits with a digit changed or two exchanged that is not the next one of a row.
     """
     known = Known(trajectory)
     for step in trajectory.steps:
@@ -151,6 +156,9 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
     for day in stated:
         if known.before(step).miscopied(day, days(task), stated):
             return step.arguments[day.start : day.end]
+    strange = [day for day in stated if not known.before(step).has_day(day)]
+    if len(strange) > 1 and _apart(strange) & _apart(days(task)):
+        return step.arguments[strange[0].start : strange[0].end]
     for each in amounts(step.arguments):
         if sum(sign.isdigit() for sign in each.literal) < _A_NUMBER:
             continue
@@ -160,6 +168,16 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
         if apart > _NEXT and not known_ and not any(a.literal in step.arguments for a in meant):
             return each.literal
     return ""
+
+
+def _apart(found: Iterable[Day]) -> set[int]:
+    """Return the days between each two dates that have one reading and a year."""
+    dates = [
+        date(*next(iter(day.readings)))
+        for day in found
+        if len(day.readings) == 1 and min(day.readings)[0]
+    ]
+    return {abs((one - other).days) for one, other in combinations(dates, 2)} - {0}
 
 
 def _bans(text: str) -> Iterator[_Ban]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.local.arithmetic import (
+    COUNTED,
     TOO_MANY,
     chance_of,
     derived,
@@ -16,6 +17,7 @@ from mast_trace_judge.local.arithmetic import (
     slip,
 )
 from mast_trace_judge.local.figures import (
+    MONEY,
     figures,
     in_unit,
     known_values,
@@ -31,6 +33,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
+from mast_trace_judge.local.rules._facts import days
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
@@ -69,8 +72,10 @@ _UNTOLD = 0.45
 """Probability of another number in a run that failed, which may have nothing to do with the tool."""
 _CHANCE = 0.01
 """Chance from which on an unrelated number may be as near to a result's as the stated one."""
+_YEARS = {float(year) for year in range(1900, 2101)}
 _FEW = 12
 """New numbers of a result above which it is a listing."""
+_NEVER_CONVERTED = MONEY | {"%"}
 _DIVIDES = "\n,;{}|()"
 _A_VALUE = 120
 """Characters up to which a result is a value; numbers in longer texts have other meanings."""
@@ -174,7 +179,12 @@ def _misstated(
     if len(known) > TOO_MANY:  # nothing is new then
         return None
     told = [found for found in results if 0 < len(found.figures) <= _FEW]
-    stated = figures(step.text)[:_MOST_STATED]
+    dates = [range(day.start, day.end) for day in days(step.text)]
+    stated = [
+        each
+        for each in figures(step.text)[:_MOST_STATED]
+        if not any(each.start in date for date in dates)
+    ]
     unsaid = [
         (result, figure)
         for result in told
@@ -184,7 +194,7 @@ def _misstated(
     new = [
         each
         for each in stated
-        if unsaid and not each.readings & known and not doubted(step.text, *each.span)
+        if unsaid and not _is_known(each, known) and not doubted(step.text, *each.span)
     ]
     refers = {found.end() for found in _REFERS.finditer(step.text)} if new else set()
     one = [result for result in told if result.is_single]
@@ -193,9 +203,7 @@ def _misstated(
         fitting = [
             each
             for each in new
-            if _fits(step, each, result.step, figure)
-            # An exchange of digits is near its figure, and no rounding of it.
-            and _is_new(each, known - figure.readings if _is_exchange(each, figure) else known)
+            if _fits(step, each, result.step, figure) and _is_new(each, known, figure)
         ]
         slips = [each for each in fitting if _is_slip(step, each, figure, known)]
         beside = [each for each in slips if _is_beside(step, each, result, figure, results)]
@@ -330,8 +338,8 @@ def _says(text: str, figure: Figure, result: Step, own: Figure, task: str) -> bo
         return True
     if not any(in_other_unit(value, of) for value, of in pairs):
         return False
-    measured = in_unit(text, figure)
-    if measured and measured == in_unit(result.text, own):
+    measured, of = in_unit(text, figure), in_unit(result.text, own)
+    if {measured, of} & _NEVER_CONVERTED or (measured and measured == of):
         return False
     unit = unit_behind(text, figure)
     if unit:
@@ -362,8 +370,21 @@ def _words(result: Step) -> set[str]:
     return {word for word in name_words(result.tool) if len(word) > 2}
 
 
-def _is_new(figure: Figure, known: set[float]) -> bool:
-    """Return whether a number of two digits or more is neither known nor follows from known ones."""
-    if len(figure.literal.strip("+-\u2212$ ")) < 2 or figure.readings & known:
+def _is_new(figure: Figure, known: set[float], meant: Figure) -> bool:
+    """Return whether a number of two digits or more is neither known nor follows from known ones.
+
+    One that has the digits of ``meant`` is near that, and no rounding of it; it is made of no year either, and of no
+    factor that nobody has named but the small ones.
+    """
+    if len(figure.literal.strip("+-\u2212$ ")) < 2 or _is_known(figure, known):
         return False
-    return not any(derived(value, known) for value in figure.readings)
+    if _is_exchange(figure, meant):
+        known = known - meant.readings - _YEARS
+        return not any(derived(value, known, COUNTED) for value in figure.as_one)
+    return not any(derived(value, known) for value in figure.as_one)
+
+
+def _is_known(figure: Figure, known: set[float]) -> bool:
+    """Return whether a number is known; one that may be a list is, if all its parts are."""
+    parts = figure.readings - figure.as_one
+    return bool(figure.as_one & known) or (bool(parts) and parts <= known)

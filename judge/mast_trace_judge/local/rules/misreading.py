@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from functools import lru_cache
-from itertools import combinations, islice
+from itertools import combinations, islice, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import near
 from mast_trace_judge.local.figures import figures, known_values
 from mast_trace_judge.local.rules._evidence import finding, is_said, is_tool
+from mast_trace_judge.local.rules._facts import stem, stems
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
@@ -67,6 +68,7 @@ _COMPARES = re.compile(
     r"|worse|mehr|weniger|m[aá]s|menos)\b"
 )
 _SURE = 0.85
+_COUNTED = re.compile(r"(?<![\w.,])(\d{1,6}) ([a-z]{4,})\b")
 _CLOSE = 40
 """Characters between a name and its figure."""
 _SHORT = 300
@@ -236,6 +238,43 @@ def misattributed_value(trajectory: Trajectory) -> list[ModeFinding]:
                 )
                 return [_misread(result, step, why, *figure.span)]
     return []
+
+
+@rule("2.6", Reach.BACK, contradicts=True)
+def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent gives the sum of a result's two counts as one of them, as "all 63 pass" after 61 passed and 2 failed (heuristic).
+
+    Definition: MAST 2.6. The message holds neither count, nor a word that stands with the other one in the result.
+    """
+    results: dict[str, Step] = {}
+    for step in trajectory.steps:
+        if is_tool(step) and step.error is None:
+            results[step.requested_by or step.agent] = step
+        elif is_said(step) and (result := results.pop(step.agent, None)):
+            counts, stated, told = _counts(result.text), known_values([step.text]), stems(step.text)
+            for (name, count), (other, rest) in permutations(counts.items(), 2):
+                if not rest or stated & {count, rest} or other in told or name in other:
+                    continue
+                for figure in figures(step.text):
+                    clause = next(each for each in _clauses(step.text) if figure.start < each.end())
+                    if count + rest in figure.readings and name in stems(clause[0]):
+                        why = f"{step.agent} gives {figure.literal} where {result.tool} returned {count} and {rest} of another kind."
+                        if not _DOUBTED.search(quote(step.text, *figure.span, limit=300)):
+                            return [_misread(result, step, why, *figure.span)]
+    return []
+
+
+def _clauses(text: str) -> Iterator[re.Match[str]]:
+    return re.finditer(r"(?:[^,;.]|[,;.](?!\s|$))*(?:[,;.]|$)", text)
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Return the whole numbers of a short result by the stem of the word that stands with each."""
+    if len(text) > _SHORT:
+        return {}
+    named = {name: value for name, values in labelled_values(text).items() for value in values}
+    named |= {match[2]: float(match[1]) for match in _COUNTED.finditer(text)}
+    return {stem(name): int(value) for name, value in named.items() if value.is_integer()}
 
 
 def _read(trajectory: Trajectory) -> Iterator[tuple[Step, Step]]:

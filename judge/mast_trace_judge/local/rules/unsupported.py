@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.arithmetic import near
+from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
     failed,
     finding,
@@ -24,6 +25,7 @@ from mast_trace_judge.local.rules._facts import (
     arguments,
     days,
     fields,
+    ids,
     owner,
     stem,
     stems,
@@ -68,6 +70,8 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+_NAME, _LONGEST_NAME = 4, 60
+"""Characters of a text that names a thing."""
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
 
@@ -76,32 +80,45 @@ _TRIES = 4
 def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
     """A call fails, and its agent goes on with values that nothing in the run holds (heuristic).
 
-    Definition: MAST 2.6. The failed call is not repeated with success, and no other call of the agent
-    succeeds after it. The agent's next messages state a date or a figure of three digits
-    that no earlier text holds and that does not follow from those by one step of arithmetic; they say
-    nothing else, or speak of what the call was about, by its name or arguments, and tell of no failure.
+    Definition: MAST 2.6. The failed call is not repeated with success. The agent's next messages state a date, a
+    figure of three digits or an identifier that no earlier text holds and that does not follow from those by
+    one step of arithmetic, or the next call has it as an argument. They say nothing else, or speak of what the call
+    was about, by its name or arguments, and tell of no failure. Where another call of the agent has succeeded
+    since, two such values are needed, or an identifier.
     """
     steps = trajectory.steps
     last_good = {(s.tool, s.arguments): s.index for s in steps if is_tool(s) and not failed(s)}
     broken: dict[str, Step] = {}
+    gone_on: dict[str, tuple[Step, list[str]]] = {}
     known = Known(trajectory)
     tried: Counter[int] = Counter()
     for step in steps:
+        agent = owner(step)
         if is_tool(step):
-            broken.pop(owner(step), None)
             if _is_broken(step) and last_good.get((step.tool, step.arguments), -1) < step.index:
-                broken[owner(step)] = step
-        elif is_said(step) and (call := broken.get(step.agent)):
+                broken[agent] = step
+                gone_on.pop(agent, None)
+            elif agent in broken and not failed(step) and agent not in gone_on:
+                used = _fractions(step) if step.tool != broken[agent].tool else ""
+                made = _invented(used, known.before(step), broken[agent])
+                gone_on[agent] = step, made
+        elif is_said(step) and (call := broken.get(agent)):
             text = prose(step.text)
             admits = _ADMITS.search(text)
             tried[call.index] += 1
+            wrong, new = gone_on.get(agent, (step, []))
+            if new and not admits:
+                why = f"{call.tool} failed and was not repeated with success; {agent} then calls {wrong.tool} with {', '.join(new[:3])}, which nothing in the run holds."
+                told = [first_line(call), quote(wrong.arguments)]
+                return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, wrong], told)]
             new = [] if admits else _invented(text, known.before(step), call)
-            if new and _is_about(text, call):
+            alone = agent not in gone_on or not ids(text) <= known.names
+            if len(new) > 1 or (new and alone and _is_about(text, call)):
                 why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
                 told = [first_line(call), quote(step.text)]
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, step], told)]
             if admits or tried[call.index] >= _TRIES:
-                del broken[step.agent]
+                del broken[agent]
     return []
 
 
@@ -148,9 +165,9 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says the opposite of a yes or no that its tools have returned (heuristic).
 
     Definition: MAST 2.6. Every value of the field in the results since the agent's last message or act is
-    the same. One clause of the message holds all words of the field's name, says that it is so and ends
-    with them; it has a negation where the value is yes, or none where it is no, and asks, requires and
-    recalls nothing.
+    the same. One clause of the message holds all words of the field's name; it says that it is so and ends
+    with them, or has hardly another word and stands in a sentence about what the result is about. It has a negation
+    where the value is yes, or none where it is no, and asks, requires and recalls nothing.
     """
     results: dict[str, list[Step]] = defaultdict(list)
     for step in trajectory.steps:
@@ -166,7 +183,7 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                 ]
                 if len(values) != 1 or not any(len(word) >= 5 for word in words):
                     continue
-                said = _stated_flag(step.text, words)
+                said = _stated_flag(step.text, words, _named(source[name]))
                 if said is not None and said[0] is not next(iter(values)):
                     result = source[name]
                     place = result.text.find(name)
@@ -180,9 +197,18 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-def _stated_flag(text: str, words: list[str]) -> tuple[bool, tuple[int, int]] | None:
+def _named(result: Step) -> frozenset[str]:
+    """Return the texts of a result and of its call by which a sentence may name what they are about."""
+    told = [*(value for _, value in fields(result.text)), *arguments(result).values()]
+    texts = {str(value).lower() for value in told if not isinstance(value, bool)}
+    return frozenset(each for each in texts if _NAME <= len(each) <= _LONGEST_NAME)
+
+
+def _stated_flag(
+    text: str, words: list[str], named: frozenset[str]
+) -> tuple[bool, tuple[int, int]] | None:
     """Return whether a clause affirms a field, and where; None where none speaks plainly of it."""
-    wanted = [stem(word) for word in words]
+    wanted = {stem(word) for word in words}
     start = 0
     bounds = [*(match.span() for match in _CLAUSE.finditer(text)), (len(text), len(text))]
     found = []
@@ -190,14 +216,16 @@ def _stated_flag(text: str, words: list[str]) -> tuple[bool, tuple[int, int]] | 
         clause = text[start:end]
         have = stems(clause)
         denied = {each[2:] for each in have if each.startswith("un") and len(each) > 5}
-        if all(each in have or each in denied for each in wanted) and _IS.search(clause):
-            if {stem(each) for each in re.findall(r"\w+", clause)[-1:]}.isdisjoint(
-                {*wanted, *("un" + w for w in wanted)}
-            ):
+        said = re.findall(r"\w+", clause)
+        ends = stem(said[-1]) in {*wanted, *("un" + w for w in wanted)} if said else False
+        sentence = quote(text, start, end, limit=400)
+        told = len(said) <= len(words) + 2 and any(each in sentence.lower() for each in named)
+        if wanted <= have | denied and (_IS.search(clause) or told):
+            if not (ends or told):
                 return None
-            if _ASKS.search(clause) or text[end : end + 1] == "?":
+            if _ASKS.search(sentence if told else clause) or text[end : end + 1] == "?":
                 return None
-            negative = bool(_NEGATIVE.search(clause) or denied & set(wanted))
+            negative = bool(_NEGATIVE.search(clause) or denied & wanted)
             found.append((not negative, (start, end)))
         start = next_start
     return found[0] if len({each for each, _ in found}) == 1 else None
@@ -209,16 +237,23 @@ def _is_broken(step: Step) -> bool:
     return failed(step) and bool(step.tool) and not code
 
 
+def _fractions(step: Step) -> str:
+    """Return the arguments of a call that are no whole numbers: whole ones are often limits and the like."""
+    return " ".join(str(each) for each in arguments(step).values() if isinstance(each, float))
+
+
 def _is_about(text: str, call: Step) -> bool:
-    """Return whether a text has no words, or one of a call's name or arguments."""
+    """Return whether a text has no words, or a word of a call's name or arguments, or two of its figures."""
     asked = stems(call.arguments) | {stem(word) for word in name_words(call.tool)}
     about = {word for word in asked if len(word) >= 3}
-    return not stems(text) or bool(stems(text) & about)
+    figures_ = known_values([text]) & {v for each in amounts(call.arguments) for v in each.as_one}
+    return not stems(text) or bool(stems(text) & about) or len(figures_) > 1
 
 
 def _invented(text: str, known: Known, call: Step) -> list[str]:
+    """Return the dates, identifiers and figures of a text that no earlier one holds, each once."""
     strange: list[Day] = [day for day in days(text) if not known.has_day(day)]
-    new = [text[day.start : day.end] for day in strange]
+    new = [text[day.start : day.end] for day in strange] + sorted(ids(text) - known.names)
     figures_ = [each for each in amounts(text) if not known.has_figure(each)]
     # An agent whose calculator fails may compute by hand: only a wrong result is made up.
     asked = [
@@ -231,7 +266,7 @@ def _invented(text: str, known: Known, call: Step) -> list[str]:
         None in right or any(near(v, r) for f in figures_ for v in f.as_one for r in right if r)
     ):
         return new
-    return new + [each.literal for each in figures_]
+    return [*dict.fromkeys([*new, *(each.literal for each in figures_)])]
 
 
 def _evaluated(expression: str) -> float | None:
