@@ -11,7 +11,7 @@ from mast_trace_judge.study.model_calibration import FEWEST_RUNS
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace_judge.confirmation import (
         Confirmation,
@@ -31,6 +31,7 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """The origins of fixes in words."""
 _MANY = 1_000_000.0
+_MOST_LISTED = 6
 
 HEADINGS: Final[Mapping[ConfirmationStatus, str]] = {
     "confirmed": "Confirmed by replay",
@@ -194,6 +195,25 @@ def basis_words(place: Place, verdict: Verdict, calibration: ModelCalibration | 
         measured = _of_labels(verdict, number, calibration)
         measured = measured or ("" if number else _of_readings(verdict))
     return ", ".join(filter(None, [BASES[place.basis], measured]))
+
+
+def way_words(place: Place) -> str:
+    """Return where the wrong value of a place went, in one sentence; empty where it went nowhere."""
+    certain = [step for step in place.heirs if step not in place.possible_heirs]
+    parts = [
+        f"{lead}step{'s' if len(steps) > 1 else ''} {listed(steps)}"
+        for lead, steps in (("", certain), ("possibly ", place.possible_heirs))
+        if steps
+    ]
+    end = ", and the answer rests on it" if place.reaches_answer else ""
+    return f"The value goes on to {', '.join(parts)}{end}." if parts else ""
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Return the first numbers of a list in words."""
+    shown = ", ".join(map(str, numbers[:_MOST_LISTED]))
+    more = len(numbers) - _MOST_LISTED
+    return f"{shown} and {more} more" if more > 0 else " and ".join(shown.rsplit(", ", 1))
 
 
 def no_place(row: Mapping[str, Any]) -> str:

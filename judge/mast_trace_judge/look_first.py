@@ -29,7 +29,8 @@ from mast_trace_judge.local.attribution.cascade import (
     before_first_failure,
     fails_from_here,
 )
-from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error, reaches_answer
+from mast_trace_judge.local.attribution.heirs import NO_HEIRS, Heirs, heirs
+from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error
 from mast_trace_judge.local.rules import MOST_EXPLAINED
 from mast_trace_judge.local.rules._evidence import call_key, failed, first_line
 from mast_trace_judge.local.rules._facts import arguments
@@ -50,6 +51,8 @@ STORED: Final = "measured.json"
 FIRST_FAILURE: Final = "first failed tool run"
 _SLIPS: Final = DECIDING | {"1.3"}
 """Modes whose exact finding names the step of a slip; the other exact ones describe how a run ended."""
+SLIP: Final = 0.8
+"""Probability from which on a rule is sure of a slip in any run, also in one that ended well."""
 _ALIKE: Final = 0.5
 """Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 
@@ -68,7 +71,7 @@ class Sign:
     basis: Basis
     why: str
     quotes: tuple[str, ...] = ()
-    reaches_answer: bool = False
+    way: Heirs = NO_HEIRS
     corrected: CorrectedStep | None = None
     contradicts: bool = False
 
@@ -108,13 +111,13 @@ def places(
         reading: the model's, if one has read the run.
     """
     actors = answerable(trajectory.steps)
-    signs = [*contradictions(found.by_rule, actors)]
+    signs = [*contradictions(trajectory, found.by_rule, actors)]
     recorded = [*recorded_signs(trajectory, found.by_rule, actors)]
     if _failed(found) or (found.suspect and found.outcome.outcome != "success"):
         signs += recorded
     elif found.outcome.outcome == "success":
         # A slip on which the answer rests may have escaped the check; others were repaired.
-        signs += [each for each in recorded if each.reaches_answer]
+        signs += [each for each in recorded if each.way.reaches_answer]
     if _failed(found):
         signs += rule_signs(trajectory, found.by_rule, actors)
         signs += _profile_signs(found)
@@ -140,7 +143,7 @@ def ranked(
 
     def order(one: tuple[Sign, Counts]) -> tuple[object, ...]:
         sign, counts = one
-        proven = sign.basis == "record" and sign.reaches_answer
+        proven = sign.basis == "record" and sign.way.reaches_answer
         natural, planted = counts.bounds
         ranks = ("record", "rule", "model")
         first = sign.step != decisive, not proven, not sign.contradicts
@@ -162,7 +165,9 @@ def ranked(
             why=sign.why,
             quotes=sign.quotes,
             span_id=step.span_id,
-            reaches_answer=sign.reaches_answer,
+            reaches_answer=sign.way.reaches_answer,
+            heirs=sign.way.steps,
+            possible_heirs=sign.way.possible,
             right=counts.right,
             cases=counts.cases,
             planted_right=counts.planted_right,
@@ -185,19 +190,26 @@ def recorded_signs(
         if mode.evidence is Evidence.EXACT and mode.code in _SLIPS and mode.steps:
             step = in_error(mode, trajectory)
             if step in actors:
-                reaches = reaches_answer(trajectory, step, mode)
-                key = f"{mode.code} {rule}, exact"
-                yield Sign(key, step, "record", mode.reason, mode.quotes, reaches)
+                key, way = f"{mode.code} {rule}, exact", heirs(trajectory, step, mode)
+                yield Sign(key, step, "record", mode.reason, mode.quotes, way)
 
 
 def contradictions(
-    found: Iterable[tuple[str, ModeFinding]], actors: Collection[int]
+    trajectory: Trajectory, found: Iterable[tuple[str, ModeFinding]], actors: Collection[int]
 ) -> Iterator[Sign]:
-    """Yield what contradicts a good end of the run, by rules that may be wrong."""
+    """Yield what contradicts a good end of the run, by rules that may be wrong.
+
+    So does a wrong figure that stands in the answer or went into it, where its rule is sure of a slip.
+    """
     for rule, mode in found:
-        if contradicts_good_end(rule) and mode.steps and mode.steps[-1] in actors:
-            key, step = f"{mode.code} {rule}", mode.steps[-1]
-            yield Sign(key, step, "rule", mode.reason, mode.quotes, contradicts=True)
+        if not mode.steps or mode.evidence is not Evidence.HEURISTIC:
+            continue
+        step = mode.steps[-1] if contradicts_good_end(rule) else in_error(mode, trajectory)
+        way = heirs(trajectory, step, mode)
+        sure = mode.probability >= SLIP and way.reaches_answer
+        if (contradicts_good_end(rule) or sure) and step in actors:
+            key = f"{mode.code} {rule}"
+            yield Sign(key, step, "rule", mode.reason, mode.quotes, way, contradicts=True)
 
 
 def rule_signs(

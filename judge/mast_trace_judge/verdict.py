@@ -175,6 +175,8 @@ class Place(_Record):
         why: one sentence of cause.
         quotes: passages that show it, word for word.
         reaches_answer: a figure that the step brought in stands in the run's answer, or went into it.
+        heirs: indices of the later steps that hold the wrong value, or what was made of it, in order.
+        possible_heirs: those of them in which it may be another value.
         right: labelled natural failures in which such a place was the decisive step.
         cases: labelled natural failures with such a place; 0 where it was not measured on any.
         planted_right: as ``right``, of failures into which somebody planted the error.
@@ -189,6 +191,8 @@ class Place(_Record):
     quotes: tuple[str, ...] = ()
     span_id: str = ""
     reaches_answer: bool = False
+    heirs: tuple[int, ...] = ()
+    possible_heirs: tuple[int, ...] = ()
     right: int = 0
     cases: int = 0
     planted_right: int = 0

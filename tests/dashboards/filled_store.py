@@ -88,7 +88,7 @@ EMPTY: Final = {
     f"LookFirst.{name}"
     for name in (
         *("Step", "Agent", "Basis", "Why", "Quotes", "SpanId", "ReachesAnswer"),
-        *("Right", "Cases", "PlantedRight", "PlantedCases"),
+        *("Heirs", "PossibleHeirs", "Right", "Cases", "PlantedRight", "PlantedCases"),
     )
 }
 """Columns that stay empty."""

@@ -13,6 +13,7 @@ from judge.data import labelled_runs
 from judge.store.verdicts import verdict
 
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.local.attribution.heirs import Heirs
 from mast_trace_judge.local.attribution.mode_votes import reaches_answer
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.look_first import STORED, Counts, Sign, measured, places, ranked
@@ -84,6 +85,28 @@ def test_a_slip_is_decisive_where_its_figure_reaches_the_answer(after, reaches):
     found = judge_by_rules(told)
     assert [place.step for place in places(told, found)][:1] == [2]
     assert found.names_a_step is reaches
+
+
+def test_the_way_of_a_wrong_value_is_named_to_the_answer():
+    """What a tool returns by itself in the meantime, or a figure of two digits, may be another value."""
+    run = RunBuilder("What do three nights in Lisbon cost?", outcome="failure").asks()
+    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "Double room: 118 EUR per night")
+    run.says("researcher", "The hotel search says that a double room costs 181 EUR a night.")
+    run.says("planner", "Thanks.").calls("planner", "times", {"a": 3, "b": 181}, "543")
+    run.calls("critic", "ask_desk", {"room": "double"}, "181 EUR on Saturdays")
+    run.says("critic", "181 EUR is what they ask.").says("planner", "It is 543 EUR.")
+    (place,) = looked(run.build())
+    assert (place.step, place.heirs, place.possible_heirs) == (2, (4, 5, 6, 7), (5, 6))
+    assert place.reaches_answer
+
+
+def test_a_made_up_date_and_identifier_have_heirs():
+    run = RunBuilder("Book the hall.").calls("clerk", "book", {"hall": 4}, "", **FAILS)
+    run.says("clerk", "Hall 4 is booked for 3 May 2031, reference RF-4471.", to="head")
+    run.says("head", "Fine.", to="user").says("head", "See you in the hall on 2031-05-03.")
+    run.says("head", "Show RF-4471 at the door.")
+    (place,) = looked(run.build())
+    assert (place.step, place.heirs, place.possible_heirs) == (1, (3, 4), ())
 
 
 def test_a_withheld_figure_is_no_wrong_one():
@@ -198,7 +221,7 @@ def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(mo
         Sign("few", 2, "rule", "three of four"),
         Sign("natural", 3, "rule", "eight of twenty"),
         Sign("no evidence", 4, "rule", "worse than a constant"),
-        Sign("unknown", 5, "record", "reaches", reaches_answer=True),
+        Sign("unknown", 5, "record", "reaches", way=Heirs((), (), reaches_answer=True)),
         Sign("planted", 6, "rule", "decisive"),
         Sign("few", 3, "rule", "three of four, of a step that has another sign"),
     ]

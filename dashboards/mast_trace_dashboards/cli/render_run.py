@@ -22,6 +22,7 @@ from mast_trace_dashboards.certainty import (
     nothing_found,
     sureness,
     suspicion_of,
+    way_words,
 )
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.cli.render import outcome
@@ -141,6 +142,8 @@ def _cause(place: Place, style: str = "") -> Text:
     text = plain(f"\n  {place.why}", style)
     for quoted in place.quotes[:2]:
         text.append_text(plain(f"\n  “{clip(quoted, 160)}”", "italic"))
+    if way := way_words(place):
+        text.append_text(plain(f"\n  {way}", style))
     return text
 
 

@@ -33,6 +33,7 @@ from mast_trace_dashboards.certainty import (
     nothing_found,
     sureness,
     suspicion_of,
+    way_words,
 )
 from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
@@ -308,6 +309,7 @@ def _environment() -> Environment:
         nothing_found=nothing_found,
         suspicion_of=suspicion_of,
         no_place=no_place,
+        way_words=way_words,
     )
     made.filters.update(not_measured=not_measured, html=html_of)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))

@@ -65,6 +65,7 @@ class Tick:
         modes: codes of failure modes that it is evidence of.
         failed: whether it has an error.
         repeats: whether it repeats an earlier step.
+        heir: ``heir`` where it holds the wrong value of the first place to look at, ``possible heir`` where it may.
     """
 
     number: int
@@ -77,6 +78,7 @@ class Tick:
     modes: tuple[str, ...]
     failed: bool
     repeats: bool
+    heir: str
 
 
 class Page:
@@ -122,6 +124,7 @@ class Page:
         self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
         if verdict is None:
             self._decisive = proved_step(confirmation)
+        self._heirs = _heirs(verdict)
         self._marks = _marks(confirmation)
         self._answers = answers or {}
         self._spent = spent or {}
@@ -190,6 +193,7 @@ class Page:
             modes=tuple(self._modes.get(number, ())),
             failed=bool(outline.failed[number]),
             repeats=outline.repeats[number] != number,
+            heir=self._heirs.get(number, ""),
         )
 
     def _view_of(self, confirmation: Confirmation) -> ConfirmationView:
@@ -236,6 +240,14 @@ def parting(left: Outline, right: Outline) -> int | None:
     """Return the first step in which two runs differ; None if they are equal."""
     likenesses = zip_longest(left.likenesses, right.likenesses)
     return next((number for number, (one, other) in enumerate(likenesses) if one != other), None)
+
+
+def _heirs(verdict: Verdict | None) -> dict[int, str]:
+    """Return what each step inherits of the first place to look at; see `Tick`."""
+    if verdict is None or not verdict.look_first:
+        return {}
+    first = verdict.look_first[0]
+    return dict.fromkeys(first.heirs, "heir") | dict.fromkeys(first.possible_heirs, "possible heir")
 
 
 def _findings(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
+from mast_trace_dashboards.certainty import way_words
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import Place
@@ -49,6 +51,28 @@ def test_an_unknown_agent_is_blamed_for_its_own_step(client: httpx.Client, store
         assert (f">◆ {marked}<" in page) is (marked is not None), (step, marked)
         assert page.count(">◆ ") == (marked is not None)
         assert (told in page) is (marked is not None)
+
+
+def test_the_way_of_a_wrong_value_is_marked_in_the_lanes(
+    client: httpx.Client, store: Store
+) -> None:
+    run = "7f" * 16
+    said = [message(run, number, "planner", f"{number}") for number in range(5)]
+    store.insert("otel_traces", [root(run, "inherited"), *said])
+    place = Place(step=1, agent="planner", basis="record", why="Says 181.", heirs=(2, 3, 4))
+    place = place.model_copy(update={"possible_heirs": (3,), "reaches_answer": True})
+    save(store, [judged(store, run, 5, 1, look_first=(place,))])
+    page = client.get(f"/runs/{run}").text
+    ticks = re.findall(r'class="(tick [^"]*)" href="#step-(\d+)"', page)
+    assert [int(n) for names, n in ticks if "heir" in names] == [2, 3, 4]
+    assert [int(n) for names, n in ticks if "possible" in names] == [3]
+    assert way_words(place) in page
+
+
+def test_the_way_of_a_wrong_value_in_words() -> None:
+    many = Place(step=0, agent="a", basis="rule", why="", heirs=tuple(range(1, 9)))
+    assert way_words(many) == "The value goes on to steps 1, 2, 3, 4, 5, 6 and 2 more."
+    assert way_words(many.model_copy(update={"heirs": ()})) == ""
 
 
 def test_candidates_without_a_calibration_have_no_percentages(client: httpx.Client) -> None:

@@ -1,14 +1,12 @@
-"""Votes of the rules' findings for the decisive step, and what their figures became."""
+"""Votes of the rules' findings for the decisive step."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.attribution.cascade import Vote
-from mast_trace_judge.local.equations import equations
-from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.rules._evidence import final_answer, is_said
+from mast_trace_judge.local.attribution.heirs import heirs
+from mast_trace_judge.local.rules._evidence import is_said
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -39,11 +37,6 @@ _STRENGTHS = {
 in 150 failed loops of one agent with a strong heuristic finding of such a mode or an end on an error,
 the finding named the faulty step once.
 """
-_MOST_TIMES = 31
-"""Nights, people or pieces that a figure is taken for in words, as in "three nights at 181 are 543"."""
-_MOST_MADE = 5
-"""New figures up to which a tool's result is taken for made from its arguments; a longer one is a document, of which
-most figures have nothing to do with them."""
 DECIDING = frozenset(["2.6", "2.1", "1.4", "2.5", "3.3", "2.4"])
 """Modes whose exact finding shows the error itself, in any system."""
 
@@ -96,31 +89,8 @@ def reaching(
 
 
 def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool:
-    """Return whether a wrong figure that a step brought in stands in the answer, or went into it.
-
-    Only mode 2.6 says that a figure is wrong; what other slips have to do with the answer, figures do not tell. Only figures that the finding quotes and that nothing before the step holds count. A figure goes into the
-    result of an equation, into that of a tool that was called with it, and into a small multiple of it that the last message gives beside it.
-    """
-    if mode.code != "2.6":
-        return False
-    steps = trajectory.steps
-    known = known_values([trajectory.task, *(each.text for each in steps[:step])])
-    carried = known_values([steps[step].text]) & known_values(mode.quotes) - known
-    for each in steps[step:] if carried else ():
-        if each.kind is StepKind.TOOL and known_values([each.arguments]) & carried:
-            made = known_values([each.text]) - known
-            carried |= made if len(made) <= _MOST_MADE else set()
-        for equation in equations(each.text):
-            if any(term.readings & carried for term in equation.terms):
-                carried |= equation.result.readings - known
-    answers = known_values([final_answer(steps)])
-    last = next((each.text for each in reversed(steps) if is_said(each)), "")
-    counted = {
-        figure * factor
-        for figure in carried & known_values([last])
-        for factor in range(2, _MOST_TIMES + 1)
-    }
-    return bool((carried | counted) & answers)
+    """Return whether a wrong figure that a step brought in stands in the answer, or went into it; see `heirs`."""
+    return heirs(trajectory, step, mode).reaches_answer
 
 
 def in_error(mode: ModeFinding, trajectory: Trajectory) -> int:
