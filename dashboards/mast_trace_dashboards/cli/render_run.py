@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step
     from mast_trace_dashboards.cli.run_view import RunView
-    from mast_trace_judge.study.model_calibration import ModelCalibration
+    from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Place, Verdict
 
 _JUDGED_BY = {
@@ -59,7 +59,7 @@ _AT_ONCE = 500
 
 
 def verdict_view(
-    row: Mapping[str, Any], verdict: Verdict | None, calibration: ModelCalibration | None = None
+    row: Mapping[str, Any], verdict: Verdict | None, record: ModelRecord | None = None
 ) -> list[RenderableType]:
     """Return the judge's findings on a run."""
     if verdict is None:
@@ -71,7 +71,7 @@ def verdict_view(
             return [*parts, *confirmation_view(verdict.confirmation)]
         parts.append(Text("The rules found:"))
     else:
-        parts.append(_decisive_error(verdict, calibration))
+        parts.append(_decisive_error(verdict, record))
     if verdict.modes:
         parts += ["", _modes(verdict)]
     else:
@@ -87,7 +87,7 @@ def verdict_view(
     return [*parts, plain(f"\nJudged by {by}.", "dim")]
 
 
-def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> Text:
+def _decisive_error(verdict: Verdict, record: ModelRecord | None) -> Text:
     text = Text()
     error = verdict.decisive
     if doubt := suspicion_of(verdict):
@@ -95,7 +95,7 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     if error is not None:
         text.append("Decisive error: ", style="bold red")
         text.append_text(plain(f"{error.agent or NOBODY}, step {error.step}", "bold"))
-        text.append(f" ({sure})" if (sure := sureness(verdict, calibration)) else "")
+        text.append(f" ({sure})" if (sure := sureness(verdict)) else "")
         place = next((each for each in verdict.look_first if each.step == error.step), None)
         if place is not None:
             text.append_text(_cause(place))
@@ -106,7 +106,7 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     elif verdict.outcome == "success" and not verdict.look_first:
         text.append("No decisive error: the run succeeded.")
     elif verdict.look_first:
-        text.append_text(_looked_at(verdict, calibration, verdict.look_first[0]))
+        text.append_text(_looked_at(verdict, verdict.look_first[0]))
     else:
         text.append(nothing_found(verdict))
     first = (
@@ -115,8 +115,8 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     for each in verdict.look_first:
         if each.step != first:
             text.append("\n")
-            text.append_text(_looked_at(verdict, calibration, each, "then: ", "dim"))
-    missing = not_measured(verdict, calibration)
+            text.append_text(_looked_at(verdict, each, "then: ", "dim"))
+    missing = not_measured(verdict, record)
     if missing and verdict.model and first is not None:
         text.append_text(plain(f"\n  {missing}", "dim"))
     return text
@@ -124,7 +124,6 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
 
 def _looked_at(
     verdict: Verdict,
-    calibration: ModelCalibration | None,
     place: Place,
     heading: str = f"{LOOK_HEADING}: ",
     style: str = "",
@@ -132,7 +131,7 @@ def _looked_at(
     """Render a place with its evidence, its cause and the first two passages that show it."""
     text = Text(heading, style=style or "bold")
     text.append_text(plain(f"{place.agent or NOBODY}, step {place.step}", style or "bold"))
-    text.append_text(plain(f" ({basis_words(place, verdict, calibration)})", "dim"))
+    text.append_text(plain(f" ({basis_words(place, verdict)})", "dim"))
     text.append_text(_cause(place, style))
     return text
 
@@ -180,7 +179,7 @@ def run_view(
         judged: show the verdict.
     """
     verdict = shown.verdict if judged else None
-    found = verdict_view(shown.row, verdict, shown.calibration) if judged else []
+    found = verdict_view(shown.row, verdict, shown.record) if judged else []
     yield _title(shown)
     yield ""
     if shown.stored.left_out is not None:

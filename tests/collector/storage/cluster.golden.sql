@@ -1847,3 +1847,25 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (33, 'span_kinds', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_human_labels_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Blind Bool;
+
+ALTER TABLE traces.mast_human_labels ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Blind Bool;
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Prompt LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS ModelStep Nullable(UInt32);
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Prompt LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS ModelStep Nullable(UInt32);
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (34, 'earned_word', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
