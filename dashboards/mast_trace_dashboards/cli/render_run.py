@@ -190,6 +190,8 @@ def run_view(
     yield from found[:first]
     if found:
         yield ""
+    if expected := shown.stored.outline.run.expected:
+        yield plain(f"Expected answer: {clip(expected, 600)}\n")
     chosen = shown.excerpt(verdict) if numbers is None else numbers
     yield from steps_view(shown, chosen, verdict, full=full)
     if len(chosen) < shown.stored.count:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.output import console
 from mast_trace_dashboards.cli.render_run import run_view
@@ -170,6 +171,19 @@ def test_what_the_rules_found_is_shown_where_the_model_was_away(shown: Any) -> N
     assert out.count("without the model: no connection") == 1
     assert "The rules found:" in out
     assert "2.6" in out
+
+
+def test_the_expected_answer_of_a_run_is_shown(own_cli: CLI) -> None:
+    run = own_cli.recorded.ids["invoices"]
+    told = "map('mast.run.outcome', 'failure', 'mast.run.expected', '354 EUR')"
+    with Store.open(own_cli.recorded.url) as store:
+        store.command(
+            f"INSERT INTO otel_traces SELECT * REPLACE (SpanId AS ParentSpanId, 'ee' AS SpanId, Duration + 1 AS Duration,"
+            f" {told} AS SpanAttributes)"
+            f" FROM otel_traces WHERE TraceId = '{run}' AND SpanName LIKE 'invoke_workflow%'"
+        )
+    out = own_cli.out("show", run)
+    assert "Expected answer: 354 EUR" in out
 
 
 def test_alerts_that_fire_are_shown_and_the_rest_on_request(own_cli: CLI) -> None:

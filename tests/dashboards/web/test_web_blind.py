@@ -59,7 +59,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         for run in RUNS:
             first, *others = team(run)
             if run == TWIN:
-                first["SpanAttributes"]["mast.run.outcome"] = "failure"
+                told = {"mast.run.outcome": "failure", "mast.run.expected": "354 EUR"}
+                first["SpanAttributes"] |= told
             opened.insert("otel_traces", [first, *others])
         yield opened
 
@@ -132,6 +133,7 @@ def test_an_outcome_that_the_program_recorded_is_shown(client: TestClient, store
     judge(store, SUCCESS, SUCCESS)
     page = client.get(f"/runs/{TWIN}?queue=1").text
     assert '<span class="outcome failure">failure</span>' in page
+    assert "Expected answer</span> 354 EUR" in page
     assert "by the judge" not in page
 
 
