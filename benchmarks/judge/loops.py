@@ -111,7 +111,9 @@ def judged(run: LabelledRun) -> Found:
     modes: dict[str, float] = {}
     steps = set()
     for shape in SHAPES.values():
-        said = judge_by_rules(shape(replace(run.trajectory, outcome="", outcome_reason="")))
+        said = judge_by_rules(
+            shape(replace(run.trajectory, outcome="", outcome_reason="", expected=""))
+        )
         for mode in said.modes:
             modes[mode.code] = max(mode.probability, modes.get(mode.code, 0))
         if said.names_a_step and said.attribution.decisive is not None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.proof import proved_step, rank_of
-from mast_trace_judge.study.model_calibration import FEWEST_RUNS
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
         Contrast,
         SuccessRate,
     )
-    from mast_trace_judge.study.model_calibration import ModelCalibration
+    from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Basis, ModeFinding, Place, Rank, Verdict
 
 SOURCES: Final[Mapping[str, str]] = {
@@ -152,12 +151,11 @@ def price(confirmation: Confirmation) -> str:
     return f"{confirmation.replays:,} replays, {confirmation.live_calls:,} live model calls, {cost}{made}"
 
 
-def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
-    """Return the rank of the decisive step, and a percentage only where it was measured.
+def sureness(verdict: Verdict) -> str:
+    """Return the rank of the decisive step, and how often such steps are right only where it was measured.
 
     Args:
         verdict: of the run, as it is shown.
-        calibration: of the model behind it.
     """
     error = verdict.decisive
     if error is None:
@@ -167,34 +165,29 @@ def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> s
     if verdict.calibrated and rank != "confirmed by replay":
         measured = f"{error.probability:.0%} sure"
     elif rank in {"model", "guess"}:
-        measured = _of_labels(verdict, 0, calibration)
-    if measured and rank == "guess":
-        rank = "calibrated guess"
-    if not measured and rank in {"model", "guess"}:
-        measured = _of_readings(verdict)
+        same = (each for each in verdict.look_first if each.step == error.step)
+        measured = next((each.measured for each in same if each.basis == "model"), "")
+        measured = ", ".join(filter(None, [measured, _of_readings(verdict, error.step)]))
     return ", ".join(filter(None, [RANKS[rank], measured]))
 
 
-def basis_words(place: Place, verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
+def basis_words(place: Place, verdict: Verdict) -> str:
     """Return the evidence for a place: its kind, and how often such places were right.
 
     Args:
         place: of the verdict.
         verdict: of the run, as it is shown.
-        calibration: of the model behind it.
     """
     if place.basis == "record" and place.reaches_answer:
         return f"{BASES[place.basis]}, and its figure reaches the answer"
     if place.basis in {"confirmed", "record"}:
         return BASES[place.basis]
-    measured = place.measured
+    measured = [place.measured]
     if place.basis == "rule":
-        measured = measured or "how often it is right is not measured"
-    elif place.step in (steps := [each.step for each in verdict.candidates]):
-        number = steps.index(place.step)
-        measured = _of_labels(verdict, number, calibration)
-        measured = measured or ("" if number else _of_readings(verdict))
-    return ", ".join(filter(None, [BASES[place.basis], measured]))
+        measured = [place.measured or "how often it is right is not measured"]
+    else:
+        measured.append(_of_readings(verdict, place.step))
+    return ", ".join(filter(None, [BASES[place.basis], *measured]))
 
 
 def way_words(place: Place) -> str:
@@ -241,36 +234,24 @@ def suspicion_of(verdict: Verdict) -> str:
     return f"{known}; the record contradicts itself."
 
 
-def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
-    """Return a sentence on why there is no percentage; empty where there is one."""
-    if proved_step(verdict.confirmation) is not None:
+def not_measured(verdict: Verdict, record: ModelRecord | None = None) -> str:
+    """Return a sentence on why no step is asserted; empty where one is.
+
+    Args:
+        verdict: of the run, as it is shown.
+        record: of the model behind it.
+    """
+    if proved_step(verdict.confirmation) is not None or verdict.calibrated:
         return ""
-    if verdict.calibrated or (calibration and calibration.of(verdict).is_enough):
-        return ""
-    if not verdict.model:
+    if record is None:
         return NOT_MEASURED
-    known = calibration.of(verdict).runs if calibration else 0
-    return (
-        f"How often steps that {verdict.model} points at are right is known from {known} labelled runs like "
-        f"this one; from {FEWEST_RUNS} on it is shown. `mast-trace label RUN --step N` gives a label."
-    )
+    asked = " `mast-trace label RUN` and the page Label ask for one." if record.is_short else ""
+    return f"{record.standing}{asked}"
 
 
-def _of_labels(verdict: Verdict, place: int, calibration: ModelCalibration | None) -> str:
-    """Return the share of labelled runs in which such a candidate of the model's is right."""
-    shares = calibration.of(verdict) if calibration else None
-    if shares is None or not shares.is_enough or place >= len(shares.right):
-        return ""
-    interval = shares.interval(place)
-    return (
-        f"right in {shares.share(place):.0%} of {shares.runs} labelled runs, "
-        f"95%: {interval.low:.0%} to {interval.high:.0%}"
-    )
-
-
-def _of_readings(verdict: Verdict) -> str:
-    """Return how many readings agree on the first step; empty where there was one at most."""
-    if verdict.readings < 2:
+def _of_readings(verdict: Verdict, step: int) -> str:
+    """Return how many readings suggest a step first; empty for another than theirs, or where there was one at most."""
+    if verdict.readings < 2 or step != verdict.model_step:
         return ""
     return f"likeliest in {verdict.agreeing} of {verdict.readings} readings"
 

@@ -14,13 +14,13 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_judge.store.model_records import record_behind
 from mast_trace_judge.store.verdicts import load_latest
-from mast_trace_judge.study.model_calibration import calibration_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.study.model_calibration import ModelCalibration
+    from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Verdict
 
 
@@ -32,8 +32,8 @@ class FoundRun:
         row: of the query `run`.
         stored: its steps and spans.
         verdict: the newest one, with what replays have shown; None if there is none.
-        calibration: what labels tell of the model behind the verdict; None where they tell nothing,
-            as after replays have changed it.
+        record: what labels tell of the model behind the verdict; None where they tell nothing, as after
+            replays have changed it.
         confirmation: what replays have shown, also where there is no verdict; None where there were
             none.
     """
@@ -41,7 +41,7 @@ class FoundRun:
     row: dict[str, Any]
     stored: StoredRun
     verdict: Verdict | None
-    calibration: ModelCalibration | None = None
+    record: ModelRecord | None = None
     confirmation: Confirmation | None = None
 
 
@@ -71,5 +71,5 @@ def find_run(
         shown = confirmation_of(store, stored.project, trace_id, fingerprint=stored.fingerprint)
         return FoundRun(row, stored, None, confirmation=shown)
     of_labels = None if has_effect(verdict.confirmation) else verdict
-    calibration = calibration_of(store, of_labels)
-    return FoundRun(row, stored, verdict, calibration, verdict.confirmation)
+    record = record_behind(store, of_labels)
+    return FoundRun(row, stored, verdict, record, verdict.confirmation)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.budget import Usage
+from mast_trace_judge.llm.prompts import prompt_of_readings
 from mast_trace_judge.local.attribution import UNTRAINED
 from mast_trace_judge.local.layers import without_made_up_spans
 from mast_trace_judge.look_first import places
@@ -69,9 +70,11 @@ def assemble(
             "status_reason": "; ".join(
                 [*reading.problems, *_opinion(local, reading), *_split(reading)]
             ),
-            "model": ", ".join(reading.models),
+            "model": reading.name,
+            "prompt": prompt_of_readings(),
+            "model_step": reading.likeliest,
             "readings": len(reading.readings),
-            "agreeing": _agreeing(verdict, reading),
+            "agreeing": sum(each.likeliest == reading.likeliest for each in reading.readings),
         }
     else:
         verdict, more = _put_together(run, trajectory, local, version), {}
@@ -160,20 +163,14 @@ def _opinion(local: LocalFindings, reading: ModelReading) -> list[str]:
 
 
 def _split(reading: ModelReading) -> list[str]:
-    """Return the votes on the outcome where the readings differ."""
-    votes = Counter(each.outcome for each in reading.readings)
-    if len(votes) < 2:
-        return []
-    counted = ", ".join(f"{outcome} {count}" for outcome, count in votes.most_common())
-    return [f"{len(reading.readings)} readings differ on the outcome: {counted}"]
-
-
-def _agreeing(verdict: Verdict, reading: ModelReading) -> int:
-    """Return the number of readings whose likeliest step is the verdict's."""
-    first = verdict.decisive or next(iter(verdict.candidates), None)
-    if first is None:
-        return 0
-    return sum(each.likeliest == first.step for each in reading.readings)
+    """Return the votes on the outcome and on the step, where the readings differ on them."""
+    steps = ["none" if one.likeliest is None else one.likeliest for one in reading.readings]
+    told = []
+    for what, said in (("outcome", [one.outcome for one in reading.readings]), ("step", steps)):
+        if len(votes := Counter(said)) > 1:
+            counted = ", ".join(f"{one} in {count}" for one, count in votes.most_common())
+            told.append(f"{len(said)} readings differ on the {what}: {counted}")
+    return told
 
 
 def _unread(trajectory: Trajectory) -> str:

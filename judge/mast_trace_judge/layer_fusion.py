@@ -41,14 +41,19 @@ def fuse_layers(
     return dataclasses.replace(
         local,
         modes=_modes(local, reading, most=1.0 if failed else _MOST_ALONE),
-        attribution=_attribution(trajectory, local.attribution, reading),
+        attribution=_attribution(trajectory, local.attribution, reading, failed=failed),
         outcome=_outcome(local.outcome, reading),
         examined=tuple(FAILURE_MODES),
     )
 
 
-def _attribution(trajectory: Trajectory, ours: Attribution, reading: ModelReading) -> Attribution:
-    """Join both opinions of the steps; the local one stands where it asserts a step, or the model has none."""
+def _attribution(
+    trajectory: Trajectory, ours: Attribution, reading: ModelReading, *, failed: bool
+) -> Attribution:
+    """Join both opinions of the steps; the local one stands where it asserts a step, or the model has none.
+
+    In a failed run, a model whose first steps were right often enough on blind labels asserts this one.
+    """
     weights = {each.step: each.weight for each in reading.suggestions}
     if ours.decisive is not None or not weights.keys() & ours.probabilities.keys():
         return ours
@@ -56,8 +61,13 @@ def _attribution(trajectory: Trajectory, ours: Attribution, reading: ModelReadin
     for each in reading.suggestions:
         rules[each.step] = " ".join(filter(None, [rules.get(each.step), "The model suggests it."]))
     # The joined numbers order the steps; how often a model's are right is known of labelled runs alone.
+    joined = pool(ours.probabilities, weights)
+    asserted = joined.keys() & ({reading.asserted} if failed else ())
+    for step in asserted:
+        likeliest = max(joined, key=lambda each: joined[each])
+        joined[step], joined[likeliest] = joined[likeliest], joined[step]
     return summarise(
-        trajectory, pool(ours.probabilities, weights), rules, profile=ours.profile, calibrated=False
+        trajectory, joined, rules, profile=ours.profile, calibrated=False, shown=asserted
     )
 
 

@@ -63,6 +63,7 @@ class Sign:
 
     Attributes:
         key: of its counts in ``measured.json``.
+        counts: those of a store's own labels in place of these.
         basis: the kind of evidence.
     """
 
@@ -74,6 +75,7 @@ class Sign:
     way: Heirs = NO_HEIRS
     corrected: CorrectedStep | None = None
     contradicts: bool = False
+    counts: Counts | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def ranked(
         decisive: the step that the verdict calls decisive.
     """
     known = measured()
-    counted = [(each, known.get(each.key, Counts())) for each in signs]
+    counted = [(each, each.counts or known.get(each.key, Counts())) for each in signs]
     # A rule may be no evidence by its counts; what the record shows, it shows.
     counted = [each for each in counted if each[0].basis == "record" or each[1].is_evidence]
 
@@ -282,10 +284,15 @@ def _profile_signs(found: LocalFindings) -> Iterator[Sign]:
 
 def _model_signs(reading: ModelReading | None) -> Iterator[Sign]:
     """Yield the steps that a model suggests, likeliest first."""
+    # The counts are of the step that the model suggests first.
+    counts = Counts(reading.right, reading.cases) if reading else Counts()
     for each in reading.suggestions if reading else ():
         fix = f"Right would have been: {each.minimal_fix}" if each.minimal_fix else ""
         why = " ".join(filter(None, [each.reason, fix]))
-        yield Sign("model", each.step, "model", why, each.quotes, corrected=each.corrected)
+        yield Sign(
+            "model", each.step, "model", why, each.quotes, False, each.corrected, counts=counts
+        )
+        counts = Counts()
 
 
 def _failed(found: LocalFindings) -> bool:

@@ -80,7 +80,7 @@ def rank_of(verdict: Verdict) -> Rank | None:
     }
     if Evidence.EXACT in kinds:
         return "exact"
-    if Evidence.MODEL in kinds:
+    if Evidence.MODEL in kinds or error.step == verdict.model_step:
         return "model"
     return "calibrated guess" if verdict.calibrated else "guess"
 

@@ -28,7 +28,8 @@ Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "gue
 """The kind of evidence for a decisive error, the strongest first.
 
 ``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
-``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: a profile named it,
+``model``: a finding of a model with verified quotes contains it, or it
+is the step of a model that was right often enough on blind labels; ``calibrated guess``: a profile named it,
 whose steps were right often enough on labelled natural failures; ``guess``: it was not. No rank is silence: no step is named.
 """
 
@@ -254,9 +255,11 @@ class Verdict(_Record):
             shown, and then in effect: see `mast_trace_judge.proof`.
         calibrated: whether the probabilities of ``decisive`` and ``candidates`` were measured on
             runs like this one; otherwise only their order is meaningful.
+        model: names of the models that have read the run.
+        prompt: digest of the questions that they were asked.
+        model_step: the step that they suggest first, whatever the verdict says; None if they suggest none.
         readings: number of times that models have read the run, all models together.
-        agreeing: number of these readings that suggest the decisive step first, or without one the first
-            candidate.
+        agreeing: number of these readings that suggest ``model_step`` first; where it is None, no step.
         run: run metadata at judging time; excluded from JSON; None in verdicts stored by earlier
             versions.
     """
@@ -287,6 +290,8 @@ class Verdict(_Record):
     rank: Rank | None = None
     confirmation: Confirmation | None = None
     model: str = ""
+    prompt: str = ""
+    model_step: int | None = None
     readings: int = 0
     agreeing: int = 0
     calls: int = 0

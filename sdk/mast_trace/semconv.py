@@ -142,6 +142,8 @@ RUN_RESUMES: Final = "mast.run.resumes"
 RUN_OUTCOME: Final = "mast.run.outcome"
 """Outcome: ``success`` or ``failure``; absent when none was recorded."""
 RUN_OUTCOME_REASON: Final = "mast.run.outcome_reason"
+RUN_EXPECTED: Final = "mast.run.expected"
+"""The answer that the program had expected of the run, beside its outcome."""
 RUN_TERMINATION_REASON: Final = "mast.run.termination_reason"
 """Reason why the framework stopped; `Termination` has the values that rules read."""
 

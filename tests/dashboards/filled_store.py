@@ -84,7 +84,7 @@ BY_TYPE: Final[dict[str, Sequence[Any]]] = {
     "UInt": (0, 1, 2, 3, 5, 8),
     "String": ("a", "b", ""),
 }
-EMPTY: Final = {
+EMPTY: Final = {"Blind", "ModelStep", "Prompt"} | {
     f"LookFirst.{name}"
     for name in (
         *("Step", "Agent", "Basis", "Why", "Quotes", "SpanId", "ReachesAnswer"),

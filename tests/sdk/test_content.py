@@ -227,7 +227,7 @@ def record(captured: CapturedSpans, secret: str = SECRET) -> str:
             call.result(spelled)
         with mast_trace.tool("pay", secret) as call:
             call.fail(f"{secret} was declined")
-        mast_trace.record_outcome(False, f"{secret} leaked")
+        mast_trace.record_outcome(False, f"{secret} leaked", expected=[f"no {secret}"])
     with mast_trace.run("s", input={"key": secret}) as run:
         with mast_trace.agent("a", input=[["of", secret]]) as turn:
             turn.reply({secret: 1})

@@ -267,6 +267,32 @@ class TestOutcome:
         assert root["mast.run.outcome_reason"] == "wrong total"
         assert captured_spans.trajectory().outcome == "failure"
 
+    @pytest.mark.parametrize("ended", [False, True])
+    @pytest.mark.parametrize(
+        ("expected", "kept"),
+        [("354 EUR", "354 EUR"), (0, "0"), ({"total": 354}, '{"total": 354}'), (None, "")],
+    )
+    def test_the_expected_answer_is_kept_with_it(
+        self, captured_spans: CapturedSpans, expected: object, kept: str, *, ended: bool
+    ) -> None:
+        with mast_trace.run("r"):
+            if not ended:
+                mast_trace.record_outcome(False, expected=expected)
+        if ended:
+            mast_trace.record_outcome(False, expected=expected)
+        assert captured_spans.trajectory().expected == kept
+
+    def test_an_expected_answer_that_cannot_be_written_costs_no_outcome(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        class Unwritable:
+            def __repr__(self) -> str:
+                raise RuntimeError
+
+        with mast_trace.run("r"):
+            mast_trace.record_outcome(False, "wrong", expected=Unwritable())
+        assert captured_spans.trajectory().outcome_reason == "wrong"
+
     def test_after_the_run_goes_to_its_trace(self, captured_spans: CapturedSpans) -> None:
         """An outcome that is recorded after the root has ended is part of the trajectory."""
         with mast_trace.run("r"):

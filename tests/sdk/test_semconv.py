@@ -91,6 +91,7 @@ NAMES = {
     "RUN_RESUMES": "mast.run.resumes",
     "RUN_OUTCOME": "mast.run.outcome",
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",
+    "RUN_EXPECTED": "mast.run.expected",
     "RUN_TERMINATION_REASON": "mast.run.termination_reason",
     "FEEDBACK_ID": "mast.feedback.id",
     "FEEDBACK_TEXTS": "mast.feedback.texts",

@@ -213,7 +213,9 @@ def accused(sets: Mapping[str, Sequence[LabelledRun]]) -> list[HealthyRates]:
 def _rates(subset: str, shape: str, runs: Sequence[LabelledRun]) -> HealthyRates:
     possible = shown = exact = decisive = 0
     for run in runs:
-        trajectory = SHAPES[shape](replace(run.trajectory, outcome="", outcome_reason=""))
+        trajectory = SHAPES[shape](
+            replace(run.trajectory, outcome="", outcome_reason="", expected="")
+        )
         found = judge_by_rules(trajectory)
         modes = [mode for mode in found.modes if not run.modes.get(mode.code)]
         possible += bool(modes)

@@ -25,9 +25,9 @@ from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.store.model_records import record_behind
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
-from mast_trace_judge.study.model_calibration import calibration_of
 from mast_trace_judge.study.rejudge import Selection
 from mast_trace_judge.version import rules_of
 from mast_trace_judge.worker import Worker
@@ -267,7 +267,7 @@ async def _judge_one(
     if keep:
         save(store, [verdict])
     found = load(store, trace_id, summary.project)
-    return dataclasses.replace(found, verdict=verdict, calibration=calibration_of(store, verdict))
+    return dataclasses.replace(found, verdict=verdict, record=record_behind(store, verdict))
 
 
 def _judge(store: Store, config: Path | None) -> Judge:

@@ -23,9 +23,9 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.store.model_records import model_records
 from mast_trace_judge.store.verdict_rows import verdict_of
-from mast_trace_judge.study.agreement import agreement, step_agreement
-from mast_trace_judge.study.model_calibration import model_calibrations
+from mast_trace_judge.study.agreement import agreement, step_agreement, wilson
 from mast_trace_judge.study.panel_votes import panel_agreement, self_consistency
 from mast_trace_judge.study.rejudge import Selection, diff_versions, rejudge
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.labels import HumanLabel
+    from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.study.agreement import Agreement, StepAgreement
-    from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.study.panel_votes import SelfConsistency
     from mast_trace_judge.study.rejudge import RunDiff, VersionDiff
     from mast_trace_judge.verdict import Verdict
@@ -46,6 +46,12 @@ JUDGE = "mast-trace judge"
 _SHOWN_FROM = 0.5
 """Probability from which a finding counts as the judge's yes."""
 _LISTED = 20
+_KNOWN_BY = {
+    "blind": "blind labels",
+    "beside": "labels beside the verdict",
+    "replays": "confirmed replays",
+}
+"""The sources of a model's record in words. Only the first one counts."""
 
 _VERDICTS = """
 SELECT * FROM mast_latest_verdicts
@@ -72,7 +78,9 @@ def agree(
     and the prevalence. Kappa is left out where an annotator named fewer than five runs. A label that
     names no modes is no opinion on them, unless it calls the run a success; `--mode none` states
     that there are none. From the tenth label with a decisive step on it also measures the gain of a
-    profile fitted to the labels (`mast-trace judge fit`) and the share of right steps of each model.
+    profile fitted to the labels (`mast-trace judge fit`). For each model and prompt it counts the runs in
+    which the step that it names first is the labelled one: labels that were given blind apart from those beside
+    the verdict, and from confirmed replays. Only blind ones earn a model that its step counts as decisive.
     If several models read the runs as a panel, they are compared with each other over all runs of
     the newest version, labelled or not; if each reads a run several times (`judge_samples`), so is
     every model with itself.
@@ -85,7 +93,7 @@ def agree(
         newest = [row["Version"] for row in store.query(_VERSIONS)][:1]
         panel = [each for version in newest for each in panel_agreement(store, version)]
         selves = [each for version in newest for each in self_consistency(store, version)]
-        records = model_calibrations(store, labels)
+        records = model_records(store)
         asked = answers(Plugin, lambda each: tuple(each.reports("judge agree", store, config)))
         more = [(plugin.name, report) for plugin, reports in asked for report in reports]
     runs = len({_run(label) for label in labels})
@@ -116,6 +124,8 @@ def agree(
         console().print(_steps_table(steps))
     if records:
         console().print(_models_table(records))
+        for record in records:
+            console().print(plain(record.standing))
     for _, report in more:
         console().print()
         for line in report.lines:
@@ -227,27 +237,21 @@ def _selves_table(selves: Iterable[SelfConsistency]) -> Table:
     return table
 
 
-def _models_table(records: Iterable[ModelCalibration]) -> Table:
-    """Return the table of models: the share of verdicts whose first candidate is the labelled step."""
-    table = Table(title="steps of models, in labelled runs", title_justify="left")
-    for name in ("model", "framework", "verdicts that"):
+def _models_table(records: Iterable[ModelRecord]) -> Table:
+    """Return the table of models: the runs in which the step that they name first is the known one."""
+    table = Table(title="first steps of models, in failed runs", title_justify="left")
+    for name in ("model", "prompt", "framework", "known by"):
         table.add_column(name)
-    for name in ("runs", "right", "share", "95 %"):
+    for name in ("runs", "right", "95 %"):
         table.add_column(name, justify="right")
     for record in records:
-        sides = (("name a step", record.named), ("only list candidates", record.unsure))
-        for kind, shares in sides:
-            if shares.runs:
-                span = shares.interval(0)
-                low, high = 100 * span.low, 100 * span.high
-                share = f"{100 * shares.share(0):.0f} %" if shares.is_enough else "too few"
-                counts = (
-                    str(shares.runs),
-                    str(shares.right[0]),
-                    share,
-                    f"{low:.0f} to {high:.0f} %",
-                )
-                table.add_row(plain(record.model), plain(record.framework), kind, *counts)
+        reader = map(plain, (record.model, record.prompt, record.framework))
+        for source, cases in record.cases.items():
+            right = record.hits[source]
+            span = wilson(right, cases)
+            between = f"{100 * span.low:.0f} to {100 * span.high:.0f} %"
+            table.add_row(*reader, _KNOWN_BY[source], str(cases), str(right), between)
+            reader = map(plain, ("", "", ""))
     return table
 
 

@@ -19,7 +19,7 @@ from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.cli.runs import Outcome
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.run_names import resolve_run
-from mast_trace_judge.store.labels import NO_MODES, HumanLabel, save_labels
+from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of, save_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,10 @@ def label(
         raise ConfigurationError("give your opinion by --outcome, --mode, --step or --note")
     with open_store(url, data_dir, config) as store:
         shown = load(store, resolve_run(store, run, project), project)
-        made = _placed(_ask(shown, who) if asks else given, shown)
+        # A person who has labelled the run has seen the verdict since.
+        first = all(each.annotator != who for each in labels_of(store, shown.stored.trace_id))
+        told = dataclasses.replace(_ask(shown, who), blind=first) if asks else given
+        made = _placed(told, shown)
         save_labels(store, [made])
     if as_json:
         print_json(dataclasses.asdict(made))

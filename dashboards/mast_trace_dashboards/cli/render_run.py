@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step
     from mast_trace_dashboards.cli.run_view import RunView
-    from mast_trace_judge.study.model_calibration import ModelCalibration
+    from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Place, Verdict
 
 _JUDGED_BY = {
@@ -60,7 +60,7 @@ _AT_ONCE = 500
 
 
 def verdict_view(
-    row: Mapping[str, Any], verdict: Verdict | None, calibration: ModelCalibration | None = None
+    row: Mapping[str, Any], verdict: Verdict | None, record: ModelRecord | None = None
 ) -> list[RenderableType]:
     """Return the judge's findings on a run."""
     if verdict is None:
@@ -72,7 +72,7 @@ def verdict_view(
             return [*parts, *confirmation_view(verdict.confirmation)]
         parts.append(Text("The rules found:"))
     else:
-        parts.append(_decisive_error(verdict, calibration))
+        parts.append(_decisive_error(verdict, record))
     if verdict.modes:
         parts += ["", _modes(verdict)]
     else:
@@ -88,7 +88,7 @@ def verdict_view(
     return [*parts, plain(f"\nJudged by {by}.", "dim")]
 
 
-def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> Text:
+def _decisive_error(verdict: Verdict, record: ModelRecord | None) -> Text:
     text = Text()
     error = verdict.decisive
     if doubt := suspicion_of(verdict):
@@ -96,7 +96,7 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     if error is not None:
         text.append("Decisive error: ", style="bold red")
         text.append_text(plain(f"{error.agent or NOBODY}, step {error.step}", "bold"))
-        text.append(f" ({sure})" if (sure := sureness(verdict, calibration)) else "")
+        text.append(f" ({sure})" if (sure := sureness(verdict)) else "")
         place = next((each for each in verdict.look_first if each.step == error.step), None)
         if place is not None:
             text.append_text(_cause(place))
@@ -107,7 +107,7 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     elif verdict.outcome == "success" and not verdict.look_first:
         text.append("No decisive error: the run succeeded.")
     elif verdict.look_first:
-        text.append_text(_looked_at(verdict, calibration, verdict.look_first[0]))
+        text.append_text(_looked_at(verdict, verdict.look_first[0]))
     else:
         text.append(nothing_found(verdict))
     first = (
@@ -116,8 +116,8 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
     for each in verdict.look_first:
         if each.step != first:
             text.append("\n")
-            text.append_text(_looked_at(verdict, calibration, each, "then: ", "dim"))
-    missing = not_measured(verdict, calibration)
+            text.append_text(_looked_at(verdict, each, "then: ", "dim"))
+    missing = not_measured(verdict, record)
     if missing and verdict.model and first is not None:
         text.append_text(plain(f"\n  {missing}", "dim"))
     return text
@@ -125,7 +125,6 @@ def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> T
 
 def _looked_at(
     verdict: Verdict,
-    calibration: ModelCalibration | None,
     place: Place,
     heading: str = f"{LOOK_HEADING}: ",
     style: str = "",
@@ -133,7 +132,7 @@ def _looked_at(
     """Render a place with its evidence, its cause and the first two passages that show it."""
     text = Text(heading, style=style or "bold")
     text.append_text(plain(f"{place.agent or NOBODY}, step {place.step}", style or "bold"))
-    text.append_text(plain(f" ({basis_words(place, verdict, calibration)})", "dim"))
+    text.append_text(plain(f" ({basis_words(place, verdict)})", "dim"))
     text.append_text(_cause(place, style))
     return text
 
@@ -183,7 +182,7 @@ def run_view(
         judged: show the verdict.
     """
     verdict = shown.verdict if judged else None
-    found = verdict_view(shown.row, verdict, shown.calibration) if judged else []
+    found = verdict_view(shown.row, verdict, shown.record) if judged else []
     yield _title(shown)
     yield ""
     if shown.stored.left_out is not None:
@@ -194,6 +193,8 @@ def run_view(
     yield from found[:first]
     if found:
         yield ""
+    if expected := shown.stored.outline.run.expected:
+        yield plain(f"Expected answer: {clip(expected, 600)}\n")
     chosen = shown.excerpt(verdict) if numbers is None else numbers
     yield from steps_view(shown, chosen, verdict, full=full)
     if len(chosen) < shown.stored.count:

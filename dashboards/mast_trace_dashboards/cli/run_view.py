@@ -77,4 +77,4 @@ def load(
     found = find_run(store, trace_id, project, idle=idle)
     if found is None:
         raise NotFound(f"there is no run {trace_id}")
-    return RunView(found.row, found.stored, found.verdict, found.calibration)
+    return RunView(found.row, found.stored, found.verdict, found.record)

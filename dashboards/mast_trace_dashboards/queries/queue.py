@@ -32,7 +32,8 @@ _OF_MODE = """SELECT mapFromArrays(groupArray(Code), groupArray(Times)) FROM (
 
 LABEL_QUEUE: Final = Query(
     name="label_queue",
-    meaning="Judged runs that nobody, or not this person, has labelled; first the one whose label teaches most.",
+    meaning="Judged runs that nobody, or not this person, has labelled: first those whose readings name "
+    "different steps, then the one whose label teaches most.",
     template=f"""
 WITH ({_OF_MODE}) AS of_mode
 SELECT v.Project AS Project, v.TraceId AS TraceId, v.Name AS Name, v.ServiceName AS ServiceName,
@@ -51,7 +52,7 @@ FROM ({_VERDICTS}) AS v
 LEFT JOIN ({_LABELS}) AS l ON l.Project = v.Project AND l.TraceId = v.TraceId
 LEFT JOIN ({_OF_SERVICE}) AS s ON s.Project = v.Project AND s.ServiceName = v.ServiceName
 WHERE {OWNED} AND l.Own = 0
-ORDER BY Worth DESC, Start DESC, TraceId
+ORDER BY v.Agreeing < v.Readings DESC, Worth DESC, Start DESC, TraceId
 LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,

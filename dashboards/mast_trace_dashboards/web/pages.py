@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from mast_trace_dashboards.web.finding.queue_view import (
     blinded,
     is_blind,
     just_labelled,
+    seal_of,
 )
 from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.forms import read_form, whole
@@ -145,6 +147,7 @@ class Pages(PatternPages):
             return Response(status_code=204)
         values = {
             "blind": blind,
+            "seal": seal_of(visitor_of(request), opened) if blind else "",
             "just_labelled": just_labelled(request.query_params),
             "opened": opened,
             "row": opened.row,
@@ -230,6 +233,7 @@ class Pages(PatternPages):
                 decisive_agent=page.outline.actor(steps[0]) if steps else "",
                 decisive_steps=steps,
                 note=form["note"][0],
+                blind=await asyncio.to_thread(self._was_blind, request, form["seal"][0]),
             )
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
@@ -279,6 +283,12 @@ class Pages(PatternPages):
         labels = [label for label in found if label.project == project]
         blind = is_blind(request.query_params, visitor_of(request), labels)
         return blinded(opened) if blind else opened, labels, blind
+
+    def _was_blind(self, request: Request, seal: str) -> bool:
+        """Return whether a label comes from a blind page, and is its visitor's first one of the run."""
+        opened, _, blind = self._seen_by(request)
+        known = seal_of(visitor_of(request), opened)
+        return blind and hmac.compare_digest(seal.encode("utf-8", "replace"), known.encode())
 
     def _open(self, trace_id: str) -> LoadedRun:
         found = find_run(self._store, trace_id, idle=self._idle)

@@ -14,6 +14,7 @@ from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
 from mast_trace_judge.llm.endpoint import ModelEndpoint
 from mast_trace_judge.llm.interview import Interview, RunContext
+from mast_trace_judge.llm.prompts import prompt_of_readings
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, together
 from mast_trace_judge.llm.run_reader import RunReader
 from mast_trace_judge.llm.verification import ModelReading
@@ -153,7 +154,10 @@ class ModelLayer:
         results = await together(
             self._samples(endpoint, context, trajectory, local) for endpoint in self._endpoints
         )
-        return _voted(results)
+        reading = _voted(results)
+        kind = (run.project, run.framework, reading.name, prompt_of_readings())
+        right, cases = await self._ledger.blind_record(kind)
+        return replace(reading, right=right, cases=cases)
 
     def interview(
         self, record: str, *, project: str, trace_id: str, tokens: int, ledger: Ledger

@@ -107,8 +107,9 @@ class QuoteCheck:
     def _look_up(
         self, quote: str, parts: Sequence[str], steps: Sequence[int]
     ) -> tuple[int, list[str]]:
-        for step in steps:
-            passages = self._in_step(quote, parts, step)
+        found = {step: self._in_step(quote, parts, step) for step in steps}
+        # The quote itself comes before a passage of the same words.
+        for step, passages in sorted(found.items(), key=lambda item: item[1] != [quote]):
             if passages:
                 return step, passages
         if max(len(part) for part in parts) < _LONG:

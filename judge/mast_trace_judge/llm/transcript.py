@@ -141,6 +141,7 @@ class Renderer:
             ("open items of the plan", "; ".join(run.open_items)),
             ("outcome that was recorded", run.outcome),
             ("reason that was recorded", run.outcome_reason),
+            ("answer that the program had expected", run.expected),
         ]
         for name, value in facts:
             if value:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip
 from mast_trace_judge.local.addressing.recognition import clean
+from mast_trace_judge.local.attribution import asserts
 from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class ModelReading:
         dropped: number of quotes and steps that the model made up.
         models: names of the models.
         voters: the readings that have voted; empty for a single one.
+        right: blind labels of such runs in which the first suggestion of this model, with this prompt, was right.
+        cases: blind labels of such runs that it has read.
     """
 
     outcome: Literal["success", "failure", "unknown"]
@@ -85,6 +88,8 @@ class ModelReading:
     dropped: int = 0
     models: tuple[str, ...] = ()
     voters: tuple[ModelReading, ...] = ()
+    right: int = 0
+    cases: int = 0
 
     @property
     def readings(self) -> tuple[ModelReading, ...]:
@@ -92,9 +97,19 @@ class ModelReading:
         return self.voters or (self,)
 
     @property
+    def name(self) -> str:
+        """The names of the models, as verdicts have them."""
+        return ", ".join(self.models)
+
+    @property
     def likeliest(self) -> int | None:
         """The step that is suggested first; None if none is."""
         return self.suggestions[0].step if self.suggestions else None
+
+    @property
+    def asserted(self) -> int | None:
+        """The step that is suggested first, where the model's word is asserted; else None."""
+        return self.likeliest if asserts(self.right, self.cases) else None
 
     @property
     def has_evidence(self) -> bool:

@@ -37,6 +37,8 @@ class HumanLabel:
         decisive_agent: its agent.
         decisive_steps: all steps that the person calls decisive, in order; with ``decisive_step``, that one
             alone if not given.
+        blind: whether the person gave it without having seen the verdict. The code that stores a label knows it by
+            the page or the question that asked for it; no file and no field of a form is taken at its word.
     """
 
     trace_id: str
@@ -48,6 +50,7 @@ class HumanLabel:
     note: str = ""
     project: str = ""
     decisive_steps: tuple[int, ...] = ()
+    blind: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields that can be checked without the run, and make the decisive steps agree.
@@ -103,7 +106,7 @@ def labels_of(store: Store, trace_id: str | None = None) -> list[HumanLabel]:
 
 
 def unstored(store: Store, labels: Sequence[HumanLabel]) -> list[HumanLabel]:
-    """Return those of some labels that are not the latest of their person in the store.
+    """Return those of some labels that are not the latest of their person in the store, given blind or not.
 
     Raises:
         StorageError: the database does not answer.
@@ -114,7 +117,7 @@ def unstored(store: Store, labels: Sequence[HumanLabel]) -> list[HumanLabel]:
         f"SELECT * FROM {TABLE} FINAL WHERE TraceId IN {{traces:Array(String)}}",  # noqa: S608  # a constant
         {"traces": sorted({label.trace_id for label in labels})},
     )
-    stored = {label_of(row) for row in rows}
+    stored = {replace(label_of(row), blind=False) for row in rows}
     return [label for label in labels if _as_stored(label) not in stored]
 
 

@@ -20,12 +20,14 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
+from mast_trace_judge.store.model_records import record_of
 from mast_trace_judge.store.records import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.store.model_records import Kind
 
 _BEFORE: Final = r"(?:the model's endpoint (?:failed \d+ times, last|refuses the request): )?"
 _KNOWN: Final = re.compile(
@@ -104,6 +106,9 @@ class Ledger(Protocol):
     async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
         """Return the number of answers that could not be read, by the hash of their request."""
 
+    async def blind_record(self, kind: Kind) -> tuple[int, int]:
+        """Return the blind labels of runs of this kind in which the model's step was right, and all of them."""
+
     async def flush(self) -> None:
         """Write calls that could not be written before."""
 
@@ -137,6 +142,10 @@ class MemoryLedger:
             if (call.trace_id, call.judge_version) == (trace_id, judge_version)
             and call.status == "unreadable"
         )
+
+    async def blind_record(self, kind: Kind) -> tuple[int, int]:  # noqa: ARG002
+        """Return none: memory has no labels."""
+        return 0, 0
 
     async def flush(self) -> None:
         """Do nothing: memory needs no writing."""
@@ -231,6 +240,14 @@ class StoreLedger:
         )
         return {row["RequestHash"]: int(row["Number"]) for row in rows}
 
+    async def blind_record(self, kind: Kind) -> tuple[int, int]:
+        """Return the blind labels of runs of this kind in which the model's step was right, and all of them.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        return (await asyncio.to_thread(record_of, self._store, kind)).blind
+
     def spent_today(self) -> float:
         """Return the US dollars of all calls since midnight UTC.
 
@@ -273,6 +290,10 @@ class LedgerWithoutAnswers:
     async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
         """Return the number of answers that could not be read, by the hash of their request."""
         return await self._ledger.unreadable(trace_id, judge_version)
+
+    async def blind_record(self, kind: Kind) -> tuple[int, int]:
+        """Return the blind labels of runs of this kind in which the model's step was right, and all of them."""
+        return await self._ledger.blind_record(kind)
 
     async def flush(self) -> None:
         """Write calls that could not be written before."""

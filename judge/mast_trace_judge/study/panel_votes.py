@@ -34,7 +34,7 @@ _STEPS = """
 SELECT toString(Model) AS Name, sum(Agreeing) / sum(Readings) AS Share
 FROM mast_verdicts FINAL
 WHERE JudgeVersion = {version:String} AND Status = 'ok' AND Readings > 1
-  AND (isNotNull(DecisiveStep) OR notEmpty(`Candidates.Step`))
+  AND isNotNull(ModelStep)
 GROUP BY Model
 """
 
@@ -121,8 +121,7 @@ class SelfConsistency:
         modes: Krippendorff's alpha of the answers to "does the run show this mode?", over runs and
             modes: 1 is full agreement, 0 that of chance. None where all answers are equal, because
             chance then explains them.
-        step: share of the readings whose likeliest step is the verdict's. None where no verdict
-            names one, and in a panel of several models, whose verdicts are not one model's.
+        step: share of the readings that suggest first what all together do. None where they never name a step, and in a panel of several models, whose verdicts are not one model's.
     """
 
     model: str

@@ -136,6 +136,7 @@ class _Rebuilt:
         about = {
             semconv.RUN_OUTCOME: trajectory.outcome or None,
             semconv.RUN_OUTCOME_REASON: trajectory.outcome_reason or None,
+            semconv.RUN_EXPECTED: trajectory.expected or None,
             semconv.RUN_TERMINATION_REASON: trajectory.termination_reason or None,
             semconv.PLAN_OPEN_ITEMS: list(trajectory.open_items) or None,
             semconv.CONVERSATION_ID: trajectory.conversation_id or None,

@@ -73,6 +73,7 @@ def to_request(
         semconv.FRAMEWORK: trajectory.framework,
         semconv.RUN_OUTCOME: trajectory.outcome,
         semconv.RUN_OUTCOME_REASON: trajectory.outcome_reason,
+        semconv.RUN_EXPECTED: trajectory.expected,
         semconv.RUN_TERMINATION_REASON: trajectory.termination_reason,
     }
     if trajectory.task:

@@ -290,7 +290,11 @@ def fixes_of(
         stronger_model=setup.stronger_model,
         judge=judged,
         results=setup.results,
-        answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
+        answers=tuple(
+            filter(
+                None, (setup.expected, outcome_reason, recorded.outcome_reason, recorded.expected)
+            )
+        ),
     )
     oracle = oracle_of(setup.oracle, setup.check_timeout)
     planned, others = planned_fixes(recorded, points, sources, oracle, live_tools=setup.executed)

@@ -136,14 +136,14 @@ def lessons_of(
         verdict: on the run as it is, with what replays have shown.
         labels: people's labels of the run.
         trace_id: of the run.
-        answers: right answers, as far as known, beside the reason given with the outcome.
+        answers: right answers, as far as known, beside the reason and the answer given with the outcome.
     """
     said = {label.outcome for label in labels} - {""}
     if run.outcome == "success" or "success" in said:
         return []
     if verdict is not None and verdict.outcome == "success":
         return []
-    reference = [text for text in (*answers, run.outcome_reason) if text]
+    reference = [text for text in (*answers, run.outcome_reason, run.expected) if text]
     found: dict[int, RunLesson] = {}
     for step, mode, quotes, evidence in _findings(verdict, labels):
         if step in found or not 0 <= step < len(run.steps):

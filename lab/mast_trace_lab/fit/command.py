@@ -21,7 +21,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.planted import certain, left_out_words
 from mast_trace_judge.study.datasets.injected import labelled_run, operator_of, read_injected
-from mast_trace_judge.study.model_calibration import labelled_runs
+from mast_trace_judge.study.labelled_runs import labelled_runs
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_lab.fit.fit_on import REPEATS, fit_on
 from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, SOURCES, source_of

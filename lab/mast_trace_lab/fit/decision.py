@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.local.attribution import (
-    ASSERTED_FROM,
-    FEWEST_CASES,
-    NEVER,
-    attribute,
-    conclude,
-)
+from mast_trace_judge.local.attribution import NEVER, asserts, attribute, conclude
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
 from mast_trace_judge.local.attribution.profile import choose_profile, run_hash, shipped_profiles
-from mast_trace_judge.study.agreement import wilson
 from mast_trace_lab.fit.gate import LEAST_ON_PEOPLE, difference, in_few_units, points
 from mast_trace_lab.fit.labels import INJECTION, PERSON
 from mast_trace_lab.fit.models import PARTS, concluded, held_out, parts
@@ -45,8 +38,8 @@ class Threshold:
 def fit_threshold(labels: Sequence[Label], masses: Mapping[int, Mass]) -> Threshold:
     """Calibrate on held-out probabilities, and choose the threshold.
 
-    It is the lowest probability from which the likeliest step was right in at least `ASSERTED_FROM` of the natural
-    failures, by the lower end of Wilson's interval (95 %), and at least `FEWEST_CASES` of them; `NEVER` if there is none.
+    It is the lowest probability from which the likeliest step was right so often in natural failures that it is
+    asserted (`asserts`); `NEVER` if there is none.
 
     Args:
         labels: the labelled runs.
@@ -61,8 +54,7 @@ def fit_threshold(labels: Sequence[Label], masses: Mapping[int, Mass]) -> Thresh
             first.append((candidates[0].probability, right))
     for least in _STEPS:
         named = [right for probability, right in first if probability >= least]
-        enough = len(named) >= FEWEST_CASES
-        if enough and wilson(sum(named), len(named)).low >= ASSERTED_FROM:
+        if asserts(sum(named), len(named)):
             return Threshold(calibration, round(least, 2))
     return Threshold(calibration, NEVER)
 

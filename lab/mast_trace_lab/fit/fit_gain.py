@@ -14,7 +14,7 @@ from mast_trace_judge.local.attribution.mode_votes import votes
 from mast_trace_judge.local.attribution.profile import run_hash, shipped_profiles
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Interval
-from mast_trace_judge.study.model_calibration import labelled_runs, named_steps
+from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_judge.study.training import FEWEST_LABELS, cross_validate, in_groups, to_example
 

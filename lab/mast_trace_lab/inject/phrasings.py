@@ -171,7 +171,7 @@ class Phrasings:
         if own is None:
             return change
         written = SENTENCES[operator].written
-        answers = (site.run.final_answer, site.run.outcome_reason)
+        answers = (site.run.final_answer, site.run.outcome_reason, site.run.expected)
         fit = [
             (number, text)
             for number, text in enumerate(own.accepted)

@@ -82,7 +82,7 @@ def opinion_of(verdict: Verdict) -> JudgeOpinion:
 
 def without_outcome(run: Trajectory) -> Trajectory:
     """Return a run that does not tell how it ended, so that the judge has to find out."""
-    return dataclasses.replace(run, outcome="", outcome_reason="")
+    return dataclasses.replace(run, outcome="", outcome_reason="", expected="")
 
 
 def fitted_opinion(run: Trajectory, profile: Profile) -> JudgeOpinion:

@@ -16,7 +16,7 @@ from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.planted import is_uncertain
 from mast_trace_judge.store.labels import NO_MODES, labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
-from mast_trace_judge.study.model_calibration import labelled_runs, named_steps
+from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
 from mast_trace_lab.inject.dataset import labelled
 from mast_trace_lab.train.examples import Example, Source
 

@@ -181,7 +181,9 @@ def message(
     return ""
 
 
-def record_outcome(success: bool, reason: str = "", *, run: RunBlock | None = None) -> None:
+def record_outcome(
+    success: bool, reason: str = "", *, expected: Any = None, run: RunBlock | None = None
+) -> None:
     """Record whether the run reached its goal; the judge then need not guess.
 
     Inside a run (in a `run` block, in a node or a tool of an instrumented framework) the outcome is
@@ -194,6 +196,8 @@ def record_outcome(success: bool, reason: str = "", *, run: RunBlock | None = No
     Args:
         success: whether the goal was reached.
         reason: the reason, for people.
+        expected: the right answer, where the program knows it, as text or as what JSON can hold. The judge's model is
+            told it. The rules for texts apply: it is redacted, cut, or left out as they are.
         run: the block of the run that is meant, ended or not: ``with mast_trace.run("desk") as run:``.
     """
     with guarded("recording an outcome"):
@@ -223,7 +227,7 @@ def record_outcome(success: bool, reason: str = "", *, run: RunBlock | None = No
                 "call it where the run was, name it by run=, or use `mast-trace outcome`."
             )
             return
-        telemetry.outcome(root, outcome, given.text(reason), ended_by)
+        telemetry.outcome(root, outcome, given.text(reason), ended_by, expected)
 
 
 def _outcome(success: Any) -> str | None:

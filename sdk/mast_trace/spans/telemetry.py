@@ -349,6 +349,7 @@ class Telemetry:
         outcome: str,
         reason: str = "",
         ended_by: str | None = None,
+        expected: Any = None,
     ) -> None:
         """Record whether a run reached its goal.
 
@@ -357,11 +358,13 @@ class Telemetry:
             outcome: ``success`` or ``failure``.
             reason: the reason, for people.
             ended_by: `semconv.Termination`, where only the caller knows it.
+            expected: the right answer; None if it is not known.
         """
         outcome_attributes = {
             semconv.RUN_TERMINATION_REASON: ended_by,
             semconv.RUN_OUTCOME: outcome,
             semconv.RUN_OUTCOME_REASON: self.content.render(reason) if reason else None,
+            semconv.RUN_EXPECTED: None if expected is None else self.content.render(expected),
         }
         if isinstance(root, trace.Span):
             if root.is_recording():

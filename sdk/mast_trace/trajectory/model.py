@@ -184,6 +184,7 @@ class Trajectory:
         resumes: trace id of the interrupted run that this one continues; empty if there is none.
         redacted: names of the attributes of its root whose texts the user's redaction has changed.
         cut: names of those whose texts were cut.
+        expected: the right answer, where the program recorded it with the outcome.
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has arrived, and with it the run's end.
         error: text of the root span's error.
@@ -219,6 +220,7 @@ class Trajectory:
     resumes: str = ""
     redacted: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
+    expected: str = ""
 
     @property
     def read_steps(self) -> tuple[Step, ...]:

@@ -66,6 +66,7 @@ _STRUCTURE = frozenset(
         semconv.MESSAGE_CONTENT_HASH,
         semconv.RUN_OUTCOME,
         semconv.RUN_OUTCOME_REASON,
+        semconv.RUN_EXPECTED,
     ]
 )
 """Attributes from which steps are read, numbered and counted; none holds texts."""

@@ -68,7 +68,7 @@ def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -
         task: the text of its task.
     """
     attributes = root.attributes if root else {}
-    outcome, outcome_reason = _outcome(ordered)
+    outcome, outcome_reason, expected = _outcome(ordered)
     chats = [span for span in ordered if span.operation == semconv.CHAT]
     return Trajectory(
         trace_id=ordered[0].trace_id if ordered else "",
@@ -80,6 +80,7 @@ def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -
         task=task,
         outcome=outcome,
         outcome_reason=outcome_reason,
+        expected=expected,
         termination_reason=text(attributes, semconv.RUN_TERMINATION_REASON),
         human_inputs=vocabulary.strings(attributes.get(semconv.HUMAN_INPUTS)),
         human_input_spans=vocabulary.strings(attributes.get(semconv.HUMAN_INPUT_SPANS)),
@@ -146,13 +147,15 @@ def _outside_of_open_ones(
     return [run for run in runs if not lies_in_an_open_one(run)] or [r for r in runs if r.is_open]
 
 
-def _outcome(spans: Sequence[SpanRecord]) -> tuple[str, str]:
-    """The last outcome that was recorded for the run: on its root, or later on a span of its own."""
+def _outcome(spans: Sequence[SpanRecord]) -> tuple[str, str, str]:
+    """The last outcome that was recorded for the run, its reason, and the expected answer: on its root, or later on a span of its own."""
     said = [span for span in spans if text(span.attributes, semconv.RUN_OUTCOME)]
     if not said:
-        return "", ""
+        return "", "", ""
     last = max(said, key=lambda span: span.end).attributes
-    return text(last, semconv.RUN_OUTCOME), text(last, semconv.RUN_OUTCOME_REASON)
+    names = (semconv.RUN_OUTCOME, semconv.RUN_OUTCOME_REASON, semconv.RUN_EXPECTED)
+    outcome, reason, expected = (text(last, name) for name in names)
+    return outcome, reason, expected
 
 
 def acting_agents(spans: Sequence[SpanRecord], texts: Texts) -> dict[str, str]:

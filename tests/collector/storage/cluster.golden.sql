@@ -1847,11 +1847,21 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (33, 'span_kinds', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_human_labels_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Blind Bool;
+
+ALTER TABLE traces.mast_human_labels ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Blind Bool;
+
 ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Prompt LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS ModelStep Nullable(UInt32),
     ADD COLUMN IF NOT EXISTS `LookFirst.Heirs` Array(Array(UInt32)) CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS `LookFirst.PossibleHeirs` Array(Array(UInt32)) CODEC(ZSTD(1));
 
 ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Prompt LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS ModelStep Nullable(UInt32),
     ADD COLUMN IF NOT EXISTS `LookFirst.Heirs` Array(Array(UInt32)),
     ADD COLUMN IF NOT EXISTS `LookFirst.PossibleHeirs` Array(Array(UInt32));
 
@@ -1861,5 +1871,5 @@ FROM traces.mast_verdicts
 ORDER BY JudgedAt DESC
 LIMIT 1 BY Project, TraceId;
 
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (34, 'heirs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (34, 'earned_word', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 

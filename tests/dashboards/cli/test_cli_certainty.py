@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.output import console
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.study.model_calibration import ModelCalibration, RankShares
+from mast_trace_judge.store.model_records import ModelRecord
 from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Place, Verdict
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def mode(probability: float, evidence: Evidence = Evidence.HEURISTIC) -> ModeFin
 def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
     """Prints the recorded run with another verdict, and returns what it printed."""
 
-    def shown(calibration: ModelCalibration | None = None, **more: Any) -> str:
+    def shown(record: ModelRecord | None = None, **more: Any) -> str:
         with open_store(cli.recorded.url, None) as store:
             found = load(store, cli.recorded.ids["invoices"])
             assert isinstance(found.verdict, Verdict)
@@ -51,7 +52,7 @@ def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
                 **more,
             }
             verdict = found.verdict.model_copy(update=given)
-            known = dataclasses.replace(found, verdict=verdict, calibration=calibration)
+            known = dataclasses.replace(found, verdict=verdict, record=record)
             for part in run_view(known):
                 console().print(part)
         return " ".join(capsys.readouterr().out.split())
@@ -84,47 +85,57 @@ def test_an_exact_finding_needs_no_percentage(shown: Any) -> None:
     assert "61%" not in exact + other
 
 
-READ = {"model": "gpt-5-mini", "method": "fused", "calibrated": False}
+READ = {"model": "gpt-5-mini", "method": "fused", "calibrated": False, "model_step": 2}
 
 
-def known(named: RankShares, unsure: RankShares) -> ModelCalibration:
-    return ModelCalibration("", "langgraph", "gpt-5-mini", named, unsure)
+def known(right: int, cases: int) -> ModelRecord:
+    return ModelRecord(
+        "",
+        "langgraph",
+        "gpt-5-mini",
+        "p",
+        {"blind": right, "beside": 9},
+        {"blind": cases, "beside": 9},
+    )
 
 
-def test_a_models_percentages_are_those_of_labelled_runs(shown: Any) -> None:
-    """Its own numbers are never shown, and no share of too few runs."""
-    record = known(RankShares(20, (15, 2, 1)), RankShares(10, (3, 2, 0)))
-    out = shown(record, decisive=DECISIVE, **READ)
-    right = "right in 75% of 20 labelled runs, 95%: 53% to 89%"
-    assert f"Decisive error: analyst, step 2 (calibrated guess, {right}) it asked again" in out
-    unsure = shown(record, decisive=None, **READ)
-    assert "step 2 (a model suggests it, right in 30% of 10 labelled runs" in unsure
-    assert "61%" not in out + unsure
-    assert "How often" not in out + unsure
+def test_a_models_step_has_its_counts_where_it_is_asserted(shown: Any) -> None:
+    """Its own numbers are never shown."""
+    counted = PLACES[0].model_copy(update={"right": 18, "cases": 20})
+    out = shown(known(18, 20), decisive=DECISIVE, look_first=(counted, PLACES[1]), **READ)
+    measured = "quoted by a model, right in 18 of 20 labelled failures"
+    assert f"Decisive error: analyst, step 2 ({measured}) it asked again" in out
+    assert "right in 18 of 20 blind labels" in out
+    assert "61%" not in out
 
 
-@pytest.mark.parametrize("runs", [None, 0, 9])
-def test_a_model_without_labels_has_no_percentages(shown: Any, runs: int | None) -> None:
-    shares = RankShares(runs or 0, (runs or 0, 0, 0))
-    record = None if runs is None else known(shares, shares)
-    out = shown(record, decisive=DECISIVE, **READ)
-    assert "Decisive error: analyst, step 2 (guess) it asked again" in out
-    assert f"gpt-5-mini points at are right is known from {runs or 0} labelled runs" in out
-    assert "%" not in out.partition("Decisive error")[2]
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (known(7, 7), "gpt-5-mini has 7 of 20 blind labels"),
+        (ModelRecord("", "langgraph", "gpt-5-mini", "p"), "gpt-5-mini has 0 of 20 blind labels"),
+        (known(11, 20), "was right in 11 of 20 blind labels of such runs, so its step stays a sug"),
+    ],
+)
+def test_a_model_whose_word_is_not_earned_suggests(
+    shown: Any, record: ModelRecord, told: str
+) -> None:
+    out = shown(record, decisive=None, **READ)
+    assert "Look here first: analyst, step 2 (a model suggests it) it asked again" in out
+    assert told in out
+    assert "%" not in out.partition("Look here first")[2]
 
 
 def test_several_readings_say_how_many_agree(shown: Any) -> None:
-    """They stand there until labels suffice for a percentage, which says more and replaces them."""
     agree = "likeliest in 2 of 3 readings"
     out = shown(decisive=DECISIVE, readings=3, agreeing=2, **READ)
-    assert "Decisive error: analyst, step 2 (" in out
-    assert f"{agree}) it asked again" in out
+    assert f"Decisive error: analyst, step 2 (quoted by a model, {agree}) it asked again" in out
     assert out.count("readings") == 1
     unsure = shown(decisive=None, readings=3, agreeing=2, **READ)
     assert f"step 2 (a model suggests it, {agree}) it asked again" in unsure
     assert "readings" not in shown(decisive=DECISIVE, readings=1, agreeing=1, **READ)
-    record = known(RankShares(20, (15, 2, 1)), RankShares(10, (3, 2, 0)))
-    assert "readings" not in shown(record, decisive=DECISIVE, readings=3, agreeing=2, **READ)
+    elsewhere = {**READ, "model_step": 1}
+    assert "readings" not in shown(decisive=DECISIVE, readings=3, agreeing=2, **elsewhere)
 
 
 def test_a_models_own_number_is_no_likelihood_of_a_mode(shown: Any) -> None:
@@ -160,6 +171,19 @@ def test_what_the_rules_found_is_shown_where_the_model_was_away(shown: Any) -> N
     assert out.count("without the model: no connection") == 1
     assert "The rules found:" in out
     assert "2.6" in out
+
+
+def test_the_expected_answer_of_a_run_is_shown(own_cli: CLI) -> None:
+    run = own_cli.recorded.ids["invoices"]
+    told = "map('mast.run.outcome', 'failure', 'mast.run.expected', '354 EUR')"
+    with Store.open(own_cli.recorded.url) as store:
+        store.command(
+            f"INSERT INTO otel_traces SELECT * REPLACE (SpanId AS ParentSpanId, 'ee' AS SpanId, Duration + 1 AS Duration,"
+            f" {told} AS SpanAttributes)"
+            f" FROM otel_traces WHERE TraceId = '{run}' AND SpanName LIKE 'invoke_workflow%'"
+        )
+    out = own_cli.out("show", run)
+    assert "Expected answer: 354 EUR" in out
 
 
 def test_alerts_that_fire_are_shown_and_the_rest_on_request(own_cli: CLI) -> None:

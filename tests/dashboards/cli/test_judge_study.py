@@ -17,7 +17,7 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.ledger import JudgeCall, StoreLedger
 from mast_trace_judge.store.verdicts import save
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,15 +132,13 @@ def _read(outcome: str, *codes: str) -> str:
 def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
     with Store.open(rated.recorded.url) as store:
         later = NOW.replace(hour=2)
-        steps = (Candidate(step=1, agent="b", probability=0.5),)
-        more = {"model": "m", "method": "fused", "judged_at": later, "candidates": steps}
+        more = {"model": "m", "method": "fused", "judged_at": later, "model_step": 1}
         save(store, [_verdict(n, "new333").model_copy(update=more) for n in range(RUNS)])
     (known,) = rated.json("judge", "agree")["models"]
-    assert (known["model"], known["named"]["runs"]) == ("m", 3)
-    assert known["named"]["right"] == [3, 0, 0]
+    assert (known["model"], known["cases"], known["hits"]) == ("m", {"beside": 3}, {"beside": 3})
     _, out, _ = rated("judge", "agree")
-    assert "steps of models, in labelled runs" in out
-    assert "too few" in out.partition("steps of models")[2]
+    assert "labels beside the verdict" in out
+    assert "The model m has 0 of 20 blind labels" in out
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:

@@ -20,7 +20,7 @@ from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.finding.queue_view import blinded
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.pages import Pages
-from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import DecisiveError
 
@@ -59,7 +59,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         for run in RUNS:
             first, *others = team(run)
             if run == TWIN:
-                first["SpanAttributes"]["mast.run.outcome"] = "failure"
+                told = {"mast.run.outcome": "failure", "mast.run.expected": "354 EUR"}
+                first["SpanAttributes"] |= told
             opened.insert("otel_traces", [first, *others])
         yield opened
 
@@ -132,6 +133,7 @@ def test_an_outcome_that_the_program_recorded_is_shown(client: TestClient, store
     judge(store, SUCCESS, SUCCESS)
     page = client.get(f"/runs/{TWIN}?queue=1").text
     assert '<span class="outcome failure">failure</span>' in page
+    assert "Expected answer</span> 354 EUR" in page
     assert "by the judge" not in page
 
 
@@ -177,3 +179,31 @@ def test_the_queue_puts_services_without_labels_first(client: TestClient, store:
     assert worth == [TWIN, other]
     page = client.get("/queue").text
     assert page.index(f"/runs/{other}") < page.index(f"/runs/{TWIN}")
+
+
+@pytest.mark.parametrize(
+    ("number", "queue", "seal", "blind"),
+    [
+        (1, "?queue=1", "own", True),
+        (2, "?queue=1", "", False),
+        (3, "?queue=1", "forged \N{SNOWMAN}", False),
+        (4, "?queue=1", "of another run", False),
+        (5, "", "own", False),
+    ],
+)
+def test_a_label_is_blind_by_the_page_that_it_comes_from(
+    client: TestClient, store: Store, number: int, queue: str, seal: str, blind: bool
+) -> None:
+    """A field of the form that says so is not believed, and a second label comes from who has seen the verdict."""
+    run, other = f"{number:032x}", f"{number + 100:032x}"
+    store.insert("otel_traces", [*team(run), *team(other)])
+    seals = {
+        name: re.findall('name="seal" value="(.*?)"', client.get(f"/runs/{one}?queue=1").text)[0]
+        for name, one in (("own", run), ("of another run", other))
+    }
+    assert "seal" not in client.get(f"/runs/{run}").text
+    form = {"annotator": "ada", "decisive_step": "1", "seal": seals.get(seal, seal), "blind": "1"}
+    for expected in (blind, False):
+        answer = client.post(f"/runs/{run}/label{queue}", data=form, follow_redirects=False)
+        assert answer.status_code == 303
+        assert [each.blind for each in labels_of(store, run)] == [expected]

@@ -42,7 +42,7 @@ async def test_rules_alone_say_where_it_stands():
     run.says("clerk", "It is 12.50.", to=ORDER)
     said = "passages that address the judge were found: steps 1, 2, 3"
     assert said in await _note(run.build())
-    for place in ("termination_reason", "outcome_reason", "error"):
+    for place in ("termination_reason", "outcome_reason", "expected", "error"):
         ended = RunBuilder(**{place: ORDER}).says("clerk", "Done.").build()
         assert "of what was recorded of the end, that address" in await _note(ended)
     assert "passages of the task" in await _note(RunBuilder(ORDER).says("clerk", "Done.").build())

@@ -133,6 +133,7 @@ def test_what_seldom_stands_in_a_run_stays_too() -> None:
         task="count",
         outcome="failure",
         outcome_reason="wrong",
+        expected="354 EUR",
         termination_reason="max_turns",
         open_items=("pens", "ink"),
         error="stopped",

@@ -23,7 +23,7 @@ from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.datasets.set_files import shapes_of, write_set
-from mast_trace_judge.study.model_calibration import labelled_runs
+from mast_trace_judge.study.labelled_runs import labelled_runs
 from mast_trace_judge.transfer.labelled_sets import take_set
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject

@@ -78,10 +78,17 @@ async def test_readings_vote_and_the_agreement_is_told():
     assert (verdict.candidates[0].step, verdict.agreeing, verdict.readings) == (3, 2, 3)
 
 
-async def test_readings_that_differ_on_the_outcome_are_named():
-    model = Wavering(blames(3), CALM, blames(3))
+@pytest.mark.parametrize(
+    ("other", "outcome", "step"),
+    [(blames(3), None, None), (blames(4), None, "3 in 2, 4 in 1"), (CALM, "failure in 2", "none")],
+)
+async def test_readings_that_differ_on_outcome_or_step_are_named(other, outcome, step):
+    model = Wavering(blames(3), other, blames(3))
     verdict = (await judged(model, trip(), **THREE)).verdict
-    assert "3 readings differ on the outcome: failure 2, success 1" in verdict.status_reason
+    for what, said in (("outcome", outcome), ("step", step)):
+        told = verdict.status_reason.partition(f"readings differ on the {what}: ")[2]
+        assert (told == "") == (said is None)
+        assert (said or "") in told
 
 
 async def test_a_mode_needs_half_of_the_readings():

@@ -92,6 +92,12 @@ def test_an_exact_quote_is_returned_sign_for_sign(run, quote):
     raise AssertionError(quote)
 
 
+def test_the_quote_itself_comes_before_the_same_words_elsewhere():
+    said = ("The total is 12, they say.", "Nothing.", "The total: is 12!")
+    run = RunBuilder("x").says("a", said[0]).says("b", said[1]).says("c", said[2]).build()
+    assert check(run, "The total: is 12!", 0, 1, 2) == [(2, "The total: is 12!")]
+
+
 def test_parts_around_an_ellipsis_follow_each_other(run):
     assert check(run, "The meeting ... 3.5 hours […] 12:30", 0) == [
         (0, "The meeting"),

@@ -132,8 +132,8 @@ def alone(run):
     return Judge(JudgeConfig()).without_model(run_of(run), run, judge_by_rules(run))
 
 
-def read_by(run, told):
-    """The verdict on a run with a model's answer, as `RunReader` takes it in."""
+def read_by(run, told, blind=0):
+    """The verdict on a run with a model's answer, as `RunReader` takes it in; ``blind`` labels say that it is right."""
     told, verifier = Reading(**told), Verifier(QuoteCheck(run), len(run.steps))
     outcome = {"unclear": "unknown"}.get(told.outcome, told.outcome)
     suggestions = verifier.suggestions(told)
@@ -143,6 +143,8 @@ def read_by(run, told):
         suggestions,
         modes=verifier.modes(told.modes),
         models=("m",),
+        right=blind,
+        cases=blind,
     )
     return assemble(run_of(run), run, judge_by_rules(run), version="v", reading=found)
 
@@ -185,9 +187,17 @@ def test_no_answer_takes_anything_away(run, told):
     assert_only_added(read_by(run, told), alone(run))
 
 
-@given(st.sampled_from(GOOD_RUNS), answers)
-def test_no_answer_accuses_a_good_run(run, told):
-    assert_accuses_nobody(read_by(run, told), alone(run))
+@given(st.sampled_from(GOOD_RUNS), answers, st.sampled_from([0, 100]))
+def test_no_answer_accuses_a_good_run(run, told, blind):
+    """Neither that of a model whose steps were always right in failures."""
+    assert_accuses_nobody(read_by(run, told, blind), alone(run))
+
+
+@given(answers)
+def test_a_model_that_was_always_right_does_not_replace_what_the_record_proves(told):
+    before = alone(misread())
+    assert before.decisive.step == 2
+    assert_only_added(read_by(misread(), told, 100), before)
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -69,12 +69,22 @@ def test_the_task_stands_in_front_with_what_was_recorded_of_the_end():
         "Book a room.",
         outcome="failure",
         outcome_reason="no room",
+        expected="room 7",
         termination_reason="max_turns",
         open_items=("pay",),
         error="boom",
     )
     task = Renderer(run.says("clerk", "no").build(), "mark").task()
-    for part in ("Book a room.", "clerk", "max_turns", "pay", "boom", "failure", "no room"):
+    for part in (
+        "Book a room.",
+        "clerk",
+        "max_turns",
+        "pay",
+        "boom",
+        "failure",
+        "no room",
+        "room 7",
+    ):
         assert f"| {part}" in task
 
 

@@ -28,6 +28,7 @@ from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
+from mast_trace_judge.store.model_records import model_records
 from mast_trace_judge.study.agreement import wilson
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ class FindingPages(StoredPages):
         values = {
             "queued": await asyncio.to_thread(queue, self._store, user),
             "grown": await asyncio.to_thread(agreement_as_it_grows, self._store),
+            "records": await asyncio.to_thread(model_records, self._store),
             "sections": await asyncio.to_thread(sections_of, "queue", self._store),
             "just_labelled": just_labelled(request.query_params),
         }

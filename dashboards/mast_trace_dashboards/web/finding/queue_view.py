@@ -10,7 +10,10 @@ A label that was given beside the verdict repeats it, and says nothing of how of
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
+import secrets
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -48,6 +51,7 @@ _HIDDEN: Final[Mapping[str, Any]] = {
     "JudgeCostUsd": 0.0,
 }
 """The columns of a run's row that come from its verdict alone, each with the value of a run without one."""
+_KEY: Final = secrets.token_bytes(32)
 _RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 MOST_QUEUED: Final = 20
@@ -67,6 +71,15 @@ def is_blind(asked: Mapping[str, str], visitor: Visitor, labels: Sequence[HumanL
     """
     own = [label for label in labels if not visitor.user or label.annotator == visitor.user]
     return QUEUE in asked and visitor.labels and not own
+
+
+def seal_of(visitor: Visitor, opened: LoadedRun) -> str:
+    """Return the word in the form of a visitor's blind page of a run; a form without it is no blind one.
+
+    It holds as long as this process.
+    """
+    seen = "\0".join([visitor.user, str(opened.row["Project"]), str(opened.row["TraceId"])])
+    return hmac.new(_KEY, seen.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 class BlindRun(LoadedRun):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from string import Template
 
+_OF_A_READING = ("system", "read", "modes", "segment")
 _VERSION = re.compile(r"\A<!-- version: (\d+) -->\n")
 
 
@@ -37,3 +39,10 @@ def prompt(name: str) -> Prompt:
     if found is None:
         raise ValueError(f"prompts/{name}.md does not begin with its version")
     return Prompt(name, int(found[1]), content[found.end() :].strip())
+
+
+@cache
+def prompt_of_readings() -> str:
+    """Return a digest of all that a model is told of how to read a run; another text is another prompt."""
+    texts = "\0".join(prompt(name).text for name in _OF_A_READING)
+    return hashlib.sha256(texts.encode()).hexdigest()[:12]

@@ -69,7 +69,7 @@ def _texts_of(step: Step) -> tuple[str, ...]:
 
 def _told(run: Trajectory) -> tuple[str, ...]:
     """Return the task, and the recorded reasons, errors and open items of the run's end."""
-    ends = (run.outcome_reason, run.termination_reason, run.error or "")
+    ends = (run.outcome_reason, run.expected, run.termination_reason, run.error or "")
     return (run.task, *ends, *run.open_items)
 
 

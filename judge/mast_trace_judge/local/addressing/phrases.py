@@ -85,8 +85,8 @@ _ENGLISH = (
         r"""<<\s*end\s+(?:record|task|step|points)\b""",
     ),
     (
-        "imstart",
-        rf"""<\|im_start\|>\s*system\b .{{0,200}} \b(?:{_RUN}|verdict|judge|auditor)\b""",
+        "imstart,startheaderid,startofturn",
+        rf"""<(?:\|(?:im_start|start_header_id)\||start_of_turn)>\s*system\b .{{0,200}} \b(?:{_RUN}|verdict|judge|auditor)\b""",
     ),
 )
 _OTHERS = (

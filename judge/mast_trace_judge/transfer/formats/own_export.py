@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _MOST = 2**31
 
 _LAST_STEP = 2**31
-_FIELDS = {field.name for field in dataclasses.fields(HumanLabel)}
+_FIELDS = {field.name for field in dataclasses.fields(HumanLabel)} - {"blind"}
+"""The fields that are read: nobody has seen how a label of a file was given, so it is not blind here."""
 
 
 def confirmation_in(verdict: Any, steps: Sequence[Step]) -> Confirmation | None:
