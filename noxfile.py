@@ -101,6 +101,8 @@ SLOWEST = ("metagpt", "crewai", "autogen", "langgraph-1.1")
 # Processes of the main tests, one more than cores, because they wait for other processes half of the time;
 # each holds an embedded engine.
 WORKERS = min(4, (os.cpu_count() or 2) + 1)
+# Set by `nox -s newest`: what an environment pins becomes the oldest that it takes.
+NEWEST = "MAST_TRACE_TEST_NEWEST"
 # Seconds that one framework's environment may take, its installation included; a few minutes are usual.
 SESSION_LIMIT = 900
 # Those of an engine's tests.
@@ -166,11 +168,15 @@ def docs(session: nox.Session) -> None:
 def framework(session: nox.Session, environment: Path) -> None:
     """Test one framework's instrumentation with one version of it."""
     overrides = environment.with_suffix(".overrides")
+    wanted = environment
+    if NEWEST in os.environ:
+        wanted = Path(session.create_tmp(), environment.name)
+        wanted.write_text(environment.read_text().replace("==", ">="))
     _install(
         session,
         ".",
         "-r",
-        str(environment),
+        str(wanted),
         *(("--overrides", str(overrides)) if overrides.exists() else ()),
         groups=["test"],
         constraints=None,
@@ -194,6 +200,44 @@ def frameworks(session: nox.Session) -> None:
     files = sorted(ENVIRONMENTS, key=lambda file: not file.stem.startswith(SLOWEST))
     names = [f"framework({file.stem})" for file in files]
     _side_by_side(session, [name for name in names if name not in BETWEEN], SESSION_LIMIT)
+
+
+@nox.session(venv_backend="none")
+def newest(session: nox.Session) -> None:
+    """Test the newest release of every framework and client, and list what changed since the pins.
+
+    Not part of the checks: a release of others fails no commit. ``nox -s newest -- langgraph mcp`` takes
+    these alone. The pins of AG2, LangGraph and the OpenAI client are those of the main tests.
+    """
+    lines = (HERE / "constraints.txt").read_text().splitlines()
+    pinned = dict(_pin(line) for line in lines if "==" in line)
+    rows, failed = [], []
+    # The last environment of each name.
+    for name, file in {_release(file)[0]: file for file in ENVIRONMENTS}.items():
+        if name not in (session.posargs or [name]):
+            continue
+        one, place = f"framework({file.stem})", HERE / ".nox" / "newest"
+        command = [*_nox(one), "--envdir", str(place)]
+        code = subprocess.run(command, env={**os.environ, NEWEST: "1"}, check=False).returncode
+        failed += [one] if code else []
+        python = str(place / re.sub(r"\W+", "-", one).strip("-"))
+        command = ["uv", "pip", "freeze", "--python", python]
+        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        found = dict(_pin(line) for line in listed.splitlines() if "==" in line)
+        for package, old in map(_pin, file.read_text().splitlines()):
+            was, now = pinned.get(package, old), found.get(package, "not installed")
+            if old and was != now:
+                rows.append((name, package, was, now, "failed" if code else "passed"))
+    for row in [("framework", "package", "pinned", "newest", "tests"), *rows]:
+        session.log("{:14}{:44}{:14}{:16}{}".format(*row))
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+def _pin(line: str) -> tuple[str, str]:
+    """Return the package and the version of a line such as `ag2[openai]==1.2.1`."""
+    package, _, version = line.partition("==")
+    return re.sub(r"\[.*", "", package), version.partition(" ")[0]
 
 
 @nox.session(python=PYTHON)

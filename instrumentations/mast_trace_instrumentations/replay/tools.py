@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from mast_trace.manual.blocks import answer_by
+from mast_trace.manual.blocks import answer_by, signature_of
 from mast_trace.replay.player import Blocked
 from mast_trace.result_types import exception_of
 from mast_trace.spans import current_agent
@@ -87,7 +87,8 @@ async def _in_turn_async(player: Player, recorded: Execution | None) -> Executio
 def _steers(function: Any) -> bool:
     """Return whether a framework defines a tool's function or its annotated return type."""
     function = inspect.unwrap(function) if callable(function) else function
-    returned = getattr(function, "__annotations__", {}).get("return")
+    of_python = inspect.isfunction(function) or inspect.ismethod(function)
+    returned = signature_of(function).return_annotation if of_python else None
     if isinstance(returned, str):
         returned = getattr(function, "__globals__", {}).get(returned)
     modules = (getattr(each, "__module__", None) for each in (function, returned))
@@ -333,7 +334,7 @@ class HandMadeTools:
         self._player.steer(name, arguments, "")
 
     def _untyped(self, name: str, text: str, function: Any) -> Any:
-        returned = inspect.signature(function).return_annotation
+        returned = signature_of(function).return_annotation
         if returned in {str, "str"}:
             return text
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
@@ -369,7 +370,21 @@ def _bound(
     return {name: value for name, value in bound.items() if name not in {"self", "cls"}}
 
 
-_signature = functools.lru_cache(maxsize=512)(inspect.signature)
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a callable's signature; an annotation that only type checkers can resolve stays unresolved.
+
+    Raises:
+        TypeError, ValueError: it has none.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        # Annotations are evaluated here, not at the definition, and would raise NameError.
+        return inspect.signature(function, annotation_format=Format.FORWARDREF)
+    return inspect.signature(function)
+
+
+_signature = functools.lru_cache(maxsize=512)(signature_of)
 
 
 def _whole(pieces: list[Any]) -> Any:

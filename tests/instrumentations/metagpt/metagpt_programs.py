@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _HOME = Path(tempfile.mkdtemp(prefix="mast-trace-metagpt-"))
 
 TASK = "an adder"
+CODE = "def add(a, b): return a + b"
 
 
 class Model(ScriptedLLM):
@@ -165,7 +166,7 @@ async def run(made: Team, rounds: int = 4) -> object:
 
 def script(request: Request) -> Reply | str:
     """Code for the coder, a verdict for the reviewer."""
-    return "LGTM" if last_text(request).startswith("Review") else "def add(a, b): return a + b"
+    return "LGTM" if last_text(request).startswith("Review") else CODE
 
 
 PLAN = """```json

@@ -21,7 +21,7 @@ from contract.examples import ExampleContract
 from contract.frameworks import FrameworkContract, Program, out_of_order
 from contract.planted import PlantedContract
 from metagpt.context import Context
-from metagpt_programs import Action, Message, Role, UserRequirement
+from metagpt_programs import CODE, Action, Message, Role, UserRequirement
 from scripted_llm import Call, Reply
 
 from mast_trace_instrumentations.metagpt import MetaGPTInstrumentor
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.framework("metagpt")
 
-CODE = "def add(a, b): return a + b"
 HISTORY: list[dict[str, Any]] = [
     {"role": "user", "content": "Print the sum."},
     {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import openai
 import openai_ways
 import pytest
+from installed import installed
 from live_replays import going_live
 
 import mast_trace
@@ -17,6 +19,7 @@ from mast_trace.messages import Message
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.recording import NotReplayable
 from mast_trace.testing import capture_spans, replayed
+from mast_trace_instrumentations.replay import http_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,14 +226,15 @@ def test_embeddings_after_a_change_are_live(
 
 
 def test_afterwards_the_client_is_as_it_was(recorded_run: Trajectory) -> None:
-    """The original functions of the HTTP client are restored."""
-    import httpx
-
-    before = (vars(httpx.Client)["send"], vars(httpx.AsyncClient)["send"])
+    """The original functions of the HTTP clients are restored."""
+    found = [import_module(name) for name in http_clients.LIBRARIES if installed(name)]
+    clients = [kind for library in found for kind in (library.Client, library.AsyncClient)]
+    before = [vars(kind)["send"] for kind in clients]
+    assert before
     with replayed(recorded_run, frameworks=["openai"]):
-        assert vars(httpx.Client)["send"] is not before[0]
-    assert vars(httpx.Client)["send"] is before[0]
-    assert vars(httpx.AsyncClient)["send"] is before[1]
+        replaced = [vars(kind)["send"] for kind in clients]
+        assert all(a is not b for a, b in zip(replaced, before, strict=True))
+    assert [vars(kind)["send"] for kind in clients] == before
 
 
 @pytest.mark.skipif(not openai_ways.HAS_RESPONSES, reason="this version has no Responses")
