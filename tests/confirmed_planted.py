@@ -75,7 +75,7 @@ def check_confirmed(
     assert told.status == "confirmed", told.text
     assert (told.origin, told.origin_agent) == (planted.step, error.agent)
     assert told.point_of_no_return in {None, planted.step}
-    assert "deterministic" in told.text
+    assert "behaved alike" in told.text
     _check_curve(told, failure)
 
 

@@ -32,10 +32,12 @@ def add_run(
     version: str = "",
     at: datetime = NOW - timedelta(hours=1),
     judged: bool = True,
+    times: int = 1,
 ) -> str:
     """Write a run of three spans, whose second shows a failure mode if a code is given; return its id.
 
-    With a tool, the text is its error; without one it is the message, which the verdict quotes.
+    With a tool, the text is its error; without one it is the message, which the verdict quotes. The step is
+    made ``times`` times.
     """
     trace = f"{number:032x}"
     resource = {"service.name": service, "mast.project": project}
@@ -57,7 +59,7 @@ def add_run(
     if outcome:
         root["mast.run.outcome"] = outcome
     turn = {"gen_ai.operation.name": "invoke_agent", **done}
-    spans = [(root, {}), (step, failed), (turn, {})]
+    spans = [(root, {}), *[(step, failed)] * times, (turn, {})]
     store.insert(
         "otel_traces",
         [

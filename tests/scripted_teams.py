@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import mast_trace
+from mast_trace.messages import Message
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
@@ -71,6 +72,15 @@ def relay(draw: random.Random) -> bool:
     _says("first", "second", f"The code is {fact}.")
     _says("second", "third", f"I pass on the code {fact}.")
     _says("third", "first", f"The answer is the code {fact}.")
+    return True
+
+
+def passed_on(draw: random.Random) -> bool:
+    """Two agents; the second is shown the message of the first under its id, with words around it."""
+    told = f"The code is {_fact(draw)}."
+    sent = mast_trace.message("first", "second", told)
+    with mast_trace.agent("second", input=Message("user", f"first: {told}", id=sent)) as turn:
+        turn.reply(told)
     return True
 
 

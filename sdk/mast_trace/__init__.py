@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mast_trace.experiment.assignment import assign
     from mast_trace.experiment.lessons import feedback
     from mast_trace.experiment.marks import using_feedback
-    from mast_trace.manual.api import agent, message, record_outcome, run, tool
+    from mast_trace.manual.api import agent, message, record_outcome, run, seed, tool
     from mast_trace.manual.threads import in_context
 
     __version__: str
@@ -38,6 +38,7 @@ _HOMES = {
     "message": "mast_trace.manual.api",
     "record_outcome": "mast_trace.manual.api",
     "run": "mast_trace.manual.api",
+    "seed": "mast_trace.manual.api",
     "tool": "mast_trace.manual.api",
     "uninstrument": "mast_trace._session",
     "using_feedback": "mast_trace.experiment.marks",
@@ -55,6 +56,7 @@ __all__ = [
     "message",
     "record_outcome",
     "run",
+    "seed",
     "tool",
     "uninstrument",
     "using_feedback",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,8 @@ def replayed(
         NotReplayable: the run lacks data that a replay needs.
     """
     # The pytest plugin imports this module, and is loaded in every test run.
+    from unittest.mock import patch
+
     from mast_trace._session import current_session, paused
     from mast_trace.replay.lessons import giving
     from mast_trace.replay.player import Player
@@ -104,7 +107,7 @@ def replayed(
     tape = tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools)
     player = Player(tape, live_tools)
     patches = interception(player)
-    with paused(), giving(tape.lessons):
+    with paused(), giving(tape.lessons), patch.dict(os.environ, tape.environment):
         patches.start()  # first, so that the spans of the instrumentations enclose the answers
         try:
             with capture_spans(**options) as captured:

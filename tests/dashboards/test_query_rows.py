@@ -44,6 +44,7 @@ LOW: dict[str, Any] = {
     "run": RUN,
     "text": "refund",
     "limit": 400,
+    "below": 1.1,
     "until": END,
     "moment": BEGIN + timedelta(days=4),
     "bucket": 14_400,

@@ -89,6 +89,8 @@ NAMES = {
     "HUMAN_INPUTS": "mast.human.inputs",
     "HUMAN_INPUT_SPANS": "mast.human.input_spans",
     "RUN_RESUMES": "mast.run.resumes",
+    "RANDOM_SEED": "mast.python.seed",
+    "HASH_SEED": "mast.python.hash_seed",
     "RUN_OUTCOME": "mast.run.outcome",
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",
     "RUN_EXPECTED": "mast.run.expected",

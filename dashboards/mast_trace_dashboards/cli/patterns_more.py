@@ -59,7 +59,8 @@ def _of_known(waiting: Sequence[str], counts: Sequence[Mapping[str, Any]]) -> It
     silent = [row for row in counts if not row["Failed"] and not row["Passed"]]
     if same:
         yield (
-            "Outcomes are recorded, and failed and successful runs do not differ in their agents and actions: "
+            "Outcomes are recorded, and no agent, action or count of one differs between failed and successful runs by "
+            "more than chance (p below 0.05, corrected): "
             f"{_listed(same)}."
         )
     if alike:
@@ -110,8 +111,8 @@ def separate(
     """Show which agents and actions separate failed from successful runs.
 
     Only recorded outcomes count: those of the judge follow from what it found. OCHIAI is a suspicion between
-    0 and 1; P is of Fisher's exact test, corrected for all agents and actions of the service. Neither says
-    that the action is the cause.
+    0 and 1; P is of Fisher's exact test, corrected for all agents, actions and counts of the service, and only rows
+    below 0.05 are shown. Neither says that the action is the cause.
 
     Example: `mast-trace patterns separate --service shop --since 7d`
     """

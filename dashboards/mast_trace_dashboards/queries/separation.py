@@ -44,14 +44,21 @@ SEPARATING_ACTIONS: Final = Query(
     template=f"""
 SELECT Service, Agent, Action, Absent, FailedRuns, PassedRuns, AllFailed, AllPassed, Ochiai, PValue, Corrected
 FROM ({with_holm(_SEPARATED, "PValue", "Corrected", "Service")})
+WHERE Corrected < {{below:Float64}}
 ORDER BY PValue, Ochiai DESC, Service, Agent, Action, Absent
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    params={
+        **RANGE,
+        **OWNERS,
+        "below": Param("Float64", 0.05, "corrected probability below which an action is returned"),
+        "limit": Param("UInt32", 100, "most rows to return"),
+    },
     columns={
         "Service": Column("String"),
         "Agent": Column("String"),
         "Action": Column(
-            "String", "such as `tool search` or `message to critic`; empty: the agent acts at all"
+            "String",
+            "such as `tool search`, `tool search, 4 times or more` or `message to critic`; empty: the agent acts at all",
         ),
         "Absent": Column("Bool", "whether the row is about the runs without it"),
         "FailedRuns": Column("Int64", "failed runs with it, or without it"),

@@ -39,6 +39,7 @@ UPTAKE: Final = Question(
 )
 _SHUFFLES: Final = 20
 _SEED: Final = 11
+_HASH: Final = re.compile(r"#[0-9a-f]{16}$")
 
 
 @lru_cache(maxsize=4096)
@@ -122,7 +123,9 @@ def _shown(run: TeamRun) -> dict[str, set[str]]:
     shown: dict[str, set[str]] = {}
     for invocation in run.trajectory.invocations:
         for identity in invocation.input_ids:
-            shown.setdefault(identity, set()).add(invocation.agent)
+            # The same message with another text or role has the id with a hash behind it.
+            for each in {identity, _HASH.sub("", identity)}:
+                shown.setdefault(each, set()).add(invocation.agent)
     return shown
 
 

@@ -22,7 +22,7 @@ from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
 
@@ -35,6 +35,8 @@ _MARGIN: Final = 3600 * 10**9
 """Nanoseconds around runs in which their spans are looked for."""
 _NO_RUN: Final = {"Project": "", "TraceId": "-", "Begin": 0, "End": 0}
 _CODES: Final = list(FAILURE_MODES)
+COUNTS: Final = (2, 3, 4, 5, 8, 16)
+"""Counts from which on an action is an action of its own. Each is one more test, so that they are few."""
 
 _DUE: Final = """
 SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId, max(v.JudgedAt) AS Judged,
@@ -207,6 +209,19 @@ class PatternIndexer:
         return miner
 
 
+def counted(actions: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, str]]:
+    """Yield agent and name of each action, and of its counts: an action that is repeated is another one, too.
+
+    Args:
+        actions: agent, name and number of each action of a run; the name is empty for all that the agent does.
+    """
+    for agent, name, times in actions:
+        yield agent, name
+        for least in COUNTS:
+            if name and times >= least:
+                yield agent, f"{name}, {least} times or more"
+
+
 def _moment(nanosecond: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=nanosecond // 1000)
 
@@ -228,7 +243,7 @@ def _row(
 ) -> dict[str, Any]:
     is_scored = verdict["Status"] == "ok"
     hits = hits_of(verdict, spans, miner) if is_scored else []
-    actions = sorted(acted.get("Actions", ()))
+    actions = sorted(counted(acted.get("Actions", ())))
     examined = set(verdict["Examined"]) if is_scored else set()
     return {
         **{name: verdict[name] for name in _COPIED},
@@ -246,6 +261,6 @@ def _row(
         "Hits.Text": [hit.text for hit in hits],
         "Hits.Step": [hit.step for hit in hits],
         "Hits.SpanId": [hit.span_id for hit in hits],
-        "Actions.Agent": [agent for agent, *_ in actions],
-        "Actions.Name": [name for _, name, _ in actions],
+        "Actions.Agent": [agent for agent, _ in actions],
+        "Actions.Name": [name for _, name in actions],
     }

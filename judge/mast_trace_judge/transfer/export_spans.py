@@ -143,6 +143,8 @@ class _Rebuilt:
             semconv.HUMAN_INPUTS: list(trajectory.human_inputs) or None,
             semconv.HUMAN_INPUT_SPANS: list(trajectory.human_input_spans) or None,
             semconv.FEEDBACK_TEXTS: list(trajectory.given_lessons) or None,
+            semconv.RANDOM_SEED: trajectory.seed or None,
+            semconv.HASH_SEED: trajectory.hash_seed or None,
             semconv.RUN_RESUMES: trajectory.resumes or None,
         }
         if tops or (self._spans and not trajectory.finished):

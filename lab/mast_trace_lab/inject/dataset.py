@@ -37,6 +37,7 @@ ORDER BY Project, TraceId
 _DECIDED: Final = """
 SELECT Operator, Verdict FROM mast_injections FINAL
 WHERE Verdict != 'open' AND ({project:String} = '' OR Project = {project:String})
+    AND ({service:String} = '' OR ServiceName = {service:String})
 """
 _VERSIONS: Final = """
 SELECT DISTINCT SpanAttributes['mast.framework'] AS Framework,
@@ -191,7 +192,12 @@ def labelled(store: Store, *, project: str | None = None) -> Iterator[Labelled]:
 
 
 def build(
-    store: Store, folder: Path, *, project: str | None = None, licence: str = ""
+    store: Store,
+    folder: Path,
+    *,
+    project: str | None = None,
+    service: str = "",
+    licence: str = "",
 ) -> list[Labelled]:
     """Write a set; return its runs without their texts.
 
@@ -200,6 +206,7 @@ def build(
         folder: of the set; it is made, and earlier files of a set are replaced. It gets Parquet as well
             where pyarrow is installed.
         project: only this project's runs.
+        service: only this service's runs; all if empty.
         licence: name of the licence, for the card.
 
     Raises:
@@ -210,13 +217,14 @@ def build(
 
     def shapes() -> Iterator[dict[str, Any]]:
         for each in labelled(store, project=project):
-            written.append(_without_texts(each))
-            yield _plain(each)
+            if service in {"", each.system}:
+                written.append(_without_texts(each))
+                yield _plain(each)
 
     write_set(folder, shapes())
     decided = Counter(
         (row["Operator"], row["Verdict"])
-        for row in store.query(_DECIDED, {"project": project or ""})
+        for row in store.query(_DECIDED, {"project": project or "", "service": service})
     )
     groups = sorted({each.group for each in written})
     frameworks = [

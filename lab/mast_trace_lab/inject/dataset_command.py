@@ -32,6 +32,7 @@ def _group() -> None:
 def build_set(
     out: Annotated[Path, typer.Option("--out", help="Folder of the set.", show_default=False)],
     licence: Annotated[str, typer.Option("--licence", help="Licence, for the card.")] = "",
+    service: Annotated[str, typer.Option("--service", help="Only this service's runs.")] = "",
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,
@@ -46,7 +47,7 @@ def build_set(
     Example: `mast-trace dataset build --out my-failures --licence CC-BY-4.0`
     """
     with open_store(url, data_dir, config) as store:
-        runs = build(store, out, project=project, licence=licence)
+        runs = build(store, out, project=project, service=service, licence=licence)
     counts = Counter((each.source, "failures" if each.failed else "survivors") for each in runs)
     if as_json:
         print_json(

@@ -80,7 +80,8 @@ def play(
         runs = None if setup.run is None else len(setup.earlier) + 1
         clock = tape.start if setup.clock else None
         files.write_plan(tape, setup.executed, setup.hosts, intervention, max_calls, runs, clock)
-        environment = {**os.environ, **setup.environment, PLAN_VARIABLE: folder}
+        own = {**os.environ, **tape.environment, **setup.environment}
+        environment = {**own, PLAN_VARIABLE: folder}
         exit_status = (
             setup.parent.run(environment, setup.output, setup.timeout)
             if setup.parent is not None

@@ -24,6 +24,7 @@ from mast_trace.manual.blocks import (
 )
 from mast_trace.manual.threads import warn_of_lost_run
 from mast_trace.spans.guard import guarded, misused
+from mast_trace.spans.randomness import draw, seeds
 from mast_trace.spans.run_state import current_agent, current_run, last_run
 from mast_trace.spans.within import run_of
 
@@ -179,6 +180,24 @@ def message(
                 attributes=given.attributes(attributes, "message"),
             )
     return ""
+
+
+def seed(number: int | None = None) -> int:
+    """Seed Python's `random`, and record the number with the current run and those that begin later.
+
+    A replay gets the recorded number where none is given here. Call it once, before the program draws anything.
+
+    Args:
+        number: the seed; a new one if absent.
+
+    Returns:
+        The seed, for other generators.
+    """
+    used = draw(number)
+    with guarded("recording a seed"):
+        if run := current_run():
+            run.root.set_attributes({name: value for name, value in seeds().items() if value})
+    return used
 
 
 def record_outcome(

@@ -79,10 +79,11 @@ def remedy(recorded: Sequence[Item], asked: Sequence[Item]) -> str:
     if [_loosely(item) for item in recorded] == [_loosely(item) for item in asked]:
         return (
             "They differ in dates, numbers or ids alone. With time-machine installed a replay's clock starts when "
-            "the recorded run did; mast_trace.replay.normalize(PATTERN, NAME) masks the rest."
+            "the recorded run did; mast_trace.seed() makes `random` draw the same; "
+            "mast_trace.replay.normalize(PATTERN, NAME) masks the rest."
         )
     if [_words(item) for item in recorded] == [_words(item) for item in asked]:
-        return "They differ in the order of words alone: record and replay with the same PYTHONHASHSEED."
+        return "They differ in the order of words alone: set PYTHONHASHSEED where you record, and replays get the same."
     return ""
 
 

@@ -28,6 +28,7 @@ from mast_trace.replay.canonical import canonical_arguments, canonical_request
 from mast_trace.replay.executions import plain_functions, with_call_ids
 from mast_trace.replay.tape import Exchange, Execution, Tape
 from mast_trace.result_types import opaque_type
+from mast_trace.spans.randomness import HASH_SEED, SEED_VARIABLE, usable
 from mast_trace.trajectory import StepKind
 from mast_trace.untrusted_json import read_json
 
@@ -190,6 +191,8 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
     plain = sum((Counter(plain_functions(each)) for each in (*earlier, run)), Counter[str]())
     if unnamed := {name: calls for name, calls in plain.items() if not live & {name, "*"}}:
         raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {_of_plain(unnamed)}")
+    begun = (*earlier, run)[0]
+    drawn = {SEED_VARIABLE: begun.seed, HASH_SEED: begun.hash_seed}
     return Tape(
         run=run.trace_id,
         exchanges=tuple(each for part in parts for each in part.exchanges),
@@ -198,7 +201,8 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
         inputs=tuple(each for part in parts for each in part.inputs),
         lessons=tuple(each for part in parts for each in part.lessons),
         plain_functions=tuple(plain),
-        start=(*earlier, run)[0].start or None,
+        start=begun.start or None,
+        environment={name: seed for name, seed in drawn.items() if usable(seed)},
     )
 
 

@@ -116,6 +116,7 @@ class Tape:
         plain_functions: names of the functions that the program calls by itself when a model asks for them.
             No span holds their calls, so that a replay executes them.
         start: nanoseconds since the epoch at which the run began; None if unknown.
+        environment: variables under which the program draws what it drew; see `mast_trace.spans.randomness`.
     """
 
     run: str
@@ -126,6 +127,7 @@ class Tape:
     lessons: tuple[str, ...] = ()
     plain_functions: tuple[str, ...] = ()
     start: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -139,6 +141,7 @@ class Tape:
             "lessons": self.lessons,
             "plain_functions": self.plain_functions,
             "start": self.start,
+            "environment": self.environment,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -162,6 +165,7 @@ class Tape:
                 lessons=tuple(shape.get("lessons", ())),
                 plain_functions=tuple(shape.get("plain_functions", ())),
                 start=shape.get("start"),
+                environment=shape.get("environment", {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None

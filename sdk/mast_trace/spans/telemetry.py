@@ -22,6 +22,7 @@ from mast_trace.spans.carried import note_lost_call
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
+from mast_trace.spans.randomness import seeds
 from mast_trace.spans.run_state import (
     OpenChat,
     Run,
@@ -114,6 +115,7 @@ class Telemetry:
         around = current_run(context)
         if around is None:
             more.update(marks_of(context))
+            more.update(seeds())
         span, context = self._start(
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )

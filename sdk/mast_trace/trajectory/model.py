@@ -181,6 +181,8 @@ class Trajectory:
         human_inputs: texts that a person typed, in order.
         human_input_spans: the span of the tool that asked, for each of them; empty if no tool asked.
         given_lessons: answers of `mast_trace.feedback` that the run was given, each as JSON, in order.
+        seed: number by which `mast_trace.seed` has seeded `random`; empty if it was not called.
+        hash_seed: value of ``PYTHONHASHSEED``; empty if it fixed no order.
         resumes: trace id of the interrupted run that this one continues; empty if there is none.
         redacted: names of the attributes of its root whose texts the user's redaction has changed.
         cut: names of those whose texts were cut.
@@ -217,6 +219,8 @@ class Trajectory:
     human_inputs: tuple[str, ...] = ()
     human_input_spans: tuple[str, ...] = ()
     given_lessons: tuple[str, ...] = ()
+    seed: str = ""
+    hash_seed: str = ""
     resumes: str = ""
     redacted: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()

@@ -85,6 +85,8 @@ def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -
         human_inputs=vocabulary.strings(attributes.get(semconv.HUMAN_INPUTS)),
         human_input_spans=vocabulary.strings(attributes.get(semconv.HUMAN_INPUT_SPANS)),
         given_lessons=vocabulary.strings(attributes.get(semconv.FEEDBACK_TEXTS)),
+        seed=text(attributes, semconv.RANDOM_SEED),
+        hash_seed=text(attributes, semconv.HASH_SEED),
         resumes=text(attributes, semconv.RUN_RESUMES),
         redacted=vocabulary.strings(attributes.get(semconv.CONTENT_REDACTED)),
         cut=vocabulary.strings(attributes.get(semconv.CONTENT_TRUNCATED)),

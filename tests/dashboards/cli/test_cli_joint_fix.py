@@ -86,7 +86,7 @@ def test_both_errors_are_named_together(failed: Failed, capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     told = json.loads(captured.out)["confirmation"]
     assert told["status"] == "overdetermined", captured.err
-    assert "a joint one of step 0 (counter) and step 1 (pricer) does: " in told["text"]
+    assert "those of step 0 (counter) and step 1 (pricer) together do: " in told["text"]
     assert told["text"].endswith(" with it, 0 without")  # the killed replay is none that is alike
     assert told["planned_contrasts"] == 3
     singles = [each for each in told["contrasts"] if not each["also"]]

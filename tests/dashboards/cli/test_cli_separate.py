@@ -38,11 +38,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
         (
             ("--service", "silent"),
             ["No outcomes are recorded of silent (judged runs: 2)", "mast_trace.record_outcome"],
-            ["do not differ", "no service"],
+            ["more than chance", "no service"],
         ),
         (
             ("--service", "same"),
-            ["do not differ in their agents and actions: same (1 failed, 1 successful)."],
+            ["more than chance", "same (1 failed, 1 successful)."],
             ["mast_trace.record_outcome", "no service"],
         ),
         (("--service", "fresh"), ["no judged runs of fresh", "patterns index"], ["record_outcome"]),
@@ -54,7 +54,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
         (
             (),
             [
-                "do not differ in their agents and actions: same",
+                "more than chance",
                 "recorded of silent",
                 "all the same",
             ],

@@ -83,6 +83,10 @@ def test_monologues_take_up_less_than_chance() -> None:
     assert found.null > 0.5
 
 
+def test_a_message_that_was_shown_with_words_around_it_was_shown() -> None:
+    assert any("100% of it by agents" in each for each in of(teams.passed_on, "uptake").detail)
+
+
 def test_an_answer_put_together_has_several_sources() -> None:
     hidden, relayed = of(teams.hidden_profile, "provenance"), of(teams.relay, "provenance")
     assert hidden.value == pytest.approx(1 / 3, abs=0.01)

@@ -13,6 +13,7 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.runs import record_outcome, run_summary
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
@@ -338,3 +339,15 @@ async def test_a_worker_looks_for_patterns_of_what_it_has_judged(store: Store) -
     for stored[0] in (1, 2):
         add_run(store, stored[0], code="2.6", tool="search")
         assert await step()
+
+
+def test_a_count_of_an_action_separates_runs_that_all_have_the_action(store: Store) -> None:
+    for number in range(1, 41):
+        outcome = "failure" if number <= 16 else "success"
+        repeated = 4 if number <= 14 else number % 3 + 1
+        add_run(store, number, tool="search", outcome=outcome, times=repeated)
+    index(store)
+    rows = QUERIES["separating_actions"].run(store)
+    assert (rows[0]["Agent"], rows[0]["Action"]) == ("writer", "tool search, 4 times or more")
+    assert (rows[0]["FailedRuns"], rows[0]["PassedRuns"]) == (14, 0)
+    assert all(row["Corrected"] < 0.05 for row in rows)

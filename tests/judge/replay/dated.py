@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
 import uuid
@@ -21,12 +22,16 @@ WAYS = {
     "date": lambda: f"Today is {datetime.now(timezone.utc):%A, %d %B %Y}.",
     "session": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
     "masked": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
+    "drawn": lambda: f"Today's number is {random.random()}.",
+    "seeded": lambda: f"Today's number is {random.random()}.",
     "set": lambda: f"Tags: {', '.join({'red', 'green', 'blue', 'grey', 'pink', 'brown'})}.",
     "else": lambda: f"Be {'kind' if os.environ.get('DAY') else 'rude'}.",
 }
 way = sys.argv[1]
 if way == "masked":
     normalize(r"session \w{8}", "session")
+if way == "seeded":
+    mast_trace.seed()
 with mast_trace.run("desk", input="Go."), mast_trace.agent("clerk") as clerk:
     begun, ticking = datetime.now(timezone.utc), time.time()
     for question in (WAYS[way](), "Go on."):

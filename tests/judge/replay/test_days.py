@@ -24,7 +24,9 @@ DATED = Path(__file__).parent / "dated.py"
         ("date", False, "diverged", "time-machine", 0),
         ("session", True, "diverged", "normalize(PATTERN, NAME)", 0),
         ("masked", True, "identical", "", 1),
-        ("set", True, "diverged", "PYTHONHASHSEED", 0),
+        ("drawn", True, "diverged", "mast_trace.seed()", 0),
+        ("seeded", True, "identical", "", 0),
+        ("set", True, "identical", "", 0),
         ("else", True, "diverged", "+user: Be rude.", 0),
     ],
 )

@@ -238,7 +238,7 @@ def test_two_wrong_results_are_proved_together_without_a_needless_third(failed: 
     results = {COUNTED: "130", PRICED: "79 EUR", RATED: "5 stars"}
     found = failed.confirm(Sources({}, resample=False, results=results))
     assert found.status == "overdetermined", found.text
-    assert "a joint one of step 0 (clerk) and step 2 (caller) does: 2 of 2" in found.text
+    assert "those of step 0 (clerk) and step 2 (caller) together do: 2 of 2" in found.text
     joint = [each for each in found.contrasts if each.also]
     assert {each.steps: each.fix_successes for each in joint} == {
         (COUNTED, PRICED, RATED): 2,
@@ -253,7 +253,7 @@ def test_one_wrong_result_before_any_answer_is_proved(failed: Shop) -> None:
     with failed.needing("Order 210 kettles at 97 EUR."):
         found = failed.confirm(Sources({}, results={COUNTED: "130"}))
     assert (found.status, found.origin, found.origin_agent) == ("systematic", COUNTED, "clerk")
-    assert "a fix of step 0 (clerk) helps: 2 of 2 with a fix, 0 without" in found.text
+    assert "correcting step 0 (clerk) helps: 2 of 2" in found.text
     assert found.refuted == ()
 
 

@@ -34,7 +34,9 @@ _SHARED: Final = (
     "seem to share one draw, by a cache or a fixed seed: nothing is proved"
 )
 
-_THESE_ANSWERS: Final = " (deterministic: proved for these answers of the model alone)"
+_THESE_ANSWERS: Final = (
+    " (all replays behaved alike: this holds for these answers of the model alone)"
+)
 
 
 @dataclass(frozen=True)
@@ -119,36 +121,39 @@ def _proved(evidence: ExperimentState, best: Comparison) -> Finding:
     location = evidence.location
     name = _named(best.step, best.agent)
     record = best.contrast()
-    counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
+    counts = (
+        f"{record.fix_successes} of {record.pairs} replays succeed with the step corrected, {record.keep_successes} of "
+        f"{record.pairs} with it as recorded"
+    )
     if evidence.deterministic and best.alike:
         if not evidence.falls_once:
             return Finding("inconclusive", _SHARED)
         counts += _THESE_ANSWERS
     if location.kinds.systematic >= LIKELY:
-        text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
+        text = f"{_from_the_start(evidence)}; correcting {name} helps: {counts}"
         return Finding("systematic", text, best)
     point = _point(evidence)
     if not is_origin(evidence, best.position):
         doubt = "success does not clearly fall at this step"
         if earlier_chance(evidence, best.position) > DOUBT:
             doubt = _EARLIER
-        return Finding("inconclusive", f"a fix of {name} helps: {counts}; {doubt}", point=point)
+        return Finding("inconclusive", f"correcting {name} helps: {counts}; {doubt}", point=point)
     later = sum(location.points[best.position + 1 :])
     if later >= SURE:
         last = "the point of no return is not located"
         if point is not None:
-            last = f"point of no return {_name(evidence, point)}"
-        return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
+            last = f"after {_name(evidence, point)} nothing repairs it"
+        return Finding("repairable", f"the error begins at {name}; {last}: {counts}", best, point)
     last = "" if point is not None else "; the point of no return is not located"
-    return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
+    return Finding("confirmed", f"{name} decided the failure: {counts}{last}", best, point)
 
 
 def _overdetermined(evidence: ExperimentState, joint: Comparison) -> Finding:
     record = joint.contrast()
     names = " and ".join(_named(each.step, each.agent) for each in record.parts)
     text = (
-        f"no single fix helps, a joint one of {names} does: "
-        f"{record.fix_successes} of {record.pairs} with it, {record.keep_successes} without"
+        f"no correction helps alone, and those of {names} together do: {record.fix_successes} of {record.pairs} replays "
+        f"succeed with them, {record.keep_successes} of {record.pairs} with the steps as recorded"
     )
     if evidence.deterministic and joint.alike:
         if not evidence.falls_once:

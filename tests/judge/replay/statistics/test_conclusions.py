@@ -35,7 +35,7 @@ def test_an_error_is_located_proved_and_named_with_its_agent() -> None:
     found = experiment.conclusion()
     assert (found.status, found.origin, found.origin_agent) == ("confirmed", 13, "agent 6")
     assert (found.point_of_no_return, found.point_agent) == (13, "agent 6")
-    assert "origin step 13 (agent 6)" in found.text
+    assert "step 13 (agent 6)" in found.text
     assert found.likely[0][0] == 13
     assert found.likely[0][1] > 0.9
     (proof,) = [each for each in found.contrasts if each.step == 13]
@@ -52,7 +52,7 @@ def test_a_deterministic_program_needs_two_pairs_and_the_conclusion_says_so() ->
     replays = determined(experiment, single(6, 1.0))
     found = experiment.conclusion()
     assert (found.status, found.origin) == ("confirmed", 13)
-    assert "deterministic" in found.text
+    assert "behaved alike" in found.text
     assert found.contrasts[-1].pairs == 2
     assert replays <= 6 + 34
 
@@ -72,7 +72,7 @@ def test_a_program_that_fails_from_the_start_has_no_point_of_no_return() -> None
     told = conduct(experiment, lambda trial: 0.9 if trial.arm.fix == JUDGE else 0.0)
     found = experiment.conclusion()
     assert (found.status, found.origin, found.point_of_no_return) == ("systematic", 13, None)
-    assert "a fix of step 13 (agent 6) helps" in found.text
+    assert "correcting step 13 (agent 6) helps" in found.text
     drawn_again = [each for each in told if each.arm.operator == "resample"]
     assert drawn_again == []  # it would succeed as seldom as what keeps everything before
 
@@ -88,7 +88,7 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     conduct(experiment, chance)
     found = experiment.conclusion()
     assert (found.status, found.origin) == ("overdetermined", None)
-    assert "a joint one of step 5 (agent 2) and step 13 (agent 6)" in found.text
+    assert "those of step 5 (agent 2) and step 13 (agent 6)" in found.text
     assert [each.fix_successes for each in found.contrasts if not each.also] == [0] * 3
     (joint,) = [each for each in found.contrasts if each.also]
     assert joint.sources == "judge, person at step 13, judge at step 17"
@@ -104,9 +104,9 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
 @pytest.mark.parametrize(
     ("needed", "named"),
     [
-        ({5, 13}, "a joint one of step 5 (agent 2) and step 13 (agent 6) does: "),
-        ({13, 17}, "a joint one of step 13 (agent 6) and step 17 (agent 8) does: "),
-        ({5, 13, 17}, "and step 17 (agent 8) does: "),
+        ({5, 13}, "those of step 5 (agent 2) and step 13 (agent 6) together do: "),
+        ({13, 17}, "those of step 13 (agent 6) and step 17 (agent 8) together do: "),
+        ({5, 13, 17}, "and step 17 (agent 8) together do: "),
     ],
 )
 def test_a_deterministic_program_shows_the_needed_fixes(needed: set[int], named: str) -> None:
@@ -187,7 +187,7 @@ def test_a_repairable_error_has_an_origin_and_a_point_of_no_return() -> None:
     conduct(experiment, chance, seed=2)
     found = experiment.conclusion()
     assert (found.status, found.origin, found.point_of_no_return) == ("repairable", 7, 17)
-    assert "origin step 7 (agent 3); point of no return step 17 (agent 8)" in found.text
+    assert "step 7 (agent 3); after step 17 (agent 8)" in found.text
 
 
 def test_the_point_of_no_return_alone_is_never_the_origin() -> None:

@@ -200,7 +200,7 @@ def test_short_and_long_runs_end(length: int) -> None:
     conduct(experiment, chance, seed=8)
     found = experiment.conclusion()
     assert (found.status, found.origin) == ("confirmed", error)
-    assert f"origin step {error}:" in found.text
+    assert f"step {error} decided" in found.text
 
 
 @pytest.mark.parametrize("sizes", [{"batch": 0}, {"pairs": -1}, {"scores": -5}])
