@@ -119,7 +119,7 @@ def test_an_old_verdict_does_not_say_what_it_examined(client: httpx.Client, stor
 
 
 def test_a_share_of_nothing_is_not_examined(store: Store, client: httpx.Client) -> None:
-    page = client.get("/judge").text
+    page = client.get("/patterns").text
     rows = {code: page.split(f">{code}</a>", 1)[1].split("</tr>", 1)[0] for code in ("1.3", "1.1")}
     assert "0\xa0%" in rows["1.3"]
     assert "not examined" not in rows["1.3"]

@@ -84,7 +84,7 @@ def groups(store: Store, by: str, filters: Filters) -> tuple[Sequence[Group], bo
         StorageError: the database does not answer.
     """
     rows = QUERIES[f"runs_by_{by}"].run(
-        store, **_given(filters), limit=PER_PAGE + 1, offset=filters.number * PER_PAGE
+        store, **filters.narrowing, limit=PER_PAGE + 1, offset=filters.number * PER_PAGE
     )
     found = [
         Group(
@@ -110,13 +110,8 @@ def without_groups(store: Store, by: str, filters: Filters) -> int:
     """
     if by == "version":
         return 0
-    row = QUERIES["runs_without_groups"].one(store, **_given(filters))
+    row = QUERIES["runs_without_groups"].one(store, **filters.narrowing)
     return int(row["Runs"]) if row else 0
-
-
-def _given(filters: Filters) -> dict[str, Any]:
-    given = filters.parameters()
-    return {name: given[name] for name in ("since", "until", "services") if name in given}
 
 
 def rate_words(failures: int, known: int) -> str:
