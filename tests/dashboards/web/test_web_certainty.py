@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
 from mast_trace_dashboards.certainty import way_words
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import Place
@@ -157,3 +158,15 @@ def test_a_models_percentages_are_of_labelled_runs(client: httpx.Client, store: 
     page = client.get(f"/runs/{UNSURE}").text
     assert "right in 50\xa0% of 10 labelled runs, 95\xa0%: 24\xa0% to 76\xa0%" in page
     assert "How often" not in page
+
+
+def test_agents_are_blamed_by_what_they_did(store: Store, client: httpx.Client) -> None:
+    """Few errors in very many steps are no share of 0."""
+    rows = {row["Agent"]: row for row in QUERIES["decisive_by_agent"].run(store)}
+    page = client.get("/agents").text
+    for row in rows.values():
+        assert f"{row['Errors']:,} of {row['Acts']:,} (" in page
+    busy = rows["researcher"]
+    assert busy["Acts"] > 1000 * busy["Errors"] > 0
+    assert f"{busy['Errors']:,} of {busy['Acts']:,} (0.0" in page
+    assert "No judged run" in client.get("/agents?until=2001-01-01").text

@@ -119,10 +119,17 @@ def rate_words(failures: int, known: int) -> str:
     if not known:
         return "no outcome is known"
     span = wilson(failures, known)
-    share = f"{100 * failures / known:.0f} %"
-    return f"{failures:,} of {known:,} ({share}, {100 * span.low:.0f} to {100 * span.high:.0f} %)"
+    share, low, high = (_in_hundred(each) for each in (failures / known, span.low, span.high))
+    return f"{failures:,} of {known:,} ({share} %, {low} to {high} %)"
 
 
+def _in_hundred(share: float) -> str:
+    """Return a share in per cent; a small one keeps its first digit."""
+    return f"{100 * share:.{0 if share >= _SMALL or share < _NONE else 2}f}"
+
+
+_SMALL: Final = 0.01
+_NONE: Final = 0.00005
 _NOTHING: Final = SearchHits([], more=False, newest=True)
 
 

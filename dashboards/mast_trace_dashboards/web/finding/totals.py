@@ -60,12 +60,12 @@ def cost_of_runs(store: Store, filters: Filters) -> dict[str, Any]:
     given = filters.narrowing
     total = QUERIES["cost_totals"].one(store, **given)
     bucket = _BUCKETS.get(filters.since, timedelta(days=1)).total_seconds()
-    times = QUERIES["cost_over_time"].run(store, **given, bucket=int(bucket))
+    stretches = QUERIES["cost_over_time"].run(store, **given, bucket=int(bucket))
     parts = {part: QUERIES[f"cost_by_{part}"].run(store, **given, limit=_ROWS) for part in PARTS}
     return {
         "total": total,
-        "times": times,
-        "most": max((row["Cost"] or 0.0 for row in times), default=0.0),
+        "stretches": stretches,
+        "most": max((row["Cost"] or 0.0 for row in stretches), default=0.0),
         "parts": parts,
         "filters": filters,
     }
