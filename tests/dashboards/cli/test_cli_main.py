@@ -202,7 +202,9 @@ def test_every_command_has_one_part_of_the_help() -> None:
     assert sorted(named) == sorted(name for name in COMMANDS if " " not in name)
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("shwo", "show"), ("rnus", "runs"), ("zzzz", "")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("patterms", "patterns"), ("runz", "runs"), ("zzzz", "")]
+)
 def test_a_misspelt_command_is_answered_with_the_one_that_is_meant(
     typed: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
