@@ -163,7 +163,17 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Show which frameworks are recorded, and whether the collector accepts spans.",
     ),
 }
-"""By name, in the order of `--help`; one inside of a group has the group's name before its own."""
+"""By name; one inside of a group has the group's name before its own."""
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Start": ("demo", "up", "runs", "show", "doctor"),
+    "Look": ("web", "cost", "profile", "patterns", "mcp", "dashboards", "import", "export"),
+    "Judge": ("judge", "label", "outcome", "check", "cases", "lessons", "experiment", "train"),
+    "Prove": ("replay", "confirm", "inject", "selftest", "dataset"),
+    "Operate": (
+        *("collect", "config", "migrate", "alerts", "retain", "erase", "backup", "restore"),
+    ),
+}
+"""The commands of each part of `--help`, in its order: those to begin with come first."""
 
 
 def has_command(name: str) -> bool:

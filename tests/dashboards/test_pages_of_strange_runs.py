@@ -88,7 +88,16 @@ def test_each_page_of_a_run_shows_it(served: str, trace: str) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        *("/", "/judge", "/patterns", "/queue", "/groups/user", "/groups/version"),
+        *(
+            "/",
+            "/judge",
+            "/patterns",
+            "/agents",
+            "/cost",
+            "/queue",
+            "/groups/user",
+            "/groups/version",
+        ),
         *(
             "/?since=0001-01-01&until=9999-12-31",
             "/?since=2262-04-11",

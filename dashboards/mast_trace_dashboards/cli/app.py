@@ -7,6 +7,7 @@ Importing all of them takes a second, which would delay a command that only show
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import sys
@@ -20,7 +21,7 @@ import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import masked
 from mast_trace_dashboards.cli.output import fail, warn
-from mast_trace_dashboards.commands import COMMANDS, has_command
+from mast_trace_dashboards.commands import COMMANDS, PARTS, has_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +37,15 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (newer Typers hold a click of their own)
         """Return the names of all commands of mast-trace."""
-        return [name for name in COMMANDS if " " not in name and has_command(name)]
+        return [name for part in PARTS.values() for name in part if has_command(name)]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; a slip is answered with the names that are close to it."""
+        name = args[0]
+        if not (ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name)):
+            close = ", ".join(difflib.get_close_matches(name, self.list_commands(ctx)))
+            ctx.fail(f"No such command {name!r}.{f' Did you mean {close}?' if close else ''}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a command; None if there is none of this name."""
@@ -64,7 +73,8 @@ class _Shown(dict[str, Any]):
         return True
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ARG002
-        return TyperCommand(name, help=COMMANDS[name].help)
+        (part,) = (part for part, names in PARTS.items() if name in names)
+        return TyperCommand(name, help=COMMANDS[name].help, rich_help_panel=part)
 
 
 def _register(name: str) -> Register | None:

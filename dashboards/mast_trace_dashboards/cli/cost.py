@@ -36,6 +36,7 @@ class Part(str, Enum):
     agent = "agent"
     model = "model"
     tool = "tool"
+    version = "version"
     mode = "mode"
     run = "run"
 

@@ -75,7 +75,14 @@ async def _web(
     with Store.open(address, connect=False) as store:
         idle = collector.run_idle_seconds
         mounted = endpoints(store, writes=settings.web_mcp_writes, idle=idle)
-        view = WebView(store, settings, collector.keys_file, idle=idle, mounted=mounted)
+        view = WebView(
+            store,
+            settings,
+            collector.keys_file,
+            idle=idle,
+            mounted=mounted,
+            settings=(collector,),
+        )
         await view.start()
         try:
             addresses = {"web": view.address, "store": store.url}

@@ -294,6 +294,13 @@ class AllInOne:
             limits=HTTPLimits.of(self._collector_config),
             refused=refused,
             mounted=endpoints(self.store, writes=self._web_config.web_mcp_writes, idle=idle),
+            settings=(
+                self.config,
+                self._collector_config,
+                self._judge_config,
+                self._worker_config,
+                self._prices,
+            ),
         )
         await view.start()
         parts.push_async_callback(view.stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.printable import json_text
@@ -27,7 +28,16 @@ def fenced(answer: Any) -> str:
     The fence's name is drawn for each answer.
     """
     name = f"recorded-data-{secrets.token_hex(4)}"
-    return f"{_NOTICE}\n<{name}>\n{json_text(answer, indent=1)}\n</{name}>"
+    return f"{_NOTICE}\n<{name}>\n{json_text(_short(answer), indent=1)}\n</{name}>"
+
+
+def _short(value: Any) -> Any:
+    """Return a value in which floats have three digits: a model pays for each, and more say nothing to it."""
+    if isinstance(value, float):
+        return float(f"{value:.3g}")
+    if isinstance(value, Mapping):
+        return {name: _short(each) for name, each in value.items()}
+    return [_short(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def page(items: Sequence[Any], most: int, first: int = 0) -> tuple[list[Any], int | None]:

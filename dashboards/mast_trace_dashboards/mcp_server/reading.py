@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from mast_trace.messages import Message
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.queries.query import Query
 
 _PAGE: Final = 50
 _LISTER: Final = "list_patterns"
 
 MOST_RUNS = 100
+_PASSAGES: Final = 20
 MOST_STEPS = 200
 MOST_ROWS = 500
 _IN_LISTS = (
@@ -146,7 +148,24 @@ class StoreReading:
         given.update(narrowed(self._store, text))
         limit = _within(limit, MOST_RUNS)
         rows = QUERIES["search"].run(self._store, text=text, limit=limit + 1, **given)
-        return {"runs": rows[:limit], "more": len(rows) > limit}
+        hits = {row["TraceId"]: row["Hits"] for row in rows[:limit]}
+        listed = QUERIES["runs"].run(self._store, only=list(hits), idle=self._idle, limit=MOST_ROWS)
+        runs: dict[str, list[Any]] = {}
+        for row in listed:
+            passage = self._passage(row, text, given)
+            told = {**_run_row(row), "Hits": hits[row["TraceId"]], "Passage": passage}
+            runs.setdefault(row["TraceId"], []).append(told)
+        taken, _ = page([row for run in hits for row in runs.get(run, ())], MOST_ROWS)
+        return {"runs": taken, "more": len(rows) > limit or len(taken) < len(listed)}
+
+    def _passage(self, row: Mapping[str, Any], text: str, given: Mapping[str, Any]) -> str:
+        """Return the text around an occurrence in a run; empty if none of the searched spans has it."""
+        # Spans are stored in the order of runs, and no other id lies between this one and itself with one more sign.
+        run = row["TraceId"]
+        within = {**given, "first": run, "last": f"{run}0", "limit": _PASSAGES}
+        hits = QUERIES["search_hits"].run(self._store, text=text, **within)
+        found = (hit["Passage"].strip() for hit in hits if hit["Project"] == row["Project"])
+        return next(found, "")
 
     def run(self, name: str) -> Any:
         """Return a run with its verdict: failure modes with evidence, decisive error, candidates."""
@@ -225,9 +244,7 @@ class StoreReading:
 
     def query(self, name: str, values: Mapping[str, Any], first: int) -> Any:
         """Return rows of a named query."""
-        query = named_queries().get(name)
-        if query is None:
-            raise NotFound(f"there is no query {name!r}; `list_queries` names them")
+        query = _query(name)
         unknown = values.keys() - query.params.keys()
         if unknown:
             known = ", ".join(query.params)
@@ -263,19 +280,30 @@ class StoreReading:
         return read_alone(self._store, summary)
 
 
-def queries() -> Any:
-    """Return the named queries with their parameters and columns."""
-    return [
-        {
-            "name": query.name,
-            "meaning": query.meaning,
-            "parameters": {
-                name: f"{param.type}: {param.meaning}" for name, param in query.params.items()
-            },
-            "columns": list(query.columns),
-        }
-        for query in named_queries().values()
-    ]
+def queries(name: str) -> Any:
+    """Return the named queries with their meanings, or one with its parameters and columns.
+
+    Raises:
+        NotFound: there is no such query.
+    """
+    if not name:
+        return [{"name": each.name, "meaning": each.meaning} for each in named_queries().values()]
+    query = _query(name)
+    return {
+        "name": query.name,
+        "meaning": query.meaning,
+        "parameters": {
+            name: f"{param.type}: {param.meaning}" for name, param in query.params.items()
+        },
+        "columns": list(query.columns),
+    }
+
+
+def _query(name: str) -> Query:
+    query = named_queries().get(name)
+    if query is None:
+        raise NotFound(f"there is no query {name!r}; `list_queries` names them")
+    return query
 
 
 def failure_modes() -> Any:

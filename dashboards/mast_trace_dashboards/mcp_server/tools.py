@@ -130,7 +130,7 @@ class ReadingTools:
         since: Since = "",
         limit: Annotated[int, Field(ge=1, le=reading.MOST_RUNS)] = 20,
     ) -> Any:
-        """Find runs in whose messages, tool calls or model answers a text occurs, newest first."""
+        """Find runs in whose messages, tool calls or model answers a text occurs, with the passage, newest first."""
         return self._ask(ctx).search(text, since, limit)
 
     def get_run(self, ctx: Context[Any, Any], run: Run = "last") -> Any:
@@ -190,16 +190,24 @@ class ReadingTools:
         """Return a pattern with its newest runs and the commands that confirm it or plant it."""
         return pattern_of(self._store_of(ctx), pattern)
 
-    def list_queries(self, ctx: Context[Any, Any]) -> Any:  # noqa: ARG002  # every tool has it
-        """List the named queries: trends, shares of failure modes, costs, alerts, ingestion."""
-        return reading.queries()
+    def list_queries(
+        self,
+        ctx: Context[Any, Any],  # noqa: ARG002  # every tool has it
+        name: Annotated[str, Field(description="Only this one, in full.")] = "",
+    ) -> Any:
+        """List the named queries: trends, shares, costs, alerts, ingestion; of one, its parameters and columns."""
+        return reading.queries(name)
 
     def run_query(
         self,
         ctx: Context[Any, Any],
         name: str,
         parameters: Annotated[
-            dict[str, Any], Field(description="Values by name; see list_queries.", default={})
+            dict[str, Any],
+            Field(
+                description="Values by name; list_queries with the query's name says which.",
+                default={},
+            ),
         ],
         first: First = 0,
     ) -> Any:

@@ -71,6 +71,7 @@ LIMIT {{limit:UInt32}}""",
 
 COST_BY_AGENT: Final = _by("agent", "Agent", "agent")
 COST_BY_MODEL: Final = _by("model", "Model", "model")
+COST_BY_VERSION: Final = _by("version", "Version", "version of the service")
 COST_BY_RUN: Final = _by("run", "TraceId", "run")
 
 # A call belongs to the tools that its agent runs after it, before its next call; several share it.

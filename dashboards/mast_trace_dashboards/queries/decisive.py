@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace_collector.storage.facts import FACTS
+from mast_trace_dashboards.queries.priced_calls import ASKED, ONLY
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
     CODES,
@@ -68,6 +70,33 @@ LIMIT {{limit:UInt32}}""",
         "Examined": Column("UInt64", "that the agent decided, in which the mode was looked for"),
         "AllRuns": Column("UInt64", "that the agent decided"),
         "Share": Column("Float64", "of the examined runs"),
+    },
+)
+
+DECISIVE_BY_AGENT: Final = Query(
+    name="decisive_by_agent",
+    meaning="Decisive errors of each agent among all that it did, the highest share first.",
+    template=f"""
+WITH {ASKED}
+SELECT a.Agent AS Agent, count() AS Runs, sum(a.Times) AS Acts,
+    countIf({_IS_DECIDED} AND v.DecisiveAgent = a.Agent) AS Errors, Errors / Acts AS Share
+FROM (
+  SELECT RunKey, toString(act.1) AS Agent, act.3 AS Times
+  FROM ({FACTS}) ARRAY JOIN Actions AS act
+  WHERE act.2 = ''
+) AS a
+INNER JOIN ({VERDICTS}) AS v ON v.RunKey = a.RunKey
+WHERE v.Status = 'ok'
+GROUP BY Agent
+ORDER BY Share DESC, Acts DESC, Agent
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, **ONLY, **_LIMIT},
+    columns={
+        "Agent": Column("String"),
+        "Runs": Column("UInt64", "judged runs in which it acts"),
+        "Acts": Column("UInt64", "its turns, model calls, messages and tool calls in them"),
+        "Errors": Column("UInt64", "of these runs, those whose decisive error is its own"),
+        "Share": Column("Float64", "of its acts"),
     },
 )
 

@@ -47,7 +47,7 @@ WITH_PRICES: Final = f"""LEFT JOIN ({_PRICES}) AS p
     ON p.Project = c.Project AND p.Model = c.Model AND p.Provider = c.Provider"""
 """The join that finds the prices of a call `c`."""
 
-COUNTED: Final = f"""SELECT Project, TraceId, RunKey, call.1 AS Timestamp, call.2 AS SpanId, toString(call.4) AS Model,
+COUNTED: Final = f"""SELECT Project, TraceId, RunKey, Version, call.1 AS Timestamp, call.2 AS SpanId, toString(call.4) AS Model,
     toString(call.5) AS Provider, toString(call.3) AS Agent, call.6 AS Sent, call.7 AS CacheRead,
     call.8 AS CacheWrite, call.9 AS Output, call.10 AS Again, call.11 AS Resent
   FROM ({FACTS}) ARRAY JOIN Calls AS call"""
@@ -57,7 +57,7 @@ COUNTED: Final = f"""SELECT Project, TraceId, RunKey, call.1 AS Timestamp, call.
 the agent's previous call had read or written already, at most.
 """
 _TOLD: Final = (
-    *("Project", "TraceId", "RunKey", "SpanId", "Timestamp", "Model", "Agent"),
+    *("Project", "TraceId", "RunKey", "Version", "SpanId", "Timestamp", "Model", "Agent"),
     *("Sent", "CacheRead", "CacheWrite", "Output", "Again", "Resent"),
 )
 CALLS: Final = f"""SELECT {", ".join(f"c.{name} AS {name}" for name in _TOLD)}, {PRICED}, d.RunKey != 0 AS Decided, Decided AND c.Timestamp > d.DecidedAt AS After

@@ -6,7 +6,7 @@ import logging
 import re
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -35,11 +35,13 @@ from mast_trace_dashboards.certainty import (
     suspicion_of,
     way_words,
 )
+from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_outcome import in_words, outcome_words, tokens_of
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.conversation.graph import label_of
+from mast_trace_dashboards.web.filters import AGES
 from mast_trace_dashboards.web.finding.queue_view import QUEUE
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
@@ -53,7 +55,7 @@ from mast_trace_dashboards.web.views import Views, Web
 from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from importlib.resources.abc import Traversable
 
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
+    from mast_trace_collector.settings import ProcessSettings
     from mast_trace_collector.storage import Store
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -70,6 +73,10 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 
 logger = logging.getLogger(__name__)
 _RUN = "/runs/{run:str}"
+_TIMED: Final = ("/", "/patterns", "/agents", "/cost")
+"""Pages that a time narrows, besides those of groups."""
+_OF_PAGE: Final = ("since", "until", "before", "before_run", "page", "part")
+"""Parameters that another time leaves out."""
 _LABEL = 32
 """Columns of an agent's name in a list of choices."""
 # A number and its unit stay on one line.
@@ -171,6 +178,7 @@ def web_app(
     *,
     idle: float = DEFAULT_RUN_IDLE,
     mounted: Mapping[str, ASGIApp] | None = None,
+    settings: Sequence[ProcessSettings] = (),
 ) -> ASGIApp:
     """Return the web view on a store.
 
@@ -179,6 +187,7 @@ def web_app(
         access: access control; None admits everybody who reaches it under a name of this machine.
         idle: seconds after which a run without a root counts as finished.
         mounted: further applications by path, for the same visitors.
+        settings: of this process, for the page that shows them.
     """
     access = access or Access()
     templates = Jinja2Templates(
@@ -191,10 +200,19 @@ def web_app(
     async def failed(request: Request, error: Exception) -> Response:
         return _failed(request, error, templates)
 
+    async def effective(request: Request) -> Response:
+        visitor = visitor_of(request)
+        visitor.demand(Right.READ)
+        if visitor.project is not None or visitor.user:
+            raise HTTPException(403, "The settings are shown to the operator alone.")
+        tables = {each.table: each.effective() for each in settings}
+        return templates.TemplateResponse(request, "settings.html", {"tables": tables})
+
     app = Starlette(
         routes=[
             *_pages(web.views(lambda its, of: Pages(its, of, idle=idle))),
             *Runbooks(templates).routes,
+            Route("/settings", effective),
             *Health(store).routes,
             Route(SIGN_IN, sign_in.form),
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
@@ -217,18 +235,41 @@ def web_app(
 def _of_visitor(request: Request) -> dict[str, Any]:
     """Return the variables of every page: its visitor, and the parameters that its links keep.
 
-    ``of_project`` names the project that an operator selected; ``of_view`` says in addition that the page was
+    ``of_bar`` has the project and the time, which the places of the bar share; ``of_project`` names the project that an operator selected; ``of_view`` says in addition that the page was
     opened from the queue, which links to pages of the same run have to keep, so that these are blind too.
     """
     visitor, chosen = visitor_or_none(request), request.query_params.get("project", "")
     looks_at_one = visitor is not None and visitor.project is None and chosen
     kept = {"project": chosen} if looks_at_one else {}
     queued = {QUEUE: "1"} if QUEUE in request.query_params else {}
-    return {"visitor": visitor, "of_project": _query(kept), "of_view": _query({**kept, **queued})}
+    asked = request.query_params
+    timed = {name: asked[name] for name in ("since", "until") if asked.get(name)}
+    return {
+        "visitor": visitor,
+        "of_project": _query(kept),
+        "of_view": _query({**kept, **queued}),
+        "of_bar": _query({**kept, **timed}),
+        "times": _times(request),
+        "all_projects": f"{request.url.path}{_query({**asked, 'project': ''})}" if kept else "",
+    }
+
+
+def _times(request: Request) -> list[tuple[str, str, bool]]:
+    """Return the times that the bar offers: words, address, and whether it is chosen; none where it narrows nothing."""
+    path, asked = request.url.path, request.query_params
+    if path not in _TIMED and not path.startswith("/groups/"):
+        return []
+    kept = {name: value for name, value in asked.items() if name not in _OF_PAGE}
+    chosen = asked.get("since", "")
+    return [
+        (words, f"{path}{_query({**kept, 'since': age})}", age == chosen)
+        for age, words in {"": "any time", **AGES}.items()
+    ]
 
 
 def _query(kept: Mapping[str, str]) -> str:
-    return f"?{urlencode(kept)}" if kept else ""
+    given = {name: value for name, value in kept.items() if value}
+    return f"?{urlencode(given)}" if given else ""
 
 
 def _pages(views: Views[Pages]) -> list[Route]:
@@ -243,6 +284,8 @@ def _pages(views: Views[Pages]) -> list[Route]:
             methods=["POST"],
         ),
         Route("/compare", views.page(lambda its: its.compare)),
+        Route("/agents", views.page(lambda its: its.totals.agents)),
+        Route("/cost", views.page(lambda its: its.totals.cost)),
         Route("/groups/{by:str}", views.page(lambda its: its.finding.groups)),
         Route("/queue", views.page(lambda its: its.finding.queue)),
         Route("/queue/next", views.page(lambda its: its.finding.next_queued, Right.LABEL)),
@@ -320,7 +363,7 @@ def _environment() -> Environment:
         made.filters.update(
             {name: each for name, each in words.items() if name not in made.filters}
         )
-    made.filters.update(tokens=tokens_of, spaced=_spaced)
+    made.filters.update(tokens=tokens_of, spaced=_spaced, cost_words=cost_words)
     made.globals.update(replay_from=from_step, replay_whole=whole_run)
     return made
 

@@ -116,6 +116,12 @@ class Filters:
         return given
 
     @property
+    def narrowing(self) -> dict[str, Any]:
+        """The parameters of queries on all runs of a time: since, until and services."""
+        given = self.parameters()
+        return {name: given[name] for name in ("since", "until", "services") if name in given}
+
+    @property
     def group(self) -> dict[str, str]:
         """The parameters of the query `runs_of_group`; empty if no group is chosen."""
         chosen = {"user": self.user, "session": self.session, "version": self.version}

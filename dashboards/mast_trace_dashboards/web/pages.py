@@ -31,6 +31,7 @@ from mast_trace_dashboards.web.finding.queue_view import (
     seal_of,
 )
 from mast_trace_dashboards.web.finding.run_list import RunList
+from mast_trace_dashboards.web.finding.totals import TotalsPages
 from mast_trace_dashboards.web.forms import read_form, whole
 from mast_trace_dashboards.web.loaded_run import LoadedRun, read_upload
 from mast_trace_dashboards.web.pattern_pages import PatternPages
@@ -103,6 +104,7 @@ class Pages(PatternPages):
 
     Attributes:
         finding: the handlers of further pages.
+        totals: the handlers of the pages of totals.
     """
 
     def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
@@ -110,6 +112,7 @@ class Pages(PatternPages):
         self._idle = idle
         self._list = RunList(store, idle=idle)
         self.finding = FindingPages(store, templates, self._open, self._list)
+        self.totals = TotalsPages(store, templates)
 
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
@@ -264,12 +267,9 @@ class Pages(PatternPages):
         """Answer with the judge's health."""
         lag = await asyncio.to_thread(QUERIES["judge_lag"].one, self._store)
         calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
-        counts = await asyncio.to_thread(QUERIES["mode_counts"].run, self._store)
         values: dict[str, Any] = {
             "lag": lag,
             "calls": calls,
-            "counts": counts,
-            "modes": FAILURE_MODES,
             "sections": await asyncio.to_thread(sections_of, "judge", self._store),
         }
         # A section may measure for seconds, so the rest of the page is sent first.

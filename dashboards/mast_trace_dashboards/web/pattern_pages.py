@@ -137,7 +137,10 @@ class CountCache(Generic[Made]):
                     kept.is_renewed = False
 
 
-SINCE: Final = ("1d", "7d", "30d")
+_LIKELY: Final = 0.05
+"""Least corrected probability of a separation by chance that is not shown."""
+_WARNING: Final = 3.0
+"""Least evidence against a version that is shown, as in the alerts."""
 _STATES: Final = ("open", "acknowledged", "resolved", "reopened")
 _MOST: Final = 100
 _OF_SERVICE: Final = 15
@@ -169,16 +172,19 @@ class PatternPages(StoredPages):
         asked = request.query_params
         since, state = asked.get("since", ""), asked.get("state", "")
         service, mode = asked.get("service", ""), asked.get("mode", "")
-        if since not in {"", *SINCE} or state not in {"", *_STATES}:
-            raise HTTPException(400, "Choose a time and a state that the page offers.")
-        given: dict[str, Any] = {"since": parse_time(since)} if since else {}
+        if state not in {"", *_STATES}:
+            raise HTTPException(400, "Choose a state that the page offers.")
+        try:
+            given: dict[str, Any] = {"since": parse_time(since)} if since else {}
+        except ConfigurationError as error:
+            raise HTTPException(400, str(error)) from error
         if service:
             given["services"] = [service]
         chosen = {"states": [state] if state else [], "modes": [mode] if mode else []}
         counted = await asyncio.to_thread(
             self._counted, (since, state, service, mode), given, chosen
         )
-        rows, separating, versions, problems = counted.made
+        rows, separating, versions, problems, counts = counted.made
         return self._html(
             request,
             "patterns.html",
@@ -186,10 +192,10 @@ class PatternPages(StoredPages):
             more=len(rows) > _MOST,
             separating=separating,
             versions=versions,
+            counts=counts,
             problems=found_pattern.naming_problems(problems, rows[:_MOST]),
             counted=counted,
             chosen={"since": since, "state": state, "service": service, "mode": mode},
-            times=SINCE,
             states=_STATES,
             modes=FAILURE_MODES,
             words=found_pattern,
@@ -212,9 +218,22 @@ class PatternPages(StoredPages):
     def _listed(self, given: dict[str, Any], chosen: dict[str, Any]) -> tuple[list[Any], ...]:
         return (
             QUERIES["patterns"].run(self._store, **given, **chosen, limit=_MOST + 1),
-            QUERIES["separating_actions"].run(self._store, **given, limit=_OF_SERVICE),
-            QUERIES["version_regressions"].run(self._store, **given, limit=_OF_SERVICE),
+            [
+                row
+                for row in QUERIES["separating_actions"].run(
+                    self._store, **given, limit=_OF_SERVICE
+                )
+                if row["Corrected"] is not None and row["Corrected"] < _LIKELY
+            ],
+            [
+                row
+                for row in QUERIES["version_regressions"].run(
+                    self._store, **given, limit=_OF_SERVICE
+                )
+                if row["Evidence"] >= _WARNING
+            ],
             QUERIES["pattern_naming"].run(self._store),
+            QUERIES["mode_counts"].run(self._store, **given),
         )
 
     async def pattern(self, request: Request) -> Response:

@@ -10,12 +10,13 @@ from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from starlette.types import Receive, Scope, Send
 
     from mast_trace_collector.http_server.limits import HTTPLimits
+    from mast_trace_collector.settings import ProcessSettings
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.config import WebConfig
 
@@ -45,6 +46,7 @@ class WebView:
         limits: of connections.
         refused: called with the reason, one word, for which a connection or a request was refused.
         mounted: further applications by path, for the same visitors.
+        settings: of this process, for the page that shows them.
 
     Raises:
         ConfigurationError: strangers could read, or a file cannot be used.
@@ -61,12 +63,13 @@ class WebView:
         limits: HTTPLimits | None = None,
         refused: Callable[[str], None] = lambda _: None,
         mounted: Mapping[str, Mounted] | None = None,
+        settings: Sequence[ProcessSettings] = (),
     ) -> None:
         self._mounted = tuple((mounted or {}).values())
         access = Access.of(config, keys_file, open_beside_keys=open_beside_keys)
         self.is_open = access.is_open
         self._server = HTTPServer(
-            web_app(store, access, idle=idle, mounted=mounted),
+            web_app(store, access, idle=idle, mounted=mounted, settings=(config, *settings)),
             config.web_host,
             config.web_port,
             limits=limits,

@@ -15,6 +15,7 @@ from program_runs import run_program
 from typer.core import TyperGroup
 
 from mast_trace_dashboards.cli.app import app, run
+from mast_trace_dashboards.commands import COMMANDS, PARTS
 
 if TYPE_CHECKING:
     import subprocess
@@ -194,3 +195,21 @@ def test_a_data_folder_that_may_not_be_written_is_named(tmp_path: Path, state: s
         assert "DB::" not in done.stderr
         assert str(folder) in done.stderr.replace("\n", "")
     folder.chmod(0o755)
+
+
+def test_every_command_has_one_part_of_the_help() -> None:
+    named = [name for names in PARTS.values() for name in names]
+    assert sorted(named) == sorted(name for name in COMMANDS if " " not in name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("patterms", "patterns"), ("runz", "runs"), ("zzzz", "")]
+)
+def test_a_misspelt_command_is_answered_with_the_one_that_is_meant(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([typed]) == 2
+    said = capsys.readouterr().err
+    assert typed in said
+    assert (f"Did you mean {meant}" in said) == bool(meant)
+    assert bool(meant) == ("Did you mean" in said)

@@ -173,6 +173,12 @@ class TestReading:
     def test_finds_a_text(self, server: MCPServer[Any]) -> None:
         found = asked(server, "search_runs", text=f"shared text {CANARY}")
         assert THEIR_RUN in {row["TraceId"] for row in found["runs"]}
+        found = asked(server, "search_runs", text="1 shared text PLAIN", limit=1)
+        assert found["more"]
+        (first,) = (row for row in found["runs"] if row["Project"] == OURS)
+        assert (first["TraceId"], first["Hits"]) == (RUN, 1)
+        assert "1 shared text plain" in first["Passage"]
+        assert [row for row in asked(server, "list_runs")["runs"] if row.items() <= first.items()]
 
     def test_returns_a_verdict_with_its_evidence(
         self, server: MCPServer[Any], store: Store
@@ -185,6 +191,7 @@ class TestReading:
         assert stored
         assert row
         more = {"CostUsd": None, "UnpricedCalls": 0, "outcome": "failure", "state": ""}
+        more["ModeProbabilities"] = [0.9]  # three digits, of a stored 0.8999999761581421
         assert told["run"] == json.loads(json_text({**row, **more}))
         (mode,) = told["verdict"]["modes"]
         assert told["verdict"] == {**stored.to_json(), "modes": [mode]}
@@ -259,11 +266,6 @@ class TestReading:
                 {"messages": None, "reason": "No model call with its input was recorded for it."},
             ),
             (
-                "search_runs",
-                {"text": "1 shared text PLAIN", "limit": 1},
-                {"runs": [{"TraceId": RUN, "Hits": 1}], "more": True},
-            ),
-            (
                 "compare_runs",
                 {"run": SECOND, "other": SECOND},
                 {"runs": [{"run": SECOND, "steps": 3}] * 2, "identical": True},
@@ -299,7 +301,10 @@ class TestReading:
             },
             "columns": list(query.columns),
         }
-        assert told in asked(server, "list_queries")
+        assert told == asked(server, "list_queries", name="runs")
+        every = asked(server, "list_queries")
+        assert {"name": "runs", "meaning": query.meaning} in every
+        assert len(json.dumps(every)) < MOST_CHARACTERS
 
     def test_tells_what_it_has_recorded(self, store: Store) -> None:
         server = server_on(store, writes=True)

@@ -33,6 +33,10 @@ PAGES = (
     f"/runs/{SHORT}",
     f"/runs/{LOOP}",
     "/judge",
+    "/patterns",
+    "/agents",
+    "/cost",
+    "/settings",
     "/profile",
     "/experiments",
     "/experiments/planned",
@@ -85,6 +89,20 @@ def violations(page: Page) -> list[str]:
     page.evaluate(f"() => {{ {AXE} }}")
     found = page.evaluate("axe.run()")["violations"]
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
+
+
+def test_keys_lead_through_the_runs_of_the_list(page: Page) -> None:
+    """In the list's own order, also where it is filtered; the help says so."""
+    page.goto("/?outcome=failure")
+    runs = [link.get_attribute("href") for link in page.locator(".runs .what > a").all()]
+    assert len(runs) > 1
+    page.goto(runs[0] or "")
+    press(page, "n")
+    page.wait_for_url(f"**{runs[1]}")
+    press(page, "p")
+    page.wait_for_url(f"**{runs[0]}")
+    press(page, "?")
+    page.get_by_role("dialog", name="Keys").wait_for()
 
 
 def press(page: Page, *keys: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
 from mast_trace_dashboards.certainty import way_words
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import Place
@@ -119,7 +120,7 @@ def test_an_old_verdict_does_not_say_what_it_examined(client: httpx.Client, stor
 
 
 def test_a_share_of_nothing_is_not_examined(store: Store, client: httpx.Client) -> None:
-    page = client.get("/judge").text
+    page = client.get("/patterns").text
     rows = {code: page.split(f">{code}</a>", 1)[1].split("</tr>", 1)[0] for code in ("1.3", "1.1")}
     assert "0\xa0%" in rows["1.3"]
     assert "not examined" not in rows["1.3"]
@@ -154,3 +155,15 @@ def test_a_page_says_how_many_blind_labels_a_model_has(client: httpx.Client, sto
     for address in (f"/runs/{UNSURE}", "/queue"):
         assert "The model m1 has 7 of 20 blind labels" in client.get(address).text
     assert "70\xa0% sure" not in client.get(f"/runs/{UNSURE}").text
+
+
+def test_agents_are_blamed_by_what_they_did(store: Store, client: httpx.Client) -> None:
+    """Few errors in very many steps are no share of 0."""
+    rows = {row["Agent"]: row for row in QUERIES["decisive_by_agent"].run(store)}
+    page = client.get("/agents").text
+    for row in rows.values():
+        assert f"{row['Errors']:,} of {row['Acts']:,} (" in page
+    busy = rows["researcher"]
+    assert busy["Acts"] > 1000 * busy["Errors"] > 0
+    assert f"{busy['Errors']:,} of {busy['Acts']:,} (0.0" in page
+    assert "No judged run" in client.get("/agents?until=2001-01-01").text

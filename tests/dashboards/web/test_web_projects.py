@@ -104,6 +104,9 @@ PLACES = {
         for run in (RUN, THEIR_RUN)
         for span in (f"{0:016x}", f"{1:016x}", "f" * 16, "nothing")
     ],
+    "/settings": ["/settings"],
+    "/agents": ["/agents", f"/agents?project={THEIRS}", f"/agents?service={CANARY}-service"],
+    "/cost": ["/cost", f"/cost?project={THEIRS}", f"/cost?service={CANARY}-service"],
     "/judge": ["/judge", f"/judge?project={THEIRS}"],
     "/profile": [
         "/profile",

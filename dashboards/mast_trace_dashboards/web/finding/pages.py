@@ -85,7 +85,7 @@ def groups(store: Store, by: str, filters: Filters) -> tuple[Sequence[Group], bo
         StorageError: the database does not answer.
     """
     rows = QUERIES[f"runs_by_{by}"].run(
-        store, **_given(filters), limit=PER_PAGE + 1, offset=filters.number * PER_PAGE
+        store, **filters.narrowing, limit=PER_PAGE + 1, offset=filters.number * PER_PAGE
     )
     found = [
         Group(
@@ -111,13 +111,8 @@ def without_groups(store: Store, by: str, filters: Filters) -> int:
     """
     if by == "version":
         return 0
-    row = QUERIES["runs_without_groups"].one(store, **_given(filters))
+    row = QUERIES["runs_without_groups"].one(store, **filters.narrowing)
     return int(row["Runs"]) if row else 0
-
-
-def _given(filters: Filters) -> dict[str, Any]:
-    given = filters.parameters()
-    return {name: given[name] for name in ("since", "until", "services") if name in given}
 
 
 def rate_words(failures: int, known: int) -> str:
@@ -125,10 +120,17 @@ def rate_words(failures: int, known: int) -> str:
     if not known:
         return "no outcome is known"
     span = wilson(failures, known)
-    share = f"{100 * failures / known:.0f} %"
-    return f"{failures:,} of {known:,} ({share}, {100 * span.low:.0f} to {100 * span.high:.0f} %)"
+    share, low, high = (_in_hundred(each) for each in (failures / known, span.low, span.high))
+    return f"{failures:,} of {known:,} ({share} %, {low} to {high} %)"
 
 
+def _in_hundred(share: float) -> str:
+    """Return a share in per cent; a small one keeps its first digit."""
+    return f"{100 * share:.{0 if share >= _SMALL or share < _NONE else 2}f}"
+
+
+_SMALL: Final = 0.01
+_NONE: Final = 0.00005
 _NOTHING: Final = SearchHits([], more=False, newest=True)
 
 

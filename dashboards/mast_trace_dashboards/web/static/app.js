@@ -190,6 +190,24 @@ if (comparison) {
   tell();
 }
 
+// The list tells its runs to the pages of these: n, p: next and previous run; /: the search; ?: the keys.
+const listed = [...document.querySelectorAll(".runs .what > a")].map((link) => link.getAttribute("href"));
+if (listed.length) sessionStorage.setItem("runs", JSON.stringify(listed));
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (event.key === "?") document.getElementById("keys")?.showModal();
+  const search = document.querySelector("input[type=search]");
+  if (event.key === "/" && search) {
+    event.preventDefault();
+    search.focus();
+  }
+  if (!run || !["n", "p"].includes(event.key)) return;
+  const runs = JSON.parse(sessionStorage.getItem("runs") ?? "[]");
+  const here = runs.findIndex((address) => address.split("?")[0] === location.pathname);
+  const there = runs[here + (event.key === "n" ? 1 : -1)];
+  if (here >= 0 && there) location.href = there;
+});
+
 // d: the step to look at first; j, k: next and previous step.
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

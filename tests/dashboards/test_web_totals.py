@@ -1,0 +1,54 @@
+"""The pages of costs and of settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from filled_store import fill
+from starlette.testclient import TestClient
+from stores import new_store
+
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web.finding.totals import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with new_store(tmp_path_factory.mktemp("totals")) as opened:
+        fill(opened)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(store: Store) -> Iterator[TestClient]:
+    settings = (CollectorConfig.load(database_url="http://ann:hidden@db:8123/traces"),)
+    with TestClient(web_app(store, settings=settings), base_url="http://localhost") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("age", ["", "24h", "9999d"])
+def test_costs_are_shown_by_each_part(store: Store, client: TestClient, age: str) -> None:
+    page = client.get(f"/cost?since={age}").text
+    shown = [part for part in PARTS if f"Cost by {part}" in page]
+    assert shown == ([] if age == "24h" else list(PARTS))
+    if shown:
+        total = QUERIES["cost_totals"].one(store)
+        assert total is not None
+        assert f"<dd>{total['Calls']:,}</dd>" in page
+    assert 'href="/patterns?since=24h"' in client.get("/cost?since=24h").text
+
+
+def test_settings_say_their_origin_and_no_secret(client: TestClient) -> None:
+    page = client.get("/settings").text
+    row = page.partition(">database_url<")[2].partition("</tr>")[0]
+    assert "argument" in row
+    assert "MAST_TRACE_DATABASE_URL" in row
+    assert "hidden" not in page
