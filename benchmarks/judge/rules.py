@@ -89,18 +89,20 @@ supposes is none.
 
 ## What contradicts a good end
 
-Rules that make a run suspect whose failure nobody recorded. All are heuristic: they may be wrong, and assert no decisive step. They are
+Rules that make a run suspect whose failure nobody recorded; so does a slip of mode 2.6 of which its rule is sure (.8 and more) and
+whose figure stands in the answer or went into it. All are heuristic: they may be wrong, and assert no decisive step. They are
 silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones); no labelled run shows them.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
-| 1.1 | `argument_against_task` | the argument stands in no text, and the task names another | a day or a figure of five digits miscopied | the call | heuristic |
+| 1.1 | `argument_against_task` | the argument stands in no text, and the task names another | a day or a figure of five digits miscopied, two dates shifted alike | the call | heuristic |
 | 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word of their objects, paths; no condition | the call | heuristic |
-| 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results; no new value; the recorded end | the first step of the second round | heuristic |
+| 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results; no new value; the recorded end | the first step of the second round, or the change right before it | heuristic |
 | 1.4 | `began_anew` | the agent was shown nothing of the run, in which it had spoken, and asks | ids of the input | its message; the program made the input | heuristic |
-| 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, its words, values of the run, arithmetic | the message | heuristic |
+| 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, its words, values of the run, arithmetic | the message, or the call that uses them | heuristic |
 | 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day miscopied, and no period in the run | the message | heuristic |
-| 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, negations | the message | heuristic |
+| 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, negations; what the sentence is about | the message | heuristic |
+| 2.6 | `absorbed_count` | the agent gives a figure where the tool returned two counts that make it | both counts with their words; neither in the message | the message | heuristic |
 """
 
 

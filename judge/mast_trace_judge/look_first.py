@@ -290,7 +290,13 @@ def _model_signs(reading: ModelReading | None) -> Iterator[Sign]:
         fix = f"Right would have been: {each.minimal_fix}" if each.minimal_fix else ""
         why = " ".join(filter(None, [each.reason, fix]))
         yield Sign(
-            "model", each.step, "model", why, each.quotes, False, each.corrected, counts=counts
+            "model",
+            each.step,
+            "model",
+            why,
+            each.quotes,
+            corrected=each.corrected,
+            counts=counts,
         )
         counts = Counts()
 

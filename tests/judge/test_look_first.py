@@ -88,7 +88,7 @@ def test_a_slip_is_decisive_where_its_figure_reaches_the_answer(after, reaches):
 
 
 def test_the_way_of_a_wrong_value_is_named_to_the_answer():
-    """What a tool returns by itself in the meantime, or a figure of two digits, may be another value."""
+    """A figure that a tool returns by itself in the meantime may be another value."""
     run = RunBuilder("What do three nights in Lisbon cost?", outcome="failure").asks()
     run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "Double room: 118 EUR per night")
     run.says("researcher", "The hotel search says that a double room costs 181 EUR a night.")

@@ -137,8 +137,6 @@ class CountCache(Generic[Made]):
                     kept.is_renewed = False
 
 
-_LIKELY: Final = 0.05
-"""Least corrected probability of a separation by chance that is not shown."""
 _WARNING: Final = 3.0
 """Least evidence against a version that is shown, as in the alerts."""
 _STATES: Final = ("open", "acknowledged", "resolved", "reopened")
@@ -218,13 +216,7 @@ class PatternPages(StoredPages):
     def _listed(self, given: dict[str, Any], chosen: dict[str, Any]) -> tuple[list[Any], ...]:
         return (
             QUERIES["patterns"].run(self._store, **given, **chosen, limit=_MOST + 1),
-            [
-                row
-                for row in QUERIES["separating_actions"].run(
-                    self._store, **given, limit=_OF_SERVICE
-                )
-                if row["Corrected"] is not None and row["Corrected"] < _LIKELY
-            ],
+            QUERIES["separating_actions"].run(self._store, **given, limit=_OF_SERVICE),
             [
                 row
                 for row in QUERIES["version_regressions"].run(

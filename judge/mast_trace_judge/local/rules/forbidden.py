@@ -59,6 +59,8 @@ _SAID_BY_OTHERS = re.compile(
     r"[\"\u201c\u201e\u00ab][^\"\u201d\u201c\u00bb\n]*[\"\u201d\u201c\u00bb]"
 )
 _PATH = re.compile(r"(?<![\w/])[\w.-]*[\w-](?:/[\w./-]*|_\w+)")
+_TRIES_OUT = frozenset(map(stem, ("dry", "simulate", "preview", "draft")))
+"""Words of the names of tools that only show what would be done."""
 _A_NUMBER = 5
 """Digits from which a figure is hardly computed from others by the agent itself, but the number of something."""
 _NEXT = 20
@@ -213,6 +215,6 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     # A longer text may speak of a thing without being about it.
     about = words.union(*(stems(each) for each in values if len(each.split()) <= 2))
     about |= stems(" ".join(key for key, value in used.items() if value))
-    if not ban.verbs & words:
+    if not ban.verbs & words or words & _TRIES_OUT:
         return False
     return own if ban.of_all else bool(ban.objects) and ban.objects <= about

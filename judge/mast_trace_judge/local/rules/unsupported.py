@@ -31,7 +31,7 @@ from mast_trace_judge.local.rules._facts import (
     stems,
 )
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.texts import prose, quote
+from mast_trace_judge.local.texts import alike, prose, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _ADMITS = re.compile(
     r"\b(?:fail\w*|error\w*|could ?n[o']t|cannot|can't|unable|unavailable|unreachable|did(?: not|n't)|no answer|timed? ?out"
     r"|denied|declin\w*|reject\w*|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
-    r"|my knowledge|memory|recall|remember|around|down|offline|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
+    r"|my knowledge|general knowledge|rule of thumb|own|myself|choose|chose|pick\w*|defaults?|as always|times? out|will do|new|named?"
+    r"|I (?:open|start|begin|take|use|number|set|bid)|memory|recall|remember|around|down|offline|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
     r"|nicht|kein\w*|etwa|rund|circa|ungef\u00e4hr|unos|unas|seg\u00fan|aprox\w*|pas|environ)\b|~|n't\b",
     re.IGNORECASE,
 )
@@ -72,6 +73,8 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 }
 _NAME, _LONGEST_NAME = 4, 60
 """Characters of a text that names a thing."""
+_ALIKE = 0.5
+"""Similarity of a call's arguments with those of one that it repairs."""
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
 
@@ -84,7 +87,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
     figure of three digits or an identifier that no earlier text holds and that does not follow from those by
     one step of arithmetic, or the next call has it as an argument. They say nothing else, or speak of what the call
     was about, by its name or arguments, and tell of no failure. Where another call of the agent has succeeded
-    since, two such values are needed, or an identifier.
+    since, an identifier is needed.
     """
     steps = trajectory.steps
     last_good = {(s.tool, s.arguments): s.index for s in steps if is_tool(s) and not failed(s)}
@@ -98,6 +101,8 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             if _is_broken(step) and last_good.get((step.tool, step.arguments), -1) < step.index:
                 broken[agent] = step
                 gone_on.pop(agent, None)
+            elif agent in broken and not failed(step) and _repeats(step, broken[agent]):
+                del broken[agent]
             elif agent in broken and not failed(step) and agent not in gone_on:
                 used = _fractions(step) if step.tool != broken[agent].tool else ""
                 made = _invented(used, known.before(step), broken[agent])
@@ -113,7 +118,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, wrong], told)]
             new = [] if admits else _invented(text, known.before(step), call)
             alone = agent not in gone_on or not ids(text) <= known.names
-            if len(new) > 1 or (new and alone and _is_about(text, call)):
+            if new and alone and _is_about(text, call):
                 why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
                 told = [first_line(call), quote(step.text)]
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, step], told)]
@@ -235,6 +240,12 @@ def _is_broken(step: Step) -> bool:
     """Return whether a call failed that is no run of code, whose author often computes by hand then."""
     code = "\\n" in step.arguments or len(step.arguments) > 500
     return failed(step) and bool(step.tool) and not code
+
+
+def _repeats(step: Step, call: Step) -> bool:
+    """Return whether a call is a failed one again, with its arguments put right."""
+    given, before = (" ".join(map(str, arguments(each).values())) for each in (step, call))
+    return step.tool == call.tool and alike(given, before, _ALIKE)
 
 
 def _fractions(step: Step) -> str:
