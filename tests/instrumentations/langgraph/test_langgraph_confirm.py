@@ -77,7 +77,7 @@ def test_a_certain_error_is_proved_and_a_systematic_one_is_not_placed(
     certain = type(kind)(kind.name, 1.0)
     ending, told = bench.confirmed(certain, 102)
     assert (ending, told.status) == ("right", "confirmed")
-    assert "deterministic" in told.text
+    assert "behaved alike" in told.text
 
 
 @pytest.mark.long
