@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from zstandard import ZstdError
 
+from mast_trace_judge.transfer.databases import is_database, runs_of_database
 from mast_trace_judge.transfer.formats import (
     format_of_messages,
     format_of_record,
+    format_of_text,
     nearest_format,
 )
 from mast_trace_judge.transfer.formats.otlp import OTLP, request_from_protobuf
@@ -30,6 +32,7 @@ from mast_trace_judge.transfer.source import (
     is_zip,
     text_of,
 )
+from mast_trace_judge.transfer.text_logs import COLOURS, entries_of_log
 
 if TYPE_CHECKING:
     import io
@@ -50,6 +53,7 @@ _TOLD = 1000
 """Lines without JSON before the first value that are told one by one."""
 _SUFFIXES = frozenset(
     {".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt", ".csv", ".eval", ".traj"}
+    | {".db", ".sqlite", ".sqlite3"}
 )
 _COMPRESSED = frozenset({".gz", ".zst"})
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -107,6 +111,30 @@ def read_source(source: Source, row: Format | None = None) -> Iterator[Piece | R
         yield Refused(source.name, None, "it holds no runs")
 
 
+def values_in(
+    data: io.BufferedReader, row: Format | None = None
+) -> tuple[Format | None, Iterator[Value | Broken] | None]:
+    """Return the format of a file, where its beginning tells it, and its values.
+
+    The format is the given one where the beginning tells nothing. The values are None for binary data,
+    which may be protobuf.
+    """
+    if is_parquet(data):
+        return row, parts_joined(rows_of(data))
+    if is_zip(data):
+        return row, members_of(data)
+    if is_database(data):
+        return row, runs_of_database(data)
+    text = text_of(data)
+    if text is None or _is_table(data):
+        return row, None if text is None else csv_rows_of(text)
+    start = data.peek(_HEAD)[:_HEAD].decode(text.encoding, "replace")
+    logged = format_of_text(COLOURS.sub("", start))
+    if logged is None or logged.text is None or row not in {None, logged}:
+        return row, _without_prose(values_of(text))
+    return logged, entries_of_log(text, logged.text)
+
+
 class _File:
     """Reads one file."""
 
@@ -118,13 +146,8 @@ class _File:
         self._held_size = 0
 
     def read(self, data: io.BufferedReader) -> Iterator[Piece | Refused]:
-        if is_parquet(data):
-            values = parts_joined(rows_of(data))
-        elif is_zip(data):
-            values = members_of(data)
-        elif (text := text_of(data)) is not None:
-            values = csv_rows_of(text) if _is_table(data) else _of_text(values_of(text))
-        else:
+        self._row, values = values_in(data, self._row)
+        if values is None:
             yield Piece(OTLP, request_from_protobuf(_all_of(data)))
             return
         first, several, broken = None, False, None
@@ -253,7 +276,7 @@ def _unknown(value: Any) -> str:
     return f"{what} is of no known format; `mast-trace import --formats` lists what is read"
 
 
-def _of_text(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]:
+def _without_prose(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]:
     """Yield the values of a text; a text without any JSON is one broken passage and not one for each line."""
     lines, held = 0, list[Broken]()
     for each in values:

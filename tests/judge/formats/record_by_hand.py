@@ -139,6 +139,43 @@ def crewai() -> None:
     )
 
 
+def crewai_text() -> None:
+    known = f'task_name="count", task="{QUESTION}", agent="stock_keeper"'
+    text = (
+        f'2026-01-05 10:00:01: {known}, status="started"\n\n'
+        f'2026-01-05 10:00:04: {known}, status="completed", output="{ANSWER}"\n\n'
+    )
+    (SAMPLES / "crewai.txt").write_text(text, encoding="utf-8")
+
+
+def chatdev() -> None:
+    def entry(second: int, text: str) -> str:
+        return f"[2026-05-01 10:00:0{second} INFO] {text}\n\n"
+
+    def spent(second: int, prompt: int, completion: int) -> str:
+        told = f"prompt_tokens: {prompt}\ncompletion_tokens: {completion}\ntotal_tokens: 0\n"
+        return entry(second, f"**[OpenAI_Usage_Info Receive]**\n{told}")
+
+    plays = "| **assistant_role_name** | Stock Keeper |\n| **user_role_name** | Chief Officer |"
+    begin = f"**ChatDev Starts** (1)\n\n**task_prompt**: {QUESTION}\n\n**project_name**: Pens"
+    text = (
+        entry(0, f"**[Preprocessing]**\n\n{begin}"),
+        entry(1, f"System: **[chatting]**\n\n| Parameter | Value |\n| --- | --- |\n{plays}"),
+        entry(1, "Chief Officer: **[Start Chat]**\n\n[You are Stock Keeper.]\n\nCount the pens."),
+        entry(2, 'HTTP Request: POST https://models.example/v1 "HTTP/1.1 200 OK"'),
+        spent(2, 30, 10),
+        entry(
+            3,
+            "Stock Keeper: **Stock Keeper<->Chief Officer on : Counting, turn 0**\n\n"
+            f"[You are Chief Officer.\nCount.]\n\n{ANSWER}",
+        ),
+        entry(3, f"**[Seminar Conclusion]**:\n\n {ANSWER}"),
+        entry(4, f"**[Test Reports]**:\n\n{RESULT}"),
+        spent(5, 10, 2),
+    )
+    (SAMPLES / "chatdev.log").write_text("".join(text), encoding="utf-8")
+
+
 def adk() -> None:
     def event(number: int, author: str, part: dict[str, Any], **more: Any) -> dict[str, Any]:
         role = "user" if author == "user" or "functionResponse" in part else "model"
@@ -352,7 +389,20 @@ def autogen_state() -> None:
 
 
 ALL = (
-    *(claude_code, codex, metagpt, crewai, adk, inspect, swe_agent, tau_bench, atif, openhands),
+    *(
+        claude_code,
+        codex,
+        metagpt,
+        crewai,
+        crewai_text,
+        chatdev,
+        adk,
+        inspect,
+        swe_agent,
+        tau_bench,
+        atif,
+        openhands,
+    ),
     *(tempo, mlflow, phoenix_csv, autogen_state),
 )
 

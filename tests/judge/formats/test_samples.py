@@ -20,8 +20,8 @@ from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_named
 from mast_trace_judge.transfer.formats.foreign_spans import id_of, put_all
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
-from mast_trace_judge.transfer.json_values import Value, values_of
-from mast_trace_judge.transfer.reading import Piece, Refused, read_source
+from mast_trace_judge.transfer.json_values import Value
+from mast_trace_judge.transfer.reading import Piece, Refused, read_source, values_in
 from mast_trace_judge.transfer.source import source_of
 from mast_trace_judge.transfer.spans import to_request
 
@@ -45,6 +45,7 @@ def _of(agent: str) -> list[tuple[Any, ...]]:
 ANONYMOUS = _of("assistant")
 SPOKEN = _of("stock_keeper")[1:]
 """Spans say what the user asked as the task, not as a step."""
+REPORTED = [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")]
 EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "mast-trace.jsonl": ("mast-trace", _of("stock_keeper")),
     "mast-trace.parquet": ("mast-trace", _of("stock_keeper")),
@@ -76,11 +77,11 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     ),
     "autogen.json": (
         "autogen",
-        [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")],
+        REPORTED,
     ),
     "autogen-messages.jsonl": (
         "autogen",
-        [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")],
+        REPORTED,
     ),
     "responses.json": ("responses", ANONYMOUS),
     "anthropic.json": ("anthropic", ANONYMOUS),
@@ -104,6 +105,22 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "codex.jsonl": ("codex", _of("codex")),
     "metagpt.json": ("metagpt", [ASKED, SPOKEN[1]]),
     "crewai.json": ("crewai", [("message", "crew", QUESTION), SPOKEN[1]]),
+    "crewai.txt": ("crewai", [("message", "crew", QUESTION), SPOKEN[1]]),
+    "chatdev.log": (
+        "chatdev",
+        [
+            ASKED,
+            ("message", "Chief Officer", "Count the pens."),
+            ("message", "Stock Keeper", ANSWER),
+            ("tool", "ChatDev", "12 in stock", "test", {}),
+        ],
+    ),
+    "autogen-events.jsonl": ("autogen-events", REPORTED),
+    "autogen-events.log": ("autogen-events", REPORTED),
+    "autogen-console.txt": ("autogen", REPORTED),
+    "ag2-logging.db": ("ag2-logging", _of("stock_keeper")),
+    "ag2-console.txt": ("ag2-console", _of("stock_keeper")),
+    "langgraph.sqlite": ("langgraph", _of("stock_keeper")),
     "google-adk.json": ("google-adk", _of("stock_keeper")),
     "inspect.json": ("inspect", ANONYMOUS),
     "inspect.eval": ("inspect", ANONYMOUS),
@@ -116,7 +133,7 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "phoenix.csv": ("phoenix", SPOKEN),
     "autogen-state.json": (
         "autogen",
-        [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")],
+        REPORTED,
     ),
     "transcript.json": (
         "transcript",
@@ -156,7 +173,13 @@ def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
 def brief(step: Step) -> tuple[Any, ...]:
     """Return what a step is, without ids and times."""
     if step.kind is StepKind.TOOL:
-        return (step.kind.value, step.agent, step.text, step.tool, json.loads(step.arguments))
+        return (
+            step.kind.value,
+            step.agent,
+            step.text,
+            step.tool,
+            json.loads(step.arguments or "{}"),
+        )
     return (step.kind.value, step.agent, step.text)
 
 
@@ -194,6 +217,9 @@ ALSO = {
     "chat-list.json": {"chat", "transcript"},
     "swe-agent.traj": {"swe-agent", "chat"},
     "chat-messages.jsonl": {"chat", "transcript"},
+    "inspect.eval": {"inspect", "chat"},
+    "autogen-events.jsonl": {"autogen-events", "chat"},
+    "autogen-events.log": {"autogen-events", "chat"},
 }
 """Samples that more general rows further down claim as well."""
 
@@ -203,6 +229,13 @@ STATED: dict[str, tuple[int, int, str, str]] = {
     "codex.jsonl": (40, 12, "", ""),
     "metagpt.json": (50, 17, "", ""),
     "crewai.json": (0, 0, "", ""),
+    "crewai.txt": (0, 0, "", ""),
+    "chatdev.log": (40, 12, "", ""),
+    "autogen-events.jsonl": (60, 18, "", ""),
+    "autogen-console.txt": (60, 18, "", ""),
+    "ag2-logging.db": (40, 12, "", ""),
+    "ag2-console.txt": (0, 0, "", ""),
+    "langgraph.sqlite": (40, 12, "", ""),
     "google-adk.json": (40, 12, "", ""),
     "inspect.json": (40, 12, "success", ""),
     "swe-agent.traj": (40, 12, "", "submitted"),
@@ -254,14 +287,15 @@ def test_a_chat_with_keys_of_other_formats_is_a_chat_without_an_outcome(
     assert (run.outcome, run.steps[0].text) == ("", "Hi")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in EXPECTED if not name.endswith((".parquet", ".csv", ".eval"))]
-)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
-    with (SAMPLES / name).open(encoding="utf-8") as text:
-        values = [each.value for each in values_of(text) if isinstance(each, Value)]
-    rows = [claims for value in values for claims in _claimed(value)]
+    """Logs in plain text are told by their beginning, and no other row takes such a beginning for its own."""
     own = EXPECTED[name][0]
+    with source_of(SAMPLES / name) as source, source.opened() as data:
+        logged, given = values_in(data)
+        values = [each.value for each in given or () if isinstance(each, Value)]
+    assert logged is None or logged.name == own
+    rows = [claims for value in values for claims in _claimed(value)]
     assert own in {claims[0] for claims in rows}
     assert {claim for claims in rows for claim in claims} <= ALSO.get(name, {own})
 

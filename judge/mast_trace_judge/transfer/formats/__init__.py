@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
 from mast_trace_judge.transfer.formats.chat import ANTHROPIC, CHAT, LANGCHAIN, SHAREGPT
+from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.jaeger import JAEGER
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
+from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
 from mast_trace_judge.transfer.formats.mlflow import MLFLOW
+from mast_trace_judge.transfer.formats.model_calls import AG2_CONSOLE, AG2_LOGGING, AUTOGEN_EVENTS
 from mast_trace_judge.transfer.formats.openhands import OPENHANDS
 from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP, TEMPO
 from mast_trace_judge.transfer.formats.own_export import EXPORT
@@ -26,7 +29,7 @@ from mast_trace_judge.transfer.formats.responses import RESPONSES
 from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
 
 if TYPE_CHECKING:
-    from mast_trace_judge.transfer.formats.kinds import Format
+    from mast_trace_judge.transfer.formats.kinds import Format, TextLog
 
 FORMATS: tuple[Format, ...] = (
     EXPORT,
@@ -42,6 +45,8 @@ FORMATS: tuple[Format, ...] = (
     CODEX,
     METAGPT,
     CREWAI,
+    CHATDEV,
+    LANGGRAPH,
     ADK,
     INSPECT,
     SWE_AGENT,
@@ -49,7 +54,10 @@ FORMATS: tuple[Format, ...] = (
     ATIF,
     OPENHANDS,
     MAGENTIC,
+    AUTOGEN_EVENTS,
     AUTOGEN,
+    AG2_LOGGING,
+    AG2_CONSOLE,
     RESPONSES,
     ANTHROPIC,
     SHAREGPT,
@@ -74,13 +82,27 @@ def format_named(name: str) -> Format:
 
 
 def format_of_record(value: Any) -> Format | None:
-    """Return the row of a value that holds whole runs or spans; None if there is none."""
-    return next((row for row in FORMATS if row.record(value)), None)
+    """Return the row of a value that holds whole runs or spans; None if there is none.
+
+    A value that an earlier row takes for one of its messages holds none, whatever it looks like below.
+    """
+    first = next((row for row in FORMATS if row.record(value) or row.message(value)), None)
+    return first if first is not None and first.record(value) else None
 
 
 def format_of_messages(messages: list[Any]) -> Format | None:
     """Return the row of the messages of one run: the first that recognises any of them."""
     return next((row for row in FORMATS if any(map(row.message, messages))), None)
+
+
+def format_of_text(start: str) -> Format | None:
+    """Return the row whose log in plain text begins so; None if there is none."""
+    logs = ((row, row.text) for row in FORMATS if row.text is not None)
+    return next((row for row, log in logs if _begins(log, start)), None)
+
+
+def _begins(log: TextLog, start: str) -> bool:
+    return any(map(log.begin.match, start.splitlines()))
 
 
 def nearest_format(value: Any) -> tuple[Format, list[str]] | None:

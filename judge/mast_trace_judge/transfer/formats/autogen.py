@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.study.datasets.labelled import plain_name
@@ -9,6 +11,7 @@ from mast_trace_judge.transfer.formats.chat import entries_of, messages_in, name
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
+    TextLog,
     Transcript,
     is_record,
     moment_or_zero,
@@ -109,17 +112,56 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
     )
 
 
+_SPENT = re.compile(r"\n\[Prompt tokens: (\d{1,15}), Completion tokens: (\d{1,15})\]$")
+_LONGEST_LISTING = 1 << 20
+
+
+def _printed(head: re.Match[str], text: str) -> dict[str, Any] | None:
+    """Return a message as `Console` prints it; None for its summary."""
+    source = head[2]
+    if source == "Summary" and not head[1]:
+        return None
+    message: dict[str, Any] = {"source": source, "type": head[1] or ""}
+    if spent := _SPENT.search(text):
+        text = text[: spent.start()]
+        message["models_usage"] = {
+            "prompt_tokens": int(spent[1]),
+            "completion_tokens": int(spent[2]),
+        }
+    return {**message, "content": _listed(text) or text}
+
+
+def _listed(text: str) -> list[dict[str, Any]]:
+    """Return the calls or results that a text spells as Python shows them; none if it is another text."""
+    if not text.startswith(("[FunctionCall(", "[FunctionExecutionResult(")) or (
+        len(text) > _LONGEST_LISTING
+    ):
+        return []
+    try:
+        spelled = ast.parse(text, mode="eval").body
+        return [
+            {str(field.arg): ast.literal_eval(field.value) for field in each.keywords}
+            for each in (spelled.elts if isinstance(spelled, ast.List) else [])
+            if isinstance(each, ast.Call)
+        ]
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+
+
+_RULE = re.compile(r"-{10} (?:([A-Z]\w{0,80}) \()?([^\n()]{1,200}?)\)? -{10}$", re.MULTILINE)
+
 AUTOGEN = Format(
     name="autogen",
     title="AutoGen messages",
     recognised="`source` and `content`, as `model_dump` of AutoGen 0.4 and later writes them, or a team's "
-    "saved state with `agent_states`",
+    "saved state with `agent_states`, or the text that `Console` prints",
     read=_read,
     record=lambda value: (
         isinstance(value, dict) and any(map(_is_autogen, messages_in(_thread(value))))
     ),
     message=_is_autogen,
     entry=_entry,
+    text=TextLog(begin=_RULE, head=_RULE, value=_printed),
 )
 
 

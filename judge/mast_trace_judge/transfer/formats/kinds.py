@@ -113,6 +113,25 @@ def never(_: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class TextLog:
+    """A log in plain text.
+
+    Attributes:
+        begin: found at the beginning of a line near the start of such a log.
+        head: matches at the beginning of each entry.
+        value: returns the value of an entry from its head and the text after that; None for an entry
+            that tells nothing. It raises `ValueError` for one that cannot be read.
+        end: matches a line after which nothing belongs to the entry; until then no other one begins.
+            None if an entry ends where the next begins.
+    """
+
+    begin: re.Pattern[str]
+    head: re.Pattern[str]
+    value: Callable[[re.Match[str], str], Any]
+    end: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True)
 class Format:
     """One row of the table of formats.
 
@@ -129,6 +148,7 @@ class Format:
         entry: reads such a message, likewise.
         read: reads a value that `record` recognises, or a list of messages, of the given name.
             It raises `ValueError` with a reason for values that it cannot read.
+        text: how such a file is read where it is a log in plain text.
     """
 
     name: str
@@ -139,6 +159,7 @@ class Format:
     record: Callable[[Any], bool] = never
     message: Callable[[Any], bool] = never
     entry: Callable[[Any], Any] = never
+    text: TextLog | None = None
 
 
 def is_record(value: Any, *keys: str) -> bool:

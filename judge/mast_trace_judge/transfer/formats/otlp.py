@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _NESTING = 64
 _MAGIC = {
     b"PK": "a zip archive",
-    b"SQLite format 3": "a SQLite database",
     b"%PDF": "a PDF",
     b"\x89PNG": "an image",
     b"\xff\xd8": "an image",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
+    TextLog,
     Transcript,
     is_record,
     moment_or_zero,
@@ -80,6 +82,22 @@ METAGPT = Format(
 # -- CrewAI ---------------------------------------------------------------------------------------
 
 
+_FIELD = re.compile(r'(?:^|", )(task_name|task|agent|status|output)="')
+_CREWAI_HEAD = re.compile(r'(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d): (?=(?:task_name|task|agent)=")')
+
+
+def _crewai_line(head: re.Match[str], text: str) -> dict[str, str]:
+    """Return an entry of the log in plain text, which does not escape the quotes within its fields."""
+    told = {"timestamp": head[1]}
+    begun = [*_FIELD.finditer(text)]
+    ends = [*(field.start() for field in begun[1:]), len(text)]
+    for field, end in zip(begun, ends, strict=True):
+        if field[1] == "output":  # the last field, whatever stands in it
+            return told | {"output": text[field.end() :].removesuffix('"')}
+        told.setdefault(field[1], text[field.end() : end].removesuffix('"'))
+    return told
+
+
 def _is_crewai(value: Any) -> bool:
     return is_record(value, "timestamp", "task", "agent", "status")
 
@@ -95,13 +113,14 @@ def _crewai_entry(line: Mapping[str, Any]) -> Entry:
 CREWAI = Format(
     name="crewai",
     title="CrewAI output log",
-    recognised="`timestamp`, `task`, `agent` and `status`, as `output_log_file` writes them in JSON",
+    recognised="`timestamp`, `task`, `agent` and `status`, as `output_log_file` writes them in JSON or as text",
     read=lambda value, name: [
         transcript_of([_crewai_entry(line) for line in objects(value)], name, framework="crewai")
     ],
     keys=("timestamp", "task", "agent", "status"),
     message=_is_crewai,
     entry=_crewai_entry,
+    text=TextLog(begin=_CREWAI_HEAD, head=_CREWAI_HEAD, value=_crewai_line),
 )
 
 # -- Google ADK -----------------------------------------------------------------------------------
