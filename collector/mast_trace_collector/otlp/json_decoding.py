@@ -174,12 +174,18 @@ class _Reader:
             raise TypeError("a boolean is no integer")
         if isinstance(value, float) and not value.is_integer():
             raise ValueError(f"{value} is no integer")
-        return int(value)
+        try:
+            return int(value)
+        except ValueError:
+            raise ValueError(f"{str(value)[:40]!r} is no integer") from None
 
     def number(self, value: Any, _: Any, __: int) -> float:
         if isinstance(value, bool):
             raise TypeError("a boolean is no number")
-        return float(value)
+        try:
+            return float(value)
+        except ValueError:
+            raise ValueError(f"{str(value)[:40]!r} is no number") from None
 
     def enumeration(self, value: Any, descriptor: EnumDescriptor, _: int) -> int:
         if isinstance(value, str) and value in descriptor.values_by_name:

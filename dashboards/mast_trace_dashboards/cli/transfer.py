@@ -95,7 +95,10 @@ class ImportReport:
     refusals: int = 0
     _importer: Importer | None = None
     _erased: set[tuple[str, str]] = field(default_factory=set)
-    _of_file: int = 0
+    _listed: int = 0
+    _unlisted: int = 0
+    _alike: int = 0
+    _last: tuple[str, str] = ("", "")
 
     def check(self, given: Source | Refused, row: Format | None) -> None:
         """Read all files without storing them."""
@@ -144,16 +147,33 @@ class ImportReport:
 
     def _refuse(self, refused: Refused) -> None:
         self.refusals += 1
-        self._of_file += 1
         if len(self.refused) < _KEPT:
             self.refused.append(refused)
-        if self._of_file <= _LISTED:
+        if (refused.file, refused.problem) == self._last:
+            self._alike += 1
+            return
+        self._tell_alike()
+        self._last = refused.file, refused.problem
+        if self._listed < _LISTED:
+            self._listed += 1
             fail(str(refused))
+        else:
+            self._unlisted += 1
+
+    def _tell_alike(self) -> None:
+        """Count what has the same problem as the line before it, which is told once."""
+        if self._unlisted:
+            self._unlisted += self._alike
+        elif self._alike:
+            fail(f"... and {self._alike:,} more after it likewise")
+        self._alike = 0
 
     def _end_of_file(self) -> None:
-        if self._of_file > _LISTED:
-            fail(f"... and {self._of_file - _LISTED} more that cannot be read")
-        self._of_file = 0
+        self._tell_alike()
+        if self._unlisted:
+            fail(f"... and {self._unlisted:,} more that cannot be read")
+        self._listed = self._unlisted = 0
+        self._last = ("", "")
 
     def show(self) -> None:
         """Print a summary of the files and of the stored runs, for people."""

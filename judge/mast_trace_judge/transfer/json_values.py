@@ -34,6 +34,11 @@ _SPACE = " \t\r\n\f\ufeff"
 _OPENS = re.compile(r'[{]\s*(?:"|$)|\[\s*(?:["{\[]|$)')
 """Beginning of a value that goes on over lines: a log's line (``[INFO] {``) has another."""
 
+_BEGINS = re.compile(
+    r'[{]\s*(?:["}]|$)|\[\s*(?:["{\[\]]|$|(?:-?[0-9][0-9.eE+-]*|true|false|null)\s*(?:[,\]]|$))'
+)
+"""Beginning of an object or a list: a time in brackets is none, and no more is Python's notation."""
+
 _SAMPLE = re.compile(r"samples/[^/]+\.json")
 _LONGEST_LITERAL = 1 << 20
 _ROWS = 64
@@ -134,7 +139,7 @@ class _Lines:
 
 
 def _begins_a_value(line: str) -> bool:
-    return line.lstrip(_SPACE)[:1] in {"{", "["}
+    return _BEGINS.match(line.lstrip(_SPACE)) is not None
 
 
 def _is_balanced(line: str) -> bool:
@@ -197,7 +202,8 @@ def _decoded(numbers: list[int], text: str) -> Iterator[Value | Broken]:
         at = min(error.pos, len(text.rstrip(_SPACE)))
         column = at - text.rfind("\n", 0, at)
         found_on = numbers[text.count("\n", 0, at)]
-        yield Broken(found_on, f"it is no JSON at column {column}: {error.msg}")
+        there = f"{_start_of(text[at:])!r}" if text[at:].strip(_SPACE) else "it ends there"
+        yield Broken(found_on, f"it is no JSON at column {column}: {there}")
     except ValueError as error:
         yield Broken(number, str(error))
     else:

@@ -10,6 +10,7 @@ from zstandard import ZstdError
 
 from mast_trace_judge.transfer.databases import is_database, runs_of_database
 from mast_trace_judge.transfer.formats import (
+    FORMATS,
     format_of_messages,
     format_of_record,
     format_of_text,
@@ -55,6 +56,7 @@ _SUFFIXES = frozenset(
     {".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt", ".csv", ".eval", ".traj"}
     | {".db", ".sqlite", ".sqlite3"}
 )
+_LOGS = ", ".join(row.title for row in FORMATS if row.text is not None)
 _COMPRESSED = frozenset({".gz", ".zst"})
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Errors of a reader for a value that only looks like its format."""
@@ -270,6 +272,8 @@ def _unknown(value: Any) -> str:
         what = f"an object with the {noun} {', '.join(keys)}" if keys else "an empty object"
     else:
         what = "a list that holds neither messages nor runs"
+        listed = value if isinstance(value, list) else []
+        value = next((each for each in listed if isinstance(each, dict)), None)
     if near := nearest_format(value):
         row, missing = near
         what += f" is nearest to {row.title}, but lacks {', '.join(missing)}: it"
@@ -292,7 +296,7 @@ def _without_prose(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]
         yield Broken(
             held[0].line,
             f"it is text without any JSON ({lines:,} lines), and no trace format reads it; the nearest "
-            "are a chat (a list of `role` and `content`) and spans (OTLP in JSON)",
+            f"are a chat (a list of `role` and `content`), spans (OTLP in JSON) and text of {_LOGS}",
         )
     else:
         yield from held

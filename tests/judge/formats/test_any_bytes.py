@@ -106,7 +106,7 @@ def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
     pieces, refused = read(tmp_path / "out.txt")
     assert len(pieces) == 4
     assert [each.split(": ", 1)[1] for each in refused] == [
-        "it is no JSON at column 6: Expecting ',' delimiter",
+        "it is no JSON: '[2026-11-24 10:00] Starting {'",
         "it is no JSON: '\\x1b[31m[INFO] red {'",
         "it is no JSON: 'hello'",
         "the file ends within the value that begins here",
@@ -120,7 +120,7 @@ def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        ('{"messages": [', "it is no JSON at column 15: Expecting value"),
+        ('{"messages": [', "it is no JSON at column 15: it ends there"),
         ('{"messages": "cut', "it is no JSON"),
         ("plain text", "it is no JSON: 'plain text'"),
         ("42", "it is neither an object nor a list: '42'"),
@@ -226,6 +226,52 @@ def test_an_unreadable_file_is_named(tmp_path: Path, name: str, data: bytes, pro
     pieces, refused = read(tmp_path / name)
     assert texts_of(pieces) in ([], [["Häufig?", "Yes."]] * 998)
     assert any(problem in problem_text for problem_text in refused)
+
+
+_OF_A_PARSER = re.compile(
+    r"Expecting|Unterminated|delimiter|literal for|DecodeError|Traceback|protobuf|codec|0x[0-9a-f]+"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        *(
+            (data, "which no trace format reads")
+            for data in (b"\0" * 3000, b"\x7fELF\0", b"%PDF-1.7\n\0", b"\x80\x04\x95}\x94.")
+        ),
+        *(
+            (data, "it is text without any JSON (3 lines)")
+            for data in (
+                b"id,name\n1,a\n2,b\n",
+                b"<!DOCTYPE html>\n<p>\n</p>",
+                b"a: 1\nb:\n  - c\n",
+                b"[tool]\nname = 'x'\n[other]\n",
+                b"[2026-01-01 10:00:00] INFO\n" * 3,
+                b"2026-01-01 INFO {'a': 1}\n" * 3,
+                b"{'role': 'user'}\n" * 3,
+                "a\nb\nc\n".encode("utf-16"),
+            )
+        ),
+        (b'[{"role": "user", "content": "Hi"},{"role": "ass', "has no end"),
+        (b'{"a": 1, "b" 2}', "it is no JSON at column 14: '2}'"),
+        (b'{"a": nil}', "it is no JSON at column 7: 'nil}'"),
+        (b"x" * 3_000_000, "it is no JSON: 'xxxx"),
+        (b"42", "it is neither an object nor a list"),
+        (b'[{"id": "r", "run_type": "llm"}]', "LangSmith runs, but lacks start_time"),
+        (b'{"eval": {}, "status": "success"}', "inspect_ai log, but lacks samples"),
+        (b'{"resourceSpans": 7}', "resourceSpans must be an array"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"kind": "x"}]}]}]}', "'x' is no integer"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "zz"}]}]}]}', "an id is neither"),
+    ],
+    ids=lambda value: repr(value[:20]),
+)  # fmt: skip
+def test_a_strange_file_is_explained_once_in_words_of_ours(
+    tmp_path: Path, data: bytes, told: str
+) -> None:
+    (tmp_path / "strange").write_bytes(data)
+    pieces, (problem,) = read(tmp_path / "strange")
+    assert (pieces, told in problem, _OF_A_PARSER.search(problem)) == ([], True, None)
 
 
 def test_the_rows_of_parquet_are_numbered_from_one(tmp_path: Path) -> None:

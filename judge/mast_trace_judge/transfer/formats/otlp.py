@@ -102,7 +102,7 @@ def _read_otlp(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequ
     try:
         request = parse_json(json.dumps(value).encode(), TRACES, _NESTING)
     except RequestError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(str(error).removeprefix("the body is no OTLP traces request: ")) from None
     yield request_from_protobuf(request.SerializeToString())
 
 
