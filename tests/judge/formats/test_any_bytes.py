@@ -334,6 +334,8 @@ _WORDS = st.sampled_from(
     parent_id processes prompt references resourceSpans role run_type source span_kind
     spans startTime start_time steps system text timestamp tool tool_calls tool_result tool_use
     traceID traceId trace_id trajectory type user value verdict
+    LLMCall agent_id ag2_recipient ag2_sender channel_values chat_completions chatdev_heading checkpoint
+    checkpoint_id choices message node request response session_id source_name speaker thread_id writes
     """,
     )
 )

@@ -91,6 +91,37 @@ def test_a_call_that_autogen_prints_is_never_computed(tmp_path: Path) -> None:
     assert steps_of(tmp_path / "out.txt") == ([("a", asked)], [])
 
 
+def test_whoever_begins_a_conversation_of_ag2_gives_the_task(tmp_path: Path) -> None:
+    said = [("admin", "Count."), ("planner", "12.")]
+    text = "".join(f"{name} (to manager):\n\n{told}\n\n{'-' * 80}\n" for name, told in said)
+    (tmp_path / "out.txt").write_text(text)
+    ((piece,), _) = read(tmp_path / "out.txt")
+    assert isinstance(piece.read, Transcript)
+    assert piece.read.trajectory.task == "Count."
+
+
+_CALL = "***** Suggested tool call: x *****\nArguments: \nq\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "repeated"),
+    [
+        ("a (to b):\n\n", _CALL),
+        ("a (to b):\n\n", "***** Response from calling tool (x) *****\nq\n"),
+        ("a (to b):\n\n***** Suggested tool call (", "): x"),
+        ("2026-01-05 10:00:01: task=", '", agent="'),
+        ("[2026-05-01 10:00:00 INFO] **[Preprocessing]**\n", "**task_prompt**: a\n\n\n"),
+        (f"{'-' * 10} TextMessage (a) {'-' * 10}\n[FunctionCall(", "("),
+        ('INFO:autogen_core.events:{"a":1}\n', "autogen_core.events"),
+    ],
+    ids=lambda value: repr(value[:20]),
+)
+def test_the_work_grows_with_the_length_of_a_log(tmp_path: Path, head: str, repeated: str) -> None:
+    """A megabyte that was written against the reader; the suite's limit ends a test whose work grows faster."""
+    (tmp_path / "out.txt").write_text(head + repeated * (10**6 // len(repeated)))
+    steps_of(tmp_path / "out.txt")
+
+
 # -- databases ------------------------------------------------------------------------------------
 
 
@@ -152,6 +183,14 @@ def test_no_class_that_a_checkpoint_names_is_made(tmp_path: Path) -> None:
     assert (
         steps_of(path)[0] == steps_of(SAMPLES / "langgraph.sqlite")[0][1:]
     )  # from the writes of nodes
+
+
+def test_each_message_of_a_thread_has_its_time() -> None:
+    ((piece,), _) = read(SAMPLES / "langgraph.sqlite")
+    assert isinstance(piece.read, Transcript)
+    times = [step.start for step in piece.read.trajectory.steps]
+    assert times == sorted(times)
+    assert times[0] > 1_795_000_000_000_000_000
 
 
 def test_without_a_package_it_is_said_which_one_is_missing(monkeypatch: Patch) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _SAID = re.compile(r"(?:([^\n:*|]{1,80}): )?\*\*\[?([^\n*]+?)\]?\*\*:?")
 _TURN = re.compile(r"(.+?)<->(.+?) on : .+, turn \d+")
-_TASK = re.compile(r"^\*\*task_prompt\*\*: (.*?)\n+^\*\*project_name\*\*", re.MULTILINE | re.DOTALL)
 _PLAYS = re.compile(r"\| \*\*assistant_role_name\*\* \| ([^|\n]+?) \|")
 _SPENT = re.compile(r"^(prompt_tokens|completion_tokens): (\d{1,15})$", re.MULTILINE)
 
@@ -50,8 +49,9 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         heading, role, text = line["chatdev_heading"], line["speaker"], line["content"]
         time = moment_or_zero(line["timestamp"])
         turn = _TURN.fullmatch(heading)
-        if heading == "Preprocessing" and (found := _TASK.search(text)):
-            task = found[1].strip()
+        if heading == "Preprocessing":
+            asked = text.partition("**task_prompt**: ")[2]
+            task = asked.partition("\n\n**project_name**")[0].strip()
             entries.append(Entry("user", "user", task, time=time))
         elif heading == "chatting" and (plays := _PLAYS.search(text)):
             assistant = plays[1]

@@ -46,6 +46,11 @@ def _read(value: dict[str, Any], name: str) -> Iterator[Transcript]:
         map(_messages, channels.values()), key=len, default=[]
     )
     entries = [_entry(message, writers) for message in told or written.values()]
+    # A message was there before the next one, and a graph within the graph writes it again later.
+    for place in reversed(range(len(entries) - 1)):
+        after = entries[place + 1].time
+        time = min(entries[place].time or after, after or entries[place].time)
+        entries[place] = dataclasses.replace(entries[place], time=time)
     yield transcript_of(entries, f"{name}/{value['thread_id']}", framework="langgraph")
 
 

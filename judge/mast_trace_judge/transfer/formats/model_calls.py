@@ -79,6 +79,25 @@ def _new(message: dict[str, Any], caller: str, known: set[str]) -> Iterator[Entr
         yield dataclasses.replace(entry, role=spoken)
 
 
+def _run(
+    entries: list[Entry],
+    name: str,
+    *,
+    framework: str,
+    model: str = "",
+    termination_reason: str = "",
+) -> Transcript:
+    """Return a run, whose first message is its task: whoever begins such a conversation may have any name."""
+    return transcript_of(
+        entries,
+        name,
+        framework=framework,
+        task=entries[0].text if entries else "",
+        model=model,
+        termination_reason=termination_reason,
+    )
+
+
 # -- AutoGen's events -----------------------------------------------------------------------------
 
 _EVENTS = frozenset({"LLMCall", "ToolCall", "Message", "MessageDropped", "MessageHandlerException"})
@@ -105,7 +124,7 @@ def _read_events(value: Any, name: str) -> Iterator[Transcript]:
     if not calls:
         raise ValueError("it holds no calls of models")
     failed = (word_in(line, "exception") for line in lines if "exception" in line)
-    yield transcript_of(
+    yield _run(
         list(_entries(calls)),
         name,
         framework="autogen",
@@ -137,14 +156,13 @@ AUTOGEN_EVENTS = Format(
 
 _RULE = "-" * 80
 _SPOKEN = re.compile(r"([^\n():]{1,200}) \(to ([^\n()]{1,200})\):$", re.MULTILINE)
-_ASKED = re.compile(
-    r"\*{5} Suggested (?:tool|function) call(?: \(([^\n]*?)\))?: ([^\n]*?) \*{5}\nArguments: ?\n(.*?)\n\*{20,}",
-    re.DOTALL,
+_BLOCK = re.compile(
+    r"^\*{5} (?:Suggested (?:tool|function) call(?: \(([^\n]{0,200}?)\))?: ([^\n]{1,200}?)"
+    r"|Response from calling (?:tool|function) \(([^\n]{0,200}?)\)) \*{5}\n",
+    re.MULTILINE,
 )
-_ANSWERED = re.compile(
-    r"\*{5} Response from calling (?:tool|function) \(([^\n]*?)\) \*{5}\n(.*?)\n\*{20,}(?=\n|$)",
-    re.DOTALL,
-)
+_BLOCK_ENDS = re.compile(r"\n\*{20,}(?=\n|$)")
+_ARGUMENTS = re.compile(r"Arguments: ?\n")
 
 
 def _printed(head: re.Match[str], text: str) -> dict[str, Any]:
@@ -154,14 +172,25 @@ def _printed(head: re.Match[str], text: str) -> dict[str, Any]:
 
 def _printed_entry(message: Mapping[str, Any]) -> Entry:
     sender, text = message["ag2_sender"], message["content"]
-    answers = [Result(told, call_id) for call_id, told in _ANSWERED.findall(text)]
-    if answers:
-        return Entry("tool", sender, results=tuple(answers))
+    heads = list(_BLOCK.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    said = [text[: heads[0].start()] if heads else text]
+    calls, results = [], []
+    for head, end in zip(heads, ends, strict=False):  # none without a block
+        block = text[head.end() : end]
+        close = _BLOCK_ENDS.search(block)
+        inner = block[: close.start()] if close else block
+        said.append(block[close.end() :] if close else "")
+        if head[2]:
+            calls.append(call_of(head[2], _ARGUMENTS.sub("", inner, count=1), head[1]))
+        else:
+            results.append(Result(inner, head[3]))
     return Entry(
-        role="user" if is_person(sender) else "assistant",
+        role="tool" if results else "user" if is_person(sender) else "assistant",
         agent=sender,
-        text=_ASKED.sub("", text).strip(),
-        calls=tuple(call_of(tool, asked, call_id) for call_id, tool, asked in _ASKED.findall(text)),
+        text="".join(said).strip(),
+        calls=tuple(calls),
+        results=tuple(results),
         recipients=(message["ag2_recipient"],),
     )
 
@@ -171,7 +200,7 @@ AG2_CONSOLE = Format(
     title="AG2 console output",
     recognised="text with lines such as `user (to assistant):`, and a line of 80 dashes after each message",
     read=lambda value, name: [
-        transcript_of([_printed_entry(each) for each in objects(value)], name, framework="ag2")
+        _run([_printed_entry(each) for each in objects(value)], name, framework="ag2")
     ],
     message=lambda value: is_record(value, "ag2_sender", "ag2_recipient", "content"),
     entry=_printed_entry,
@@ -196,7 +225,7 @@ def _read_ag2(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     ]
     model = word_in(calls[0].answer, "model") if calls else ""
     named = f"{name}/{value['session_id']}"
-    yield transcript_of(list(_entries(calls)), named, framework="ag2", model=model)
+    yield _run(list(_entries(calls)), named, framework="ag2", model=model)
 
 
 AG2_LOGGING = Format(
