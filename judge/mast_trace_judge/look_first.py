@@ -33,9 +33,8 @@ from mast_trace_judge.local.attribution.heirs import NO_HEIRS, Heirs, heirs
 from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error
 from mast_trace_judge.local.rules import MOST_EXPLAINED
 from mast_trace_judge.local.rules._evidence import call_key, failed, first_line
-from mast_trace_judge.local.rules._facts import arguments
+from mast_trace_judge.local.rules._facts import repairs
 from mast_trace_judge.local.rules._registry import contradicts_good_end
-from mast_trace_judge.local.texts import alike
 from mast_trace_judge.verdict import MOST_PLACES, Evidence, Place
 
 if TYPE_CHECKING:
@@ -53,8 +52,6 @@ _SLIPS: Final = DECIDING | {"1.3"}
 """Modes whose exact finding names the step of a slip; the other exact ones describe how a run ended."""
 SLIP: Final = 0.8
 """Probability from which on a rule is sure of a slip in any run, also in one that ended well."""
-_ALIKE: Final = 0.5
-"""Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 
 
 @dataclass(frozen=True)
@@ -206,12 +203,13 @@ def contradictions(
     for rule, mode in found:
         if not mode.steps or mode.evidence is not Evidence.HEURISTIC:
             continue
-        step = mode.steps[-1] if contradicts_good_end(rule) else in_error(mode, trajectory)
-        way = heirs(trajectory, step, mode)
-        sure = mode.probability >= SLIP and way.reaches_answer
-        if (contradicts_good_end(rule) or sure) and step in actors:
-            key = f"{mode.code} {rule}"
-            yield Sign(key, step, "rule", mode.reason, mode.quotes, way, contradicts=True)
+        alone = contradicts_good_end(rule)
+        step = mode.steps[-1] if alone else in_error(mode, trajectory)
+        if step in actors and (alone or mode.probability >= SLIP):
+            way = heirs(trajectory, step, mode)
+            if alone or way.reaches_answer:
+                key = f"{mode.code} {rule}"
+                yield Sign(key, step, "rule", mode.reason, mode.quotes, way, contradicts=True)
 
 
 def rule_signs(
@@ -255,17 +253,10 @@ def unrepaired(steps: Sequence[Step]) -> list[Step]:
             if not failed(step):
                 good.add(call_key(step))
                 coming[step.agent, step.tool] = step
-            elif call_key(step) in good or (
-                later is not None and alike(_given(step), _given(later), _ALIKE)
-            ):
+            elif call_key(step) in good or (later is not None and repairs(later, step)):
                 continue
         kept.append(step)
     return kept[::-1]
-
-
-def _given(step: Step) -> str:
-    """Return the values of a call's arguments as a text; their names are alike in every call of a tool."""
-    return " ".join(map(str, arguments(step).values())) or step.arguments
 
 
 def _profile_signs(found: LocalFindings) -> Iterator[Sign]:

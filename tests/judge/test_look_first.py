@@ -13,8 +13,7 @@ from judge.data import labelled_runs
 from judge.store.verdicts import verdict
 
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.local.attribution.heirs import Heirs
-from mast_trace_judge.local.attribution.mode_votes import reaches_answer
+from mast_trace_judge.local.attribution.heirs import Heirs, heirs
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.look_first import STORED, Counts, Sign, measured, places, ranked
 from mast_trace_judge.proof import as_shown
@@ -118,7 +117,7 @@ def test_a_withheld_figure_is_no_wrong_one():
     (first, *_) = looked(told)
     assert first.why == "clerk states 118 where look_up returned 27."
     withheld = [each for each in judge_by_rules(told).modes if each.code == "2.4"]
-    assert [reaches_answer(told, 2, each) for each in withheld] == [False]
+    assert [heirs(told, 2, each).reaches_answer for each in withheld] == [False]
 
 
 @pytest.mark.parametrize("outcome", ["success", None])

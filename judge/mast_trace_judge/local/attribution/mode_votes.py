@@ -84,13 +84,8 @@ def reaching(
         for mode in modes
         if mode.evidence is Evidence.EXACT and mode.steps
         for step in (in_error(mode, trajectory),)
-        if step in actors and reaches_answer(trajectory, step, mode)
+        if step in actors and heirs(trajectory, step, mode).reaches_answer
     }
-
-
-def reaches_answer(trajectory: Trajectory, step: int, mode: ModeFinding) -> bool:
-    """Return whether a wrong figure that a step brought in stands in the answer, or went into it; see `heirs`."""
-    return heirs(trajectory, step, mode).reaches_answer
 
 
 def in_error(mode: ModeFinding, trajectory: Trajectory) -> int:

@@ -13,6 +13,7 @@ from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.rules._evidence import is_tool, name_words
+from mast_trace_judge.local.texts import alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,6 +92,8 @@ _IRREGULAR = {
     "bought": "buy",
 }
 _MOST_FIELDS = 200
+_ALIKE = 0.5
+"""Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 READS: frozenset[str] = frozenset(
     [
         *("read", "search", "find", "list", "open", "view", "fetch", "lookup", "browse", "get"),
@@ -365,6 +368,16 @@ def arguments(step: Step) -> dict[str, Any]:
     """Return the arguments of a call by name; none where they are no JSON object."""
     value = loaded(step.arguments) if len(step.arguments) <= _LONGEST else None
     return value if isinstance(value, dict) else {}
+
+
+def repairs(later: Step, call: Step) -> bool:
+    """Return whether a call is an earlier one of the same tool again, with its arguments put right."""
+    return later.tool == call.tool and alike(_given(later), _given(call), _ALIKE)
+
+
+def _given(step: Step) -> str:
+    """Return the values of a call's arguments as a text; their names are alike in every call of a tool."""
+    return " ".join(map(str, arguments(step).values())) or step.arguments
 
 
 def stem(word: str) -> str:

@@ -27,11 +27,12 @@ from mast_trace_judge.local.rules._facts import (
     fields,
     ids,
     owner,
+    repairs,
     stem,
     stems,
 )
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.texts import alike, prose, quote
+from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 }
 _NAME, _LONGEST_NAME = 4, 60
 """Characters of a text that names a thing."""
-_ALIKE = 0.5
-"""Similarity of a call's arguments with those of one that it repairs."""
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
 
@@ -101,7 +100,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             if _is_broken(step) and last_good.get((step.tool, step.arguments), -1) < step.index:
                 broken[agent] = step
                 gone_on.pop(agent, None)
-            elif agent in broken and not failed(step) and _repeats(step, broken[agent]):
+            elif agent in broken and not failed(step) and repairs(step, broken[agent]):
                 del broken[agent]
             elif agent in broken and not failed(step) and agent not in gone_on:
                 used = _fractions(step) if step.tool != broken[agent].tool else ""
@@ -240,12 +239,6 @@ def _is_broken(step: Step) -> bool:
     """Return whether a call failed that is no run of code, whose author often computes by hand then."""
     code = "\\n" in step.arguments or len(step.arguments) > 500
     return failed(step) and bool(step.tool) and not code
-
-
-def _repeats(step: Step, call: Step) -> bool:
-    """Return whether a call is a failed one again, with its arguments put right."""
-    given, before = (" ".join(map(str, arguments(each).values())) for each in (step, call))
-    return step.tool == call.tool and alike(given, before, _ALIKE)
 
 
 def _fractions(step: Step) -> str:
