@@ -16,6 +16,8 @@ _LONGEST = 366 * 24 * 3600.0
 _OPEN = frozenset({"running", NO_END})
 SUSPECT: Final = "suspect"
 """Stands beside the outcome of a judged run that did not fail, and whose record contradicts a good end."""
+READING: Final = "a model is reading"
+"""Stands beside the verdict of the local layers until the reading's replaces it."""
 _SHOWN_STATES = _OPEN | {"waiting", "unscored", SUSPECT}
 
 
@@ -67,10 +69,12 @@ class OutcomeWords(NamedTuple):
             outcome.
         state: running, no end seen, waiting, unscored or suspect, which is shown beside the outcome; else
             empty.
+        reading: `READING` where a model is to read the run yet; else empty.
     """
 
     outcome: str
     state: str
+    reading: str
 
 
 def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
@@ -80,4 +84,5 @@ def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
         outcome = ""
     if state == "judged" and outcome != "failure" and row["LookStep"] is not None:
         state = SUSPECT
-    return OutcomeWords(outcome, state if state in _SHOWN_STATES else "")
+    reading = READING if row["Method"] == "reading" else ""
+    return OutcomeWords(outcome, state if state in _SHOWN_STATES else "", reading)

@@ -30,24 +30,15 @@ class JudgedLocally:
     """A run after the local layers.
 
     Attributes:
-        verdict: set where it is final.
-        trajectory: set where the model is to read the run.
-        local: likewise.
+        verdict: the local one; final unless the model is to read the run.
+        for_model: the input of `Judge.judge_further`, where the model is to read the run.
         error: set where the run could not be judged.
     """
 
     run: RunSummary
     verdict: Verdict | None = None
-    trajectory: Trajectory | None = None
-    local: LocalFindings | None = None
+    for_model: tuple[RunSummary, Trajectory, LocalFindings] | None = None
     error: Exception | None = None
-
-    @property
-    def for_model(self) -> tuple[RunSummary, Trajectory, LocalFindings]:
-        """The input of the model layer for a run that it is to read."""
-        assert self.trajectory is not None
-        assert self.local is not None
-        return self.run, self.trajectory, self.local
 
 
 def chunks_of(runs: Sequence[RunSummary]) -> Iterator[list[RunSummary]]:
@@ -96,7 +87,8 @@ def _judge_one(
         trajectory = read(run)
         local = judge.apply_rules(trajectory)
         if trajectory.steps and judge.wants_model(run, local):
-            return JudgedLocally(run, trajectory=trajectory, local=local)
+            found = run, trajectory, local
+            return JudgedLocally(run, judge.while_reading(*found), found)
         return JudgedLocally(run, verdict=judge.without_model(run, trajectory, local))
     except Exception as error:  # noqa: BLE001 - one run's failure is that run's verdict
         return JudgedLocally(run, error=error)

@@ -102,6 +102,14 @@ class Judge:
         said = [f"without the model: {self.config.why_no_model}", verdict.status_reason]
         return verdict.model_copy(update={"status_reason": "; ".join(filter(None, said))})
 
+    def while_reading(
+        self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
+    ) -> Verdict:
+        """Return the local verdict that is shown until the model has read the run."""
+        verdict = self.without_model(run, trajectory, local)
+        said = "; ".join(filter(None, ["a model is reading the run", verdict.status_reason]))
+        return verdict.model_copy(update={"method": "reading", "status_reason": said})
+
     async def judge_further(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
     ) -> Verdict:

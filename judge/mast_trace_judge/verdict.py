@@ -238,7 +238,7 @@ class Verdict(_Record):
     Attributes:
         status: ``unscored`` where no verdict could be reached; never a pass or a fail.
         status_reason: the reason why, then; otherwise why a layer did not contribute.
-        method: ``local``, ``llm`` or ``fused``.
+        method: ``local``, ``llm`` or ``fused``; ``reading`` of a local verdict that a model's reading is to replace.
         outcome: ``success``, ``failure`` or ``unknown``.
         failure_probability: from 0 to 1.
         modes: findings, most probable first.
@@ -270,7 +270,7 @@ class Verdict(_Record):
     judged_at: datetime
     status: Literal["ok", "unscored"] = "ok"
     status_reason: str = ""
-    method: Literal["local", "llm", "fused"] = "local"
+    method: Literal["local", "llm", "fused", "reading"] = "local"
     project: str = ""
     service: str = ""
     framework: str = ""

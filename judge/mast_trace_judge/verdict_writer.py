@@ -93,7 +93,7 @@ class VerdictWriter:
         on_verdicts: called with verdicts that have been stored, on the event loop.
 
     Attributes:
-        judged: number of stored verdicts, unscored ones included.
+        judged: number of stored verdicts, unscored ones included, and without those that a reading is to replace.
         unscored: number of these.
         held_off: the runs that wait for another attempt.
     """
@@ -107,9 +107,9 @@ class VerdictWriter:
         self._store = store
         self._judge = judge
         self._on_verdicts = on_verdicts
-        self._saving: set[asyncio.Task[None]] = set()
+        self._saving: set[asyncio.Task[set[Key]]] = set()
         self._logged: set[str] = set()
-        self._last: OrderedDict[Key, None] = OrderedDict()
+        self._last: OrderedDict[tuple[Key, bool], None] = OrderedDict()
 
     def failed(self, run: RunSummary, error: Exception) -> Sequence[Judged]:
         """Hold a run off after an error that may pass; after any other one, return it unscored with the reason."""
@@ -130,24 +130,27 @@ class VerdictWriter:
             self._logged.add(description)
         return () if passes else ((run, self._judge.unscored(run, error)),)
 
-    async def save(self, judged: Sequence[Judged]) -> None:
+    async def save(self, judged: Sequence[Judged]) -> set[Key]:
         """Store verdicts, to the end even if the caller is cancelled meanwhile.
+
+        Returns:
+            The runs whose verdicts were stored as they are: not the erased ones, nor the refused ones.
 
         Raises:
             StorageError: the database does not answer.
         """
         if not judged:
-            return
+            return set()
         task = asyncio.create_task(self._save(judged))
         self._saving.add(task)
         task.add_done_callback(self._saving.discard)
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
 
     async def finish(self) -> None:
         """Wait for verdicts that are half stored."""
         await asyncio.gather(*self._saving, return_exceptions=True)
 
-    async def _save(self, judged: Sequence[Judged]) -> None:
+    async def _save(self, judged: Sequence[Judged]) -> set[Key]:
         refused: list[tuple[Judged, Exception]] = []
         stored: set[Key] = set()
 
@@ -169,18 +172,19 @@ class VerdictWriter:
                     await self._save(instead)
                 except (StorageError, OSError):
                     self.held_off.add(key_of(run))
+        return stored
 
     def _stored(self, judged: Sequence[Judged]) -> None:
         for run, verdict in judged:
-            key = key_of(run)
-            if key in self._last:
+            key, is_final = key_of(run), verdict.method != "reading"
+            if (key, is_final) in self._last:
                 # The database does not find the verdict: the run would come up in each cycle, before others.
                 self.held_off.add(key)
             else:
                 self.held_off.remove(key)
-            self._last[key] = None
-            self.judged += 1
-            self.unscored += verdict.status == "unscored"
+            self._last[key, is_final] = None
+            self.judged += is_final
+            self.unscored += is_final and verdict.status == "unscored"
         for _ in range(len(self._last) - _MOST_REMEMBERED):
             self._last.popitem(last=False)
         if self._on_verdicts is not None and judged:

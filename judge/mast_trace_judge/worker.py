@@ -2,7 +2,8 @@
 
 It keeps no durable state. A run is judged when its verdict is in the database, so a worker may be
 killed at any point and another one continues; two workers that judge the same run store the same
-row.
+row. Where a model reads runs, the local verdict is stored first; it says that a reading is to replace it,
+which is the queue of readings.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace.retry_after import doubled
-from mast_trace_collector.storage.runs import finished_runs
-from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
+from mast_trace_collector.storage.runs import finished_runs, unread_runs
+from mast_trace_judge.batch import chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.steps import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
@@ -29,9 +30,11 @@ from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
+    from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.side_jobs import Step
     from mast_trace_judge.verdict import Verdict
     from mast_trace_judge.verdict_writer import Judged
@@ -86,7 +89,8 @@ class Worker:
             store: for reading runs and writing verdicts.
             judge: its ledger should write to the same store.
             config: from the environment if not given.
-            on_verdicts: called with verdicts that have been stored, on the worker's event loop.
+            on_verdicts: called with verdicts that have been stored, on the worker's event loop. Where a model
+                reads a run, first comes the local one, whose method is ``reading``, then the one that replaces it.
         """
         self._store = store
         self._judge = judge
@@ -104,6 +108,7 @@ class Worker:
         self._away: StorageError | OSError | None = None
         self._looked_for = 0.0
         self._look_at_all = 0.0
+        self._some_unread = True
         self._show_next = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -186,11 +191,16 @@ class Worker:
         """Take finished runs; return whether there was one."""
         self._beat()
         taken = False
-        for chunk in chunks_of(await self._due(all_at_once=all_at_once)):
-            taken = True
-            await self._take_up(chunk)
-            if self._stopping.is_set():
-                break
+        paused, ended = self._writer.held_off.look()
+        if ended:
+            self._look_at_all = time.monotonic()
+        # Verdicts come first: no run waits for the reading of another one.
+        for due in (self._due, self._unread):
+            for chunk in chunks_of(await due(paused, all_at_once=all_at_once)):
+                if self._stopping.is_set():
+                    return taken
+                taken = True
+                await self._take_up(chunk, all_at_once=all_at_once, has_verdict=due == self._unread)
         return taken
 
     async def _write_ledger(self) -> bool:
@@ -205,24 +215,19 @@ class Worker:
             await to_the_end(show_missing, self._store)
         return False
 
-    async def _due(self, *, all_at_once: bool) -> list[RunSummary]:
+    async def _due(self, paused: set[Key], *, all_at_once: bool) -> list[RunSummary]:
         """Find finished runs that are neither being judged nor held off after a failure.
 
         While others wait, as after a start, or at the end of a pause, all runs are scanned; then only recent
         ones, and every few minutes all again.
         """
-        room = self._config.worker_batch
-        if self._judge.uses_model and not all_at_once:
-            room = self._config.worker_concurrency - len(self._in_flight)
-            if room <= 0:
-                return []
         now = time.monotonic()
-        paused, ended = self._writer.held_off.look()
-        if ended:
-            self._look_at_all = now
         busy = paused | set(self._in_flight)
+        room = self._config.worker_batch
         limit = room + len(busy)
         at_all = all_at_once or now >= self._look_at_all
+        # Those of a worker that was killed are among them.
+        self._some_unread |= at_all
         started = time.monotonic()
         runs = await asyncio.to_thread(
             finished_runs,
@@ -242,41 +247,89 @@ class Worker:
             self._look_at_all = now + _LOOK_AT_ALL
         return [run for run in runs if key_of(run) not in busy][:room]
 
-    async def _take_up(self, runs: Sequence[RunSummary]) -> None:
+    async def _unread(self, paused: set[Key], *, all_at_once: bool) -> list[RunSummary]:
+        """Find runs that the model is to read, as many as it may begin now, the earliest judged first."""
+        room = self._room(all_at_once=all_at_once)
+        if not (self._judge.uses_model and self._some_unread and room):
+            return []
+        busy = paused | set(self._in_flight)
+        limit = room + len(busy)
+        runs = await asyncio.to_thread(
+            unread_runs,
+            self._store,
+            judge_version=self._judge.version,
+            shard=self._config.shard,
+            limit=limit,
+            lookback_days=self._config.worker_lookback_days,
+        )
+        self._some_unread = len(runs) == limit
+        return [run for run in runs if key_of(run) not in busy][:room]
+
+    def _room(self, *, all_at_once: bool) -> int:
+        """Return how many more runs the model may read now."""
+        if all_at_once:
+            return self._config.worker_batch
+        return max(0, self._config.worker_concurrency - len(self._in_flight))
+
+    async def _take_up(
+        self, runs: Sequence[RunSummary], *, all_at_once: bool, has_verdict: bool
+    ) -> None:
+        """Judge runs locally, store their verdicts, and let the model read as many as it may.
+
+        Args:
+            runs: a chunk of them.
+            all_at_once: whether the model may read any number of them.
+            has_verdict: whether the local verdicts of those that the model is to read are stored already.
+        """
         judged = await asyncio.to_thread(judge_chunk, self._store, self._judge, runs)
         self._beat()
         ready: list[Judged] = []
         for one in judged:
             if one.error is not None:
                 ready.extend(self._writer.failed(one.run, one.error))
-            elif one.verdict is not None:
+            elif one.verdict is not None and not (has_verdict and one.for_model):
                 ready.append((one.run, one.verdict))
+        stored = await self._save(ready)
+        for one in judged:
+            key = key_of(one.run)
+            if one.for_model is None or not (has_verdict or key in stored):
+                continue
+            for other, reading in self._in_flight.items():
+                if other[:2] == key[:2]:
+                    reading.cancel()  # it is about what the run contained before
+            if self._room(all_at_once=all_at_once):
+                self._in_flight[key] = asyncio.create_task(self._judge_further(*one.for_model))
             else:
-                task = asyncio.create_task(self._judge_further(one))
-                self._in_flight[key_of(one.run)] = task
-        await self._save(ready)
+                self._some_unread = True
 
-    async def _judge_further(self, one: JudgedLocally) -> None:
-        """Let the model read a run; in any case the run stays due or gets its verdict, and paid answers are kept."""
+    async def _judge_further(
+        self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
+    ) -> None:
+        """Let the model read a run; in any case it stays to be read or gets its verdict, and paid answers are kept."""
         try:
-            verdict = await self._judge.judge_further(*one.for_model)
-            await self._save([(one.run, verdict)])
+            verdict = await self._judge.judge_further(run, trajectory, local)
+            await self._save([(run, verdict)])
         except (StorageError, OSError) as error:
-            self._put_off([one.run], error)
+            self._put_off([run], error)
         except Exception as error:  # noqa: BLE001 - one run must not end the worker
-            await self._save(self._writer.failed(one.run, error))
+            await self._save(self._writer.failed(run, error))
         finally:
-            del self._in_flight[key_of(one.run)]
+            del self._in_flight[key_of(run)]
             self.wake()
 
-    async def _save(self, judged: Sequence[Judged]) -> None:
-        """Store verdicts; where the database has no room for any, their runs stay due, and others go on."""
+    async def _save(self, judged: Sequence[Judged]) -> set[Key]:
+        """Store verdicts; where the database has no room for any, their runs stay due, and others go on.
+
+        Returns:
+            The runs whose verdicts were stored.
+        """
         try:
-            await self._writer.save(judged)
+            stored = await self._writer.save(judged)
         except (StorageError, OSError) as error:
             self._put_off([run for run, _ in judged], error)
-        else:
-            self._away = None if judged else self._away
+            return set()
+        self._away = None if judged else self._away
+        return stored
 
     def _put_off(self, runs: Sequence[RunSummary], error: StorageError | OSError) -> None:
         """Leave runs alone for a while that failed for the database's sake."""

@@ -103,6 +103,33 @@ AND (Project, TraceId) NOT IN
 ORDER BY LastSeen
 LIMIT {limit:UInt64}
 """
+# A row of the reading replaces that of the local verdict; of both at the same time, it counts. Runs that changed since
+# are judged first. Limited here, as fingerprints are computed for the runs of this list alone.
+_UNREAD = """
+WITH
+(
+    SELECT groupArray((Project, TraceId, State)) FROM
+    (
+        SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId,
+            argMax(v.Fingerprint, (v.JudgedAt, v.Method != 'reading')) AS State
+        FROM mast_verdicts AS v
+        WHERE v.JudgeVersion = {judge_version:String} AND v.RunEnd >= now() - toIntervalDay({lookback_days:UInt32})
+          AND cityHash64(v.TraceId) % {shards:UInt32} = {shard:UInt32}
+          AND v.RunKey GLOBAL IN (SELECT RunKey FROM mast_verdicts
+              WHERE JudgeVersion = {judge_version:String} AND Method = 'reading')
+          AND v.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)
+          AND (v.Project, v.TraceId) GLOBAL NOT IN (SELECT Project, TraceId FROM mast_tombstones)
+        GROUP BY RunKey
+        HAVING argMax(v.Method, (v.JudgedAt, v.Method != 'reading')) = 'reading'
+        ORDER BY max(v.JudgedAt)
+        LIMIT {limit:UInt64}
+    )
+) AS unread
+SELECT * FROM mast_runs
+WHERE (Project, TraceId) IN (SELECT arrayJoin(arrayMap(run -> (run.1, run.2), unread)))
+  AND (Project, TraceId, Fingerprint) IN (SELECT arrayJoin(unread))
+ORDER BY LastSeen
+"""
 _NESTED_QUIET = 30.0
 """Seconds without a new span after which a run inside an application's trace counts as finished."""
 _MOST_BYTES = 128 * 1024 * 1024
@@ -227,6 +254,31 @@ def finished_runs(
             "idle_ms": round(idle * 1000),
             "shard": index,
             "shards": shards,
+            "limit": limit,
+            "lookback_days": lookback_days,
+        },
+    )
+    return [summary_of(row) for row in rows]
+
+
+def unread_runs(
+    store: Store, *, judge_version: str, shard: tuple[int, int], limit: int, lookback_days: int
+) -> list[RunSummary]:
+    """Return runs whose newest verdict of a judge waits for a model's reading, and which have not changed since.
+
+    Args:
+        store: the database.
+        judge_version: verdicts of other versions do not count.
+        shard: see `finished_runs`.
+        limit: most runs to return, the earliest judged.
+        lookback_days: runs that ended earlier are left out.
+    """
+    rows = store.query(
+        _UNREAD,
+        {
+            "judge_version": judge_version,
+            "shard": shard[0],
+            "shards": shard[1],
             "limit": limit,
             "lookback_days": lookback_days,
         },

@@ -52,10 +52,10 @@ def _place_and_cause(row: Mapping[str, Any]) -> Text:
 
 def outcome(row: Mapping[str, Any]) -> Text:
     """Return how the run ended, and whether the program or the judge recorded it."""
-    outcome_word, state = outcome_words(row)
+    outcome_word, state, reading = outcome_words(row)
     by = " (judge)" if row["OutcomeSource"] == "judged" and outcome_word in _OUTCOME_STYLES else ""
     # A run without a known end may still be going on, whatever its outcome.
-    text = ", ".join(filter(None, [outcome_word + by, state]))
+    text = ", ".join(filter(None, [outcome_word + by, state, reading]))
     usual = "yellow" if state == NO_END else "dim"
     return Text(text, style=_OUTCOME_STYLES.get(outcome_word, usual))
 

@@ -220,7 +220,7 @@ def follow(
             for part in steps_view(shown, new, shown.verdict, full=full, header=not printed):
                 console().print(part)
         printed = max(printed, count)
-        if shown.row["State"] in _DONE:
+        if shown.row["State"] in _DONE and shown.row["Method"] != "reading":
             break
         time.sleep(every)
     if as_json:

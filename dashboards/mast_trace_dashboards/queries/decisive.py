@@ -113,7 +113,9 @@ LIMIT {{limit:UInt32}}""",
     params={**RANGE, **OWNERS, **_LIMIT},
     columns={
         "Rule": Column("String", "the rule that named the step"),
-        "Method": Column("String", "local, llm or fused"),
+        "Method": Column(
+            "String", "local, llm or fused; reading: local, and a model is reading the run"
+        ),
         "Runs": Column("UInt64"),
         "MeanProbability": Column("Nullable(Float64)", "where it was measured on such runs"),
     },

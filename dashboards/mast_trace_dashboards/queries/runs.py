@@ -69,7 +69,9 @@ _RUN_COLUMNS: Final = {
     "LookStep": Column("Nullable(UInt32)", "this step"),
     "LookBasis": Column("String", "the kind of evidence: confirmed, record, rule or model"),
     "LookWhy": Column("String", "the cause in one sentence"),
-    "Method": Column("String", "local, llm or fused"),
+    "Method": Column(
+        "String", "local, llm or fused; reading: local, and a model is reading the run"
+    ),
     "JudgeCostUsd": Column("Float64", "of judging it"),
 }
 

@@ -39,7 +39,7 @@ SELECT toUInt8(Start >= {{moment:DateTime64(3)}}) AS Later, ServiceName, Version
 FROM (
   SELECT r.TraceId AS TraceId, r.Start AS Start, toString(r.ServiceName) AS ServiceName,
     b.Version AS Version, b.Branch AS Branch,
-    multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'),
+    multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'), v.Method = 'reading', 'waiting',
       v.Fingerprint != r.Fingerprint, 'changed', v.Status = 'ok', 'judged', 'unscored') AS State,
     multiIf(r.Outcome != '', r.Outcome, State = 'judged', v.Outcome, '') AS Outcome,
     multiIf(r.Outcome != '', 'recorded', State = 'judged', 'judged', '') AS OutcomeSource,
@@ -48,7 +48,7 @@ FROM (
     if(State = 'judged', v.ExaminedBits, 0) AS ExaminedBits
   FROM ({RUNS}) AS r
   LEFT JOIN (
-    SELECT RunKey, Fingerprint, toString(Status) AS Status, Outcome, JudgeVersion, ExaminedBits,
+    SELECT RunKey, Fingerprint, toString(Status) AS Status, Method, Outcome, JudgeVersion, ExaminedBits,
       {SHOWN_BITS} AS ShownBits
     FROM mast_findings
     WHERE {STARTED}
@@ -74,7 +74,8 @@ ORDER BY Later, ServiceName, Version, Branch, State, Outcome, JudgeVersion, Show
         "Version": Column("String", "service.version of the program; empty if it names none"),
         "Branch": Column("String", "vcs.ref.head.name of the program; empty if it names none"),
         "State": Column(
-            "String", "running, waiting, judged, unscored, or changed since it was judged"
+            "String",
+            "running; waiting, also while a model reads it; judged, unscored, or changed since it was judged",
         ),
         "Outcome": Column("String", "success, failure, unknown; empty if none is known"),
         "OutcomeSource": Column("String", "recorded or judged"),

@@ -33,7 +33,7 @@ WHERE End >= fromUnixTimestamp64Nano({since:Int64}) AND Kind = ''
       (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))
   AND (Project, TraceId, Fingerprint) NOT IN
       (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
-       WHERE JudgeVersion = {present:String} AND (Status = 'ok' OR NOT {unscored:Bool}))
+       WHERE JudgeVersion = {present:String} AND Method != 'reading' AND (Status = 'ok' OR NOT {unscored:Bool}))
   -- Their spans are gone, and the verdict that they had stays.
   AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
 ORDER BY End
@@ -196,11 +196,12 @@ async def rejudge(
 
 async def _finish(judge: Judge, writer: VerdictWriter, one: JudgedLocally) -> Sequence[Judged]:
     """Return the verdict on a run, or none where it may be judged later."""
-    if one.error is not None:
-        return writer.failed(one.run, one.error)
+    if one.for_model is not None:
+        return [(one.run, await judge.judge_further(*one.for_model))]
     if one.verdict is not None:
         return [(one.run, one.verdict)]
-    return [(one.run, await judge.judge_further(*one.for_model))]
+    assert one.error is not None
+    return writer.failed(one.run, one.error)
 
 
 def _selected(store: Store, judge: Judge, selection: Selection) -> Sequence[RunSummary]:

@@ -38,10 +38,12 @@ _RECENT: Final = 12
 
 
 def _is_judged(store: Store, run: str, project: str | None) -> bool:
-    """Return whether the newest verdict on a run is of all that is stored of it now."""
+    """Return whether the newest verdict on a run is of all that is stored of it now, and no model is reading it."""
     verdict = load_judged(store, run, project=project)
     summary = run_summary(store, run, project=project)
-    return bool(verdict and summary and verdict.fingerprint == summary.fingerprint)
+    if verdict is None or summary is None or verdict.method == "reading":
+        return False
+    return verdict.fingerprint == summary.fingerprint
 
 
 def worded(lessons: Sequence[RunLesson], budget: int) -> tuple[str, tuple[RunLesson, ...]]:

@@ -132,7 +132,8 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
             stored=Begun(whole.stored, 2),
             verdict=None,
         )
-        looks = iter([begun, begun, whole])
+        read = dataclasses.replace(whole, row={**whole.row, "Method": "reading"})
+        looks = iter([begun, begun, read, whole])
         follow(lambda: next(looks), every=0.0)
         out = capsys.readouterr().out
         looks = iter([begun, whole])

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 RUN = f"{1:032x}"
 
 
-def judge(store: Store, fingerprint: str = "") -> None:
+def judge(store: Store, fingerprint: str = "", method: str = "local") -> None:
     summary = run_summary(store, RUN)
     assert summary is not None
     seen = dataclasses.replace(summary, fingerprint=fingerprint or summary.fingerprint)
     judged = Judge().judge(seen, read_alone(store, summary))
-    save(store, [asyncio.run(judged)])
+    save(store, [asyncio.run(judged).model_copy(update={"method": method})])
 
 
 def misread(store: Store) -> None:
@@ -43,6 +43,17 @@ def test_a_run_without_a_verdict_on_all_of_it_is_not_judged_yet(store: Store) ->
     judge(store, fingerprint="of its first half")
     assert answer(store, Wanted(run=RUN)).reason == NOT_JUDGED
     judge(store)
+    assert answer(store, Wanted(run=RUN)).text
+
+
+def test_a_run_that_a_model_is_reading_is_judged_once_there_is_a_lesson(store: Store) -> None:
+    write(store, StoredRun(1, outcome="failure").says("lead", "What does it cost?", to="clerk"))
+    judge(store, method="reading")
+    assert answer(store, Wanted(run=RUN)).reason == NOT_JUDGED
+    judge(store)
+    assert answer(store, Wanted(run=RUN)).reason not in {"", NOT_JUDGED}
+    misread(store)
+    judge(store, method="reading")
     assert answer(store, Wanted(run=RUN)).text
 
 

@@ -34,7 +34,7 @@ if (list) {
 const run = document.getElementById("run");
 const news = document.getElementById("news");
 const state = (part) => part.querySelector("[data-state]")?.dataset ?? {};
-const unfinished = (part) => ["running", "waiting", "changed", "no end seen"].includes(state(part).state);
+const unfinished = (part) => ["running", "waiting", "changed", "no end seen", "a model is reading"].includes(state(part).state);
 let wait = 3000;
 async function keepUp() {
   if (!document.hidden) {

@@ -1,0 +1,139 @@
+"""The local verdict is there at once, and a model's reading replaces it."""
+
+import asyncio
+import threading
+
+import pytest
+from judge.llm.scripted_judge import JudgeScript, config_for
+from judge.worker.stored_runs import StoredRun, invoice_run, write
+from judge.worker.test_worker_model import INVOICES
+from judge.worker.waiting import eventually
+from scripted_llm import Reply, ScriptedLLM
+
+from mast_trace_dashboards.queries.judge import JUDGE_LAG
+from mast_trace_dashboards.queries.metrics import JUDGED_TOTALS
+from mast_trace_dashboards.queries.runs import RUN_LIST
+from mast_trace_dashboards.run_outcome import READING, outcome_words
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.ledger import StoreLedger
+
+
+class Gate:
+    """A scripted model that answers once it may."""
+
+    def __init__(self, *, read=INVOICES["read"]):
+        self.script = JudgeScript({**INVOICES, "read": read})
+        self.opened = threading.Event()
+
+    def __call__(self, request):
+        """Answer when the gate is open."""
+        self.opened.wait(60)
+        return self.script(request)
+
+
+@pytest.fixture
+def gate():
+    """A model that does not answer yet."""
+    made = Gate()
+    yield made
+    made.opened.set()
+
+
+def methods(store):
+    """Return the method of the newest verdict on each run."""
+    rows = store.query("SELECT TraceId, Method FROM mast_latest_verdicts")
+    return {int(row["TraceId"], 16): row["Method"] for row in rows}
+
+
+def shown(store):
+    """Return the rows of the list of runs."""
+    return RUN_LIST.run(store, limit=100)
+
+
+@pytest.fixture
+async def at_work(store, worker):
+    """Let workers run beside the test."""
+    begun = []
+
+    def start(server, **settings):
+        judge = Judge(config_for(server), ledger=StoreLedger(store))
+        one = worker(judge, **settings)
+        begun.append((one, asyncio.create_task(one.run()), judge))
+        return one
+
+    yield start
+    for one, task, judge in begun:
+        await one.stop()
+        await task
+        await judge.aclose()
+
+
+async def test_no_run_waits_for_the_reading_of_another(store, at_work, gate):
+    write(store, *(invoice_run(number) for number in range(1, 21)))
+    with ScriptedLLM(gate) as server:
+        one = at_work(server, worker_concurrency=3)
+        await eventually(lambda: list(methods(store).values()).count("reading") == 20)
+        await eventually(lambda: one.status.in_flight == 3)
+        assert one.status.judged == 0
+        write(store, invoice_run(21))
+        await eventually(lambda: methods(store).get(21) == "reading")
+        assert {outcome_words(row).reading for row in shown(store)} == {READING}
+        first = verdict_store.load_latest(store, f"{1:032x}")
+        assert (first.status, first.outcome, bool(first.candidates)) == ("ok", "failure", True)
+        (before,) = JUDGED_TOTALS.run(store)
+        gate.opened.set()
+        await eventually(lambda: one.status.judged == 21)
+    assert set(methods(store).values()) == {"fused"}
+    assert gate.script.asked.count("read") == 21
+    assert JUDGED_TOTALS.run(store)[0]["Judged"] == before["Judged"] == 21
+    assert {outcome_words(row).reading for row in shown(store)} == {""}
+
+
+async def test_a_worker_that_ends_leaves_the_reading_to_the_next(store, at_work, worker, gate):
+    write(store, *(invoice_run(number) for number in range(1, 4)))
+    told = []
+    with ScriptedLLM(gate) as server:
+        judge = Judge(config_for(server), ledger=StoreLedger(store))
+        one = worker(judge, on_verdicts=told.extend)
+        task = asyncio.create_task(one.run())
+        await eventually(lambda: len(methods(store)) == 3)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await judge.aclose()
+        assert {verdict.method for verdict in told} == {"reading"}
+        gate.opened.set()
+        again = Judge(config_for(server), ledger=StoreLedger(store))
+        next_one = worker(again, on_verdicts=told.extend)
+        assert [await next_one.drain_once(), await next_one.drain_once()] == [3, 0]
+        await again.aclose()
+    assert set(methods(store).values()) == {"fused"}
+    assert [verdict.method for verdict in told] == ["reading"] * 3 + ["fused"] * 3
+
+
+async def test_a_run_that_changes_is_read_as_it_is_now(store, at_work, gate):
+    write(store, invoice_run(1))
+    with ScriptedLLM(gate) as server:
+        one = at_work(server)
+        await eventually(lambda: one.status.in_flight == 1)
+        write(store, StoredRun(1, root=False).says("boss", "One more thing.", to="clerk"))
+        await eventually(lambda: len(verdict_store.load(store, f"{1:032x}")) == 2)
+        gate.opened.set()
+        await eventually(lambda: one.status.judged == 1)
+    newest, before = verdict_store.load(store, f"{1:032x}")
+    assert (newest.method, before.method) == ("fused", "reading")
+    assert [row["State"] for row in shown(store)] == ["judged"]
+
+
+@pytest.mark.parametrize("reply", [Reply(status=500), Reply(text="no JSON")])
+async def test_a_reading_that_fails_leaves_the_local_findings(store, worker, gate, reply):
+    gate.script.answers["read"] = reply
+    gate.opened.set()
+    write(store, invoice_run(1))
+    with ScriptedLLM(gate) as server:
+        judge = Judge(config_for(server, judge_attempts=1), ledger=StoreLedger(store))
+        assert await worker(judge).drain_once() == 1
+        await judge.aclose()
+    verdict = verdict_store.load_latest(store, f"{1:032x}")
+    assert (verdict.method, verdict.status, verdict.outcome) == ("local", "ok", "failure")
+    assert JUDGE_LAG.run(store)[0]["Judged"] == 1
