@@ -190,7 +190,8 @@ class TestReading:
         row = QUERIES["run"].one(store, run=SECOND)
         assert stored
         assert row
-        more = {"CostUsd": None, "UnpricedCalls": 0, "outcome": "failure", "state": ""}
+        words = {"outcome": "failure", "state": "", "reading": ""}
+        more = {"CostUsd": None, "UnpricedCalls": 0, **words}
         more["ModeProbabilities"] = [0.9]  # three digits, of a stored 0.8999999761581421
         assert told["run"] == json.loads(json_text({**row, **more}))
         (mode,) = told["verdict"]["modes"]
@@ -288,7 +289,8 @@ class TestReading:
 
     def test_lists_a_run_with_some_columns(self, server: MCPServer[Any], store: Store) -> None:
         (row,) = (each for each in QUERIES["runs"].run(store) if each["TraceId"] == SECOND)
-        chosen = {name: row[name] for name in LISTED} | {"outcome": "failure", "state": ""}
+        words = {"outcome": "failure", "state": "", "reading": ""}
+        chosen = {name: row[name] for name in LISTED} | words
         page = asked(server, "list_runs", limit=1, service="plain-service", agent="planner")
         assert page["runs"] == [json.loads(json_text(chosen))]
         assert page["next"] == f"{row['StartNs']}-{SECOND}"

@@ -9,11 +9,13 @@ from judge.worker.stored_runs import StoredRun, invoice_run, write
 from judge.worker.test_worker_model import INVOICES
 from judge.worker.waiting import eventually
 from scripted_llm import Reply, ScriptedLLM
+from starlette.testclient import TestClient
 
 from mast_trace_dashboards.queries.judge import JUDGE_LAG
 from mast_trace_dashboards.queries.metrics import JUDGED_TOTALS
 from mast_trace_dashboards.queries.runs import RUN_LIST
 from mast_trace_dashboards.run_outcome import READING, outcome_words
+from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.ledger import StoreLedger
@@ -81,6 +83,9 @@ async def test_no_run_waits_for_the_reading_of_another(store, at_work, gate):
         assert {outcome_words(row).reading for row in shown(store)} == {READING}
         first = verdict_store.load_latest(store, f"{1:032x}")
         assert (first.status, first.outcome, bool(first.candidates)) == ("ok", "failure", True)
+        client = TestClient(web_app(store), base_url="http://127.0.0.1")
+        assert client.get("/").text.count(READING) == 21
+        assert f'data-state="{READING}"' in client.get(f"/runs/{1:032x}").text
         (before,) = JUDGED_TOTALS.run(store)
         gate.opened.set()
         await eventually(lambda: one.status.judged == 21)
