@@ -47,7 +47,9 @@ class JudgeConfig(ProcessSettings):
         "Empty: the local layers judge alone.",
     )
     judge_base_url: str = Field(
-        "", description="OpenAI-compatible endpoint; OPENAI_BASE_URL if empty."
+        "",
+        description="OpenAI-compatible endpoint; OPENAI_BASE_URL if empty. One that ends in /responses or /messages is "
+        "asked by OpenAI's Responses or Anthropic's Messages.",
     )
     judge_api_key: SecretStr = Field(
         SecretStr(""), description="Key of the endpoint; OPENAI_API_KEY if empty."

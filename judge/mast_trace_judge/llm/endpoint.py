@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint and one of its models."""
+"""An endpoint and one of its models."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from mast_trace_judge.llm.answers import ModelAnswer
+    from mast_trace_judge.llm.protocols import Protocol
 
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _TRANSIENT = {408, 409, 425, 429}
@@ -49,9 +50,9 @@ UNKNOWN: Final = 10**9
 """The window of a model that nobody knows: no limit."""
 _WINDOWS = (
     *("loaded_context_length", "max_model_len", "n_ctx", "context_window"),
-    *("context_length", "max_context_length", "inputTokenLimit"),
+    *("context_length", "max_context_length", "inputTokenLimit", "max_input_tokens"),
 )
-"""Names under which servers list a model's context window: LM Studio, vLLM, llama.cpp, Groq, OpenRouter, Mistral, Google."""
+"""Names under which servers list a model's context window: LM Studio, vLLM, llama.cpp, Groq, OpenRouter, Mistral, Google, Anthropic."""
 _WINDOW_WAIT = 5.0
 _QUESTION = 4000
 """Tokens of the question and of what is said of the task."""
@@ -92,7 +93,7 @@ class Dialect:
         said = refusal.lower()
         if self.temperature and "temperature" in said:
             return replace(self, temperature=False)
-        if self.effort and "reasoning" in said:
+        if self.effort and ("reasoning" in said or "output_config" in said):
             return replace(self, effort=False)
         if self.output_limit and self.output_limit in said:
             other = "max_tokens" if self.output_limit == "max_completion_tokens" else None
@@ -123,6 +124,7 @@ class ModelEndpoint:
         temperature: float | None = 0.0,
         effort: str = "",
         max_output_tokens: int = 8192,
+        protocol: Protocol | None = None,
     ) -> None:
         """Set up the endpoint; nothing is sent.
 
@@ -136,11 +138,14 @@ class ModelEndpoint:
             temperature: left out if None, or where the model refuses it.
             effort: of reasoning; left out if empty, or where the model refuses it.
             max_output_tokens: of one answer, reasoning included.
+            protocol: of the server; Chat Completions if None.
         """
         self.model = model
         self.limit = limit
         self.dialect = Dialect(temperature=temperature is not None, effort=bool(effort))
         self._client = client
+        self._protocol = protocol
+        self._headers = protocol.headers(client.api_key) if protocol else {}
         self._retry = retry or Retry()
         self._timeout = timeout
         self._temperature = temperature
@@ -176,10 +181,14 @@ class ModelEndpoint:
         import openai
 
         try:
-            models = await asyncio.wait_for(self._client.models.list(), _WINDOW_WAIT)
+            models = await asyncio.wait_for(
+                self._client.models.list(extra_headers=self._headers), _WINDOW_WAIT
+            )
         except (openai.OpenAIError, ValueError, asyncio.TimeoutError, TimeoutError):
             return UNKNOWN
-        told = next((model.model_dump() for model in models.data if model.id == self.model), {})
+        told = next(
+            (model.model_dump() for model in models.data or () if model.id == self.model), {}
+        )
         told = {**(told.get("meta") or {}), **told}
         window = next((told[name] for name in _WINDOWS if isinstance(told.get(name), int)), 0)
         if not window:
@@ -271,9 +280,7 @@ class ModelEndpoint:
 
         patience, began = self._timeout, time.monotonic()
         try:
-            response = await asyncio.wait_for(
-                self._client.chat.completions.create(**request, timeout=patience), patience
-            )
+            response = await asyncio.wait_for(self._answer(request, patience), patience)
         except (openai.APITimeoutError, TimeoutError, asyncio.TimeoutError):
             # The same wait again would end the same way.
             self._timeout = max(self._timeout, 2 * patience)
@@ -283,13 +290,26 @@ class ModelEndpoint:
             raise Transient(f"no connection: {said}") from error
         except openai.APIStatusError as error:
             raise _sorted(error) from error
-        except (openai.APIError, ValueError) as error:
+        except (openai.APIError, ValueError, LookupError, TypeError) as error:
             raise Transient(f"the answer is not the API's: {error}") from error
         if not getattr(response, "choices", None):
             # Some gateways answer 200 with an error of their own in the body.
             raise Transient(f"the answer has no choices: {str(response)[:200]}")
         self._timeout = max(self._timeout, _PATIENCE * (time.monotonic() - began))
         return response
+
+    async def _answer(self, request: Mapping[str, Any], patience: float) -> Any:
+        if self._protocol is None:
+            return await self._client.chat.completions.create(**request, timeout=patience)
+        from openai.types.chat import ChatCompletion
+
+        answer: Any = await self._client.post(
+            self._protocol.path,
+            cast_to=object,
+            body=self._protocol.asked(request),
+            options={"timeout": patience, "headers": self._headers},
+        )
+        return ChatCompletion.model_validate(self._protocol.told(answer))
 
     def _away(self, reason: str) -> None:
         """Skip the series of attempts for the following runs, for longer after each failure in a row."""
@@ -324,7 +344,7 @@ def _sorted(error: Any) -> Exception:
     if status in _TRANSIENT or (status >= 500 and status != 501):
         wait = retry_after(error.response.headers)
         return Transient(
-            f"HTTP {status}: {said}", retry_after=wait, overloaded=status in {429, 503}
+            f"HTTP {status}: {said}", retry_after=wait, overloaded=status in {429, 503, 529}
         )
     if status in {401, 403}:
         return EndpointUnavailable(f"HTTP {status}: {said}")

@@ -15,6 +15,7 @@ from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
 from mast_trace_judge.llm.endpoint import ModelEndpoint
 from mast_trace_judge.llm.interview import Interview, RunContext
 from mast_trace_judge.llm.prompts import prompt_of_readings
+from mast_trace_judge.llm.protocols import client_options, protocol_of
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, together
 from mast_trace_judge.llm.run_reader import RunReader
 from mast_trace_judge.llm.verification import ModelReading
@@ -104,13 +105,7 @@ class ModelLayer:
         self._version = version
         self._cap = DailyCap(config.judge_max_usd_per_day, spent_today=ledger.spent_today)
         check_proxies()
-        self._client = AsyncOpenAI(
-            # Local servers need no key, but the client requires one.
-            api_key=config.judge_api_key.get_secret_value() or "none",
-            base_url=config.judge_base_url or None,
-            max_retries=0,
-            timeout=config.judge_timeout_seconds,
-        )
+        self._client = AsyncOpenAI(**client_options(config))
         limit = AdaptiveLimit(config.judge_concurrency)
         self._endpoints = [
             ModelEndpoint(
@@ -122,6 +117,7 @@ class ModelLayer:
                 temperature=config.judge_temperature,
                 effort=config.judge_reasoning_effort,
                 max_output_tokens=config.judge_max_output_tokens,
+                protocol=protocol_of(config.judge_base_url),
             )
             for model in config.models
         ]

@@ -14,6 +14,7 @@ from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.answers import ModelAnswer, parse_answer
 from mast_trace_judge.llm.budget import DailyCap, Tokens
 from mast_trace_judge.llm.endpoint import ModelEndpoint
+from mast_trace_judge.llm.protocols import client_options, protocol_of
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 from mast_trace_judge.llm.transcript import estimate_tokens
 from mast_trace_judge.store.ledger import JudgeCall
@@ -110,13 +111,7 @@ class PhrasingModel:
         cap = DailyCap(self.config.judge_max_usd_per_day, spent_today=self.ledger.spent_today)
         check_proxies()
         found = {}
-        async with AsyncOpenAI(
-            # Local servers need no key, but the client requires one.
-            api_key=self.config.judge_api_key.get_secret_value() or "none",
-            base_url=self.config.judge_base_url or None,
-            max_retries=0,
-            timeout=self.config.judge_timeout_seconds,
-        ) as client:
+        async with AsyncOpenAI(**client_options(self.config)) as client:
             endpoint = ModelEndpoint(
                 client,
                 model,
@@ -125,6 +120,7 @@ class PhrasingModel:
                 timeout=self.config.judge_timeout_seconds,
                 temperature=self.config.judge_temperature,
                 max_output_tokens=min(self.config.judge_max_output_tokens, _LONGEST_ANSWER),
+                protocol=protocol_of(self.config.judge_base_url),
             )
             for name in names:
                 key = self._hash(name)  # equal for operators that say the same

@@ -82,8 +82,8 @@ async def test_passing_failures_are_retried(reply):
 @pytest.mark.parametrize(
     ("statuses", "said", "kind", "overloaded"),
     [
-        ((408, 409, 425, 500, 502, 504, 529), "later", Transient, False),
-        ((429, 503), "later", Transient, True),
+        ((408, 409, 425, 500, 502, 504), "later", Transient, False),
+        ((429, 503, 529), "later", Transient, True),
         ((401, 403), "no", EndpointUnavailable, False),
         ((429, 400), "insufficient_quota", EndpointUnavailable, False),
         ((413,), "no", PromptTooLong, False),
