@@ -24,7 +24,7 @@ JUDGE: Final = Dashboard(
         (
             stat(
                 "Waiting",
-                "Finished runs without a verdict on what they now contain.",
+                "Finished runs without a verdict on what they now contain, or to be read by a model.",
                 sql("judge_lag", "Waiting"),
                 thresholds=Thresholds(50, 500),
             ),

@@ -159,7 +159,7 @@ SUSPECT_SPIKE: Final = _spike(
 
 JUDGE_BEHIND: Final = Query(
     name="judge_behind",
-    meaning="Seconds for which the oldest finished run has waited for its verdict.",
+    meaning="Seconds for which the oldest finished run has waited for its verdict, or for a model's reading.",
     template=f"""
 SELECT toFloat64(maxIf(greatest(dateDiff('second', LastSeen, {{until:DateTime64(3)}}), 0),
     RootSeen = 1 AND State IN ('waiting', 'changed'))) AS Seconds

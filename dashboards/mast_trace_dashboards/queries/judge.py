@@ -25,7 +25,10 @@ FROM (
 )""",
     params={**RANGE, **OWNERS},
     columns={
-        "Waiting": Column("UInt64", "finished runs without a verdict on what they now contain"),
+        "Waiting": Column(
+            "UInt64",
+            "finished runs without a verdict on what they now contain, or to be read by a model",
+        ),
         "OldestWaitSeconds": Column("Int64", "since the oldest of those ended"),
         "Judged": Column("UInt64"),
         "Unscored": Column("UInt64", "runs on which no verdict could be reached"),

@@ -163,9 +163,9 @@ _OPEN = f"""SELECT groupUniqArray(s.RunKey)
       AND {OF_PROGRAMS}
   ) AS s
   LEFT JOIN (
-    SELECT RunKey, RunSeen FROM mast_findings WHERE {STARTED}
+    SELECT RunKey, RunSeen, Method FROM mast_findings WHERE {STARTED}
   ) AS v ON v.RunKey = s.RunKey
-  WHERE s.LastSeen > v.RunSeen AND (s.Started = 1 OR v.RunKey != 0)"""
+  WHERE (s.LastSeen > v.RunSeen OR v.Method = 'reading') AND (s.Started = 1 OR v.RunKey != 0)"""
 _STATE = """multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'),
             v.Fingerprint != r.Fingerprint, 'changed', v.Status = 'ok', 'judged', 'unscored')"""
 # A verdict on the present content implies that the idle time has passed, whatever its setting.
@@ -221,7 +221,7 @@ _TOLD_VERDICTS = f"""SELECT RunKey, {_TOLD} FROM mast_findings
 _OPEN_RUNS = f"""SELECT * FROM mast_runs
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
       AND Start >= {_SINCE} AND Start < {_UNTIL} AND {OF_PROGRAMS}"""
-_OPEN_VERDICTS = f"""SELECT RunKey, Fingerprint, Status, Outcome FROM mast_findings
+_OPEN_VERDICTS = f"""SELECT RunKey, Fingerprint, Status, Outcome, Method FROM mast_findings
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
     ORDER BY {LATEST}
     LIMIT 1 BY RunKey"""
@@ -230,12 +230,12 @@ LEFT JOIN ({_OPEN_VERDICTS}) AS v ON v.RunKey = r.RunKey"""
 
 OPEN_RUNS: Final = f"""WITH ({_OPEN}) AS open
 SELECT r.Project AS Project, r.ServiceName AS ServiceName, r.Framework AS Framework, r.End AS End,
-  r.LastSeen AS LastSeen, r.RootSeen AS RootSeen, {_STATE} AS State
+  r.LastSeen AS LastSeen, r.RootSeen AS RootSeen, if(v.Method = 'reading', 'waiting', {_STATE}) AS State
 {_OPEN_JOINED}"""
-"""Runs in the range without an up-to-date verdict, of all projects. Usually few."""
+"""Runs in the range without an up-to-date verdict, or whose reading by a model is due, of all projects. Usually few."""
 
 WAITING: Final = f"SELECT * FROM ({OPEN_RUNS}) WHERE State IN ('waiting', 'changed') AND {OWNED}"
-"""Those of these runs that the judge should judge."""
+"""Those of these runs that the judge should judge, or its model read."""
 
 COUNTED: Final = f"""WITH ({_OPEN}) AS open
 SELECT * FROM (

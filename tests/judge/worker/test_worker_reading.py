@@ -59,7 +59,8 @@ async def at_work(store, worker):
     begun = []
 
     def start(server, **settings):
-        judge = Judge(config_for(server), ledger=StoreLedger(store))
+        config = config_for(server, judge_timeout_seconds=600)
+        judge = Judge(config, ledger=StoreLedger(store))
         one = worker(judge, **settings)
         begun.append((one, asyncio.create_task(one.run()), judge))
         return one
@@ -87,12 +88,14 @@ async def test_no_run_waits_for_the_reading_of_another(store, at_work, gate):
         assert client.get("/").text.count(READING) == 21
         assert f'data-state="{READING}"' in client.get(f"/runs/{1:032x}").text
         (before,) = JUDGED_TOTALS.run(store)
+        assert JUDGE_LAG.one(store)["Waiting"] == 21
         gate.opened.set()
         await eventually(lambda: one.status.judged == 21)
     await eventually(lambda: {row["Method"] for row in shown(store)} == {"fused"})
     assert gate.script.asked.count("read") == 21
     assert {outcome_words(row).reading for row in shown(store)} == {""}
     assert JUDGED_TOTALS.run(store)[0]["Judged"] == before["Judged"] == 21
+    assert JUDGE_LAG.one(store)["Waiting"] == 0
 
 
 async def test_a_worker_that_ends_leaves_the_reading_to_the_next(store, at_work, worker, gate):
