@@ -17,7 +17,6 @@ from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from mast_trace_collector.storage import Store
 
@@ -265,19 +264,3 @@ def test_failed_calls_spending_silence_and_waiting_at_their_borders(store: Store
     assert waiting["Seconds"] == 3 * 3600 - 60  # only ended runs, and of the last day
     (quiet,) = QUERIES["judge_behind"].run(store, until=NOW - timedelta(days=20))
     assert quiet["Seconds"] == 0
-
-
-def test_a_run_that_a_model_is_to_read_waits_for_it(tmp_path: Path) -> None:
-    """Of two ended runs with a verdict on all of their spans."""
-    begun, seen = NOW - timedelta(hours=4), NOW - timedelta(hours=2)
-    states = [{"TraceId": each, "Start": begun, "LastSeen": seen, "Root": 2} for each in "ab"]
-    with new_store(tmp_path) as opened:
-        opened.insert("mast_run_states", states)
-        for run in opened.query("SELECT TraceId, Fingerprint FROM mast_runs"):
-            for method, minutes in (("reading", 1), ("fused", 2))[: 1 + (run["TraceId"] == "b")]:
-                judged = {"Method": method, "JudgedAt": seen + timedelta(minutes=minutes)}
-                opened.insert(
-                    "mast_verdicts", [verdict_row(0, begun, RunSeen=seen, **run, **judged)]
-                )
-        assert found(opened, "judge_behind") == [{"Seconds": 2 * 3600}]
-        assert QUERIES["judge_lag"].run(opened)[0]["Waiting"] == 1
