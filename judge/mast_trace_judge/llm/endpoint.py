@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _TRANSIENT = {408, 409, 425, 429}
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|size|window|limit)|maximum context|exceed_context|too long|too many (?:total text bytes|tokens)"
-    r"|too large for model|request too large|input token|inputs?` (?:must|tokens)|maximum (?:input )?length"
-    r"|maximum number of tokens|longer than the maximum|reduce the length",
+    r"context[_ ]?(?:length|size|window|limit)|maximum context|exceed_context|too long|too many (?:total text bytes|tokens)"
+    r"|too large (?:for model|to process)|request too large|input (?:token|length)|inputs?` (?:must|tokens)|expected maxlength"
+    r"|maximum (?:input |prompt )?length|maximum number of tokens|model token limit|longer than the maximum|reduce the length",
     re.IGNORECASE,
 )
-"""The words of OpenAI, Anthropic, Google, vLLM, llama.cpp, LM Studio, Ollama, TGI, Groq, Mistral and Bedrock."""
+"""The words of OpenAI, Anthropic, Google, vLLM, llama.cpp, LM Studio, Ollama, TGI, Groq, Mistral, Bedrock and others."""
 _OUTPUT_TOO_LONG = re.compile(
-    r"(?:max_(?:completion_|new_|output_)?tokens|(?:completion|output) tokens|maximum tokens you requested)[^.]*"
-    r"(?:too (?:large|high)|exceed|at most|less than|must be <|[<>]|maximum|valid range)"
-    r"|in the (?:completion|output)\)",
+    r"(?:max[_ ]?(?:completion_|new_|output_?)?tokens|(?:completion|output) tokens|maximum tokens you requested)[^.]*"
+    r"(?:too (?:large|high)|exceed|at most|less than|must be <|[<>]|maximum|(?:valid|supported) range|should be \[)"
+    r"|in the (?:completion|output)\)|tokens for the completion|requested \d+ output tokens",
     re.IGNORECASE,
 )
 _LEAST_OUTPUT = 1024

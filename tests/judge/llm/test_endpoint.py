@@ -373,11 +373,14 @@ PROMPT = (
         (400, "max_tokens: 90000 > 64000, which is the maximum allowed number", _OutputTooLong),
         # Google
         (400, "The input token count (12) exceeds the maximum number of tokens allowed (10).", PromptTooLong),
+        (400, "It has a maxOutputTokens value of 100000 but the supported range is from 1 to 65537.", _OutputTooLong),
         # vLLM
         (400, "you requested 12192 tokens (4000 in the messages, 8192 in the completion)", _OutputTooLong),
         (400, "'max_completion_tokens' is too large: 8192 (8192 > 4096 - 3000)", _OutputTooLong),
         (400, "The decoder prompt (length 50) is longer than the maximum model length of 40.", PromptTooLong),
+        (400, "You passed 9000 input tokens and requested 8192 output tokens.", _OutputTooLong),
         # llama.cpp, LM Studio, Ollama
+        (500, "input is too large to process. increase the physical batch size", PromptTooLong),
         (500, "request (9000 tokens) exceeds the available context size (4096 tokens)", PromptTooLong),
         (400, "the model is loaded with context length of only 4096 tokens", PromptTooLong),
         (400, "the input length exceeds the context length", PromptTooLong),
@@ -395,9 +398,19 @@ PROMPT = (
         (400, "Input is too long for requested model.", PromptTooLong),
         (400, "Malformed input request: too many total text bytes: 30 > 25", PromptTooLong),
         (400, "The maximum tokens you requested exceeds the model limit of 4096.", _OutputTooLong),
+        (400, "Malformed input request: expected maxLength: 51200, actual: 60000", PromptTooLong),
+        # SGLang, xAI, Moonshot, DashScope, LiteLLM, Cohere
+        (400, "You requested a total of 9 tokens: 4 from the messages and 5 tokens for the completion.", _OutputTooLong),
+        (400, "This model's maximum prompt length is 131072 but the request has 150000.", PromptTooLong),
+        (400, "Your request exceeded model token limit: 8192 (requested: 9000)", PromptTooLong),
+        (400, "Range of input length should be [1, 129024]", PromptTooLong),
+        (400, "Range of max_tokens should be [1, 8192]", _OutputTooLong),
+        (400, "litellm.ContextWindowExceededError", PromptTooLong),
+        (400, "max tokens must be less than or equal to 4096, received 8192", _OutputTooLong),
         # DeepSeek
         (400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", _OutputTooLong),
         (400, "Unsupported parameter: 'max_tokens' is not supported with this model.", _Refused),
+        (400, "Invalid schema for response_format: 'maxLength' is not permitted.", _Refused),
     ],
 )  # fmt: skip
 def test_the_words_for_too_long_a_prompt_or_answer(status, said, kind):
