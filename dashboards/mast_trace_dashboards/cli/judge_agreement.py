@@ -26,7 +26,7 @@ from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.model_records import model_records
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.study.agreement import agreement, step_agreement, wilson
-from mast_trace_judge.study.panel_votes import panel_agreement, self_consistency
+from mast_trace_judge.study.panel_votes import panel_votes, self_consistency
 from mast_trace_judge.study.rejudge import Selection, diff_versions, rejudge
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 JUDGE = "mast-trace judge"
 """The judge's name among the annotators."""
-_SHOWN_FROM = 0.5
-"""Probability from which a finding counts as the judge's yes."""
 _LISTED = 20
 _KNOWN_BY = {
     "blind": "blind labels",
@@ -80,7 +78,7 @@ def agree(
     that there are none. From the tenth label with a decisive step on it also measures the gain of a
     profile fitted to the labels (`mast-trace judge fit`). For each model and prompt it counts the runs in
     which the step that it names first is the labelled one: labels that were given blind apart from those beside
-    the verdict, and from confirmed replays. Only blind ones earn a model that its step counts as decisive.
+    the verdict, and from confirmed replays; planted faults of self-tests follow. Only blind ones earn a model that its step counts as decisive.
     If several models read the runs as a panel, they are compared with each other over all runs of
     the newest version, labelled or not; if each reads a run several times (`judge_samples`), so is
     every model with itself.
@@ -91,7 +89,7 @@ def agree(
         labels = labels_of(store)
         verdicts = [verdict_of(row) for row in store.query(_VERDICTS)]
         newest = [row["Version"] for row in store.query(_VERSIONS)][:1]
-        panel = [each for version in newest for each in panel_agreement(store, version)]
+        panel = [each for version in newest for each in agreement(panel_votes(store, version))]
         selves = [each for version in newest for each in self_consistency(store, version)]
         records = model_records(store)
         asked = answers(Plugin, lambda each: tuple(each.reports("judge agree", store, config)))
@@ -145,7 +143,7 @@ def _ratings(
             rating = {code: code in label.modes for code in FAILURE_MODES}
             ratings.setdefault(label.annotator, {})[_run(label)] = rating
     for verdict in verdicts:
-        shown = {mode.code for mode in verdict.modes if mode.probability >= _SHOWN_FROM}
+        shown = {mode.code for mode in verdict.shown}
         rating = {code: code in shown for code in FAILURE_MODES}
         ratings.setdefault(JUDGE, {})[_run(verdict)] = rating
     return ratings

@@ -24,7 +24,7 @@ JUDGE: Final = Dashboard(
         (
             stat(
                 "Waiting",
-                "Finished runs without a verdict on what they now contain, or to be read by a model.",
+                "Finished runs of which a verdict, or a model's reading, is due.",
                 sql("judge_lag", "Waiting"),
                 thresholds=Thresholds(50, 500),
             ),

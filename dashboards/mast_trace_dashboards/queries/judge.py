@@ -26,8 +26,7 @@ FROM (
     params={**RANGE, **OWNERS},
     columns={
         "Waiting": Column(
-            "UInt64",
-            "finished runs without a verdict on what they now contain, or to be read by a model",
+            "UInt64", "finished runs of which a verdict, or a model's reading, is due"
         ),
         "OldestWaitSeconds": Column("Int64", "since the oldest of those ended"),
         "Judged": Column("UInt64"),

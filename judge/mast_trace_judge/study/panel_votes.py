@@ -1,4 +1,4 @@
-"""The votes of each reading of a model, read from the ledger, and the agreement of a panel's models.
+"""The votes of each reading of a model, read from the ledger, which tell how far the models of a panel agree.
 
 Agreement of a model with itself, over the runs that it has read several times.
 
@@ -16,7 +16,6 @@ from mast_trace.exceptions import VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.store.ledger import TABLE
-from mast_trace_judge.study.agreement import Agreement, agreement
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -82,15 +81,6 @@ def panel_votes(store: Store, judge_version: str) -> dict[str, dict[str, dict[st
         model: {run: _shared_modes(list(votes.values())) for run, votes in runs.items()}
         for model, runs in reading_votes(store, judge_version).items()
     }
-
-
-def panel_agreement(store: Store, judge_version: str) -> list[Agreement]:
-    """Compare the models of a panel pairwise, mode by mode and over all modes; see `agreement`.
-
-    Raises:
-        StorageError: the database does not answer.
-    """
-    return agreement(panel_votes(store, judge_version))
 
 
 def _shared_modes(votes: list[ReadingVote]) -> dict[str, bool]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_dashboards.plugins import Plugin, Section
+from mast_trace_dashboards.plugins import CommandReport, Plugin, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from typer import Typer
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SelfTestPlugin(Plugin):
-    """The command `selftest`, and its results on the judge's page and dashboard."""
+    """The command `selftest`, and its results in `judge agree` and on the judge's page and dashboard."""
 
     name = "selftest"
     templates = "mast_trace_lab.selftest"
@@ -44,6 +45,15 @@ class SelfTestPlugin(Plugin):
         newest = selftests.newest_of_services(selftests.selftests(store))
         shown: dict[str, Any] = {"tests": newest, "columns": selftest_words.COLUMNS}
         return (Section("_selftests.html", shown),)
+
+    def reports(self, command: str, store: Store, config: Path | None) -> Sequence[CommandReport]:  # noqa: ARG002
+        """Return the planted steps that the judge names in each service, for `judge agree`."""
+        from mast_trace_lab.selftest import store as selftests
+        from mast_trace_lab.selftest import words as selftest_words
+
+        newest = selftests.newest_of_services(selftests.selftests(store))
+        lines = tuple(map(selftest_words.planted_steps, newest))
+        return (CommandReport(lines, lines),) if lines else ()
 
     def words(self) -> Mapping[str, Callable[..., Any]]:
         """Return the filters of its section."""

@@ -77,6 +77,14 @@ def _cells(test: SelfTest, mode: str) -> tuple[str, ...]:
     )
 
 
+def planted_steps(test: SelfTest) -> str:
+    """Return the sentence on the steps of planted faults, which say nothing of natural failures."""
+    return (
+        f"Planted faults of {test.service}, judge {test.judge_version}: likeliest step right in "
+        f"{share_text(test.share('step', ALL))}. They earn a model nothing."
+    )
+
+
 def sentences_of(test: SelfTest) -> list[str]:
     """Return what is said below the table: healthy runs, what was not measured, and what is too small."""
     before, after = test.share("accused", ALL), test.share("accused", ALL, "after")

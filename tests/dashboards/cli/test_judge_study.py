@@ -18,6 +18,7 @@ from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.ledger import JudgeCall, StoreLedger
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_lab.selftest.store import ALL, Measured, SelfTest, save_selftest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,6 +140,18 @@ def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
     _, out, _ = rated("judge", "agree")
     assert "labels beside the verdict" in out
     assert "The model m has 0 of 20 blind labels" in out
+
+
+def test_planted_faults_stand_beside(rated: CLI) -> None:
+    shares = (Measured("step", "before", ALL, 7, 12, 0.32, 0.81),)
+    test = SelfTest("a", "", "shop", "ag2", "new222", ("2.6-number",), 2, shares, NOW)
+    with Store.open(rated.recorded.url) as store:
+        save_selftest(store, test)
+    (planted,) = rated.json("judge", "agree")["selftest"]
+    assert "Planted faults of shop" in planted
+    assert "7 of 12" in planted
+    assert "7 of 12" in rated("judge", "agree")[1]
+    assert rated.json("judge", "agree")["models"] == []
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:

@@ -7,8 +7,8 @@ from scripted_llm import Reply
 from mast_trace_judge.llm.layer import vote
 from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.store.ledger import StoreLedger
-from mast_trace_judge.study.agreement import ALL_MODES
-from mast_trace_judge.study.panel_votes import panel_agreement, panel_votes
+from mast_trace_judge.study.agreement import ALL_MODES, agreement
+from mast_trace_judge.study.panel_votes import panel_votes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 
@@ -88,11 +88,12 @@ async def test_the_ledger_tells_how_far_the_models_agree(store):
     panel = Panel(a=JudgeScript(), b=alone, c=calm)
     result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))
     version = result.verdict.judge_version
+    votes = panel_votes(store, version)
     named = {
         model: [c for c, yes in next(iter(runs.values())).items() if yes]
-        for model, runs in panel_votes(store, version).items()
+        for model, runs in votes.items()
     }
     assert named == {"a": ["2.6"], "b": ["3.2"], "c": []}
-    overall = [one for one in panel_agreement(store, version) if one.subject == ALL_MODES]
+    overall = [one for one in agreement(votes) if one.subject == ALL_MODES]
     assert [one.annotators for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]
