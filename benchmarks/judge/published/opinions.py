@@ -89,7 +89,7 @@ def predictions(
     rows = {}
     for model, said in answers.items():
         if all((run.subset, run.name) in said for run in runs):
-            rows[f"{model} alone"] = [[_said(said[run.subset, run.name])] for run in runs]
+            rows[f"{model} alone"] = [[_said(run, said[run.subset, run.name])] for run in runs]
             rows[f"profile + {model}"] = _fused(runs, said, folds)
     return rows
 
@@ -169,11 +169,12 @@ def recorded_answers(data: Path) -> dict[str, dict[tuple[str, str], Opinion | No
     return dict(answers)
 
 
-def _said(opinion: Opinion | None) -> Prediction:
-    """Predict the recorded answer of a model; nothing where it could not be read."""
-    if opinion is None:
-        return Prediction((), "")
-    return Prediction(() if opinion.step is None else (opinion.step,), opinion.agent)
+def _said(run: LabelledRun, opinion: Opinion | None) -> Prediction:
+    """Predict the recorded answer of a model, and the agent of its step where it names none; nothing for no answer."""
+    if opinion is None or opinion.step is None:
+        return Prediction((), opinion.agent if opinion else "")
+    spoke = (each.agent for each in run.trajectory.steps if each.index == opinion.step)
+    return Prediction((opinion.step,), opinion.agent or next(spoke, ""))
 
 
 def _fused(

@@ -163,9 +163,9 @@ _OPEN = f"""SELECT groupUniqArray(s.RunKey)
       AND {OF_PROGRAMS}
   ) AS s
   LEFT JOIN (
-    SELECT RunKey, RunSeen, Method FROM mast_findings WHERE {STARTED}
+    SELECT RunKey, RunSeen FROM mast_findings WHERE {STARTED}
   ) AS v ON v.RunKey = s.RunKey
-  WHERE (s.LastSeen > v.RunSeen OR v.Method = 'reading') AND (s.Started = 1 OR v.RunKey != 0)"""
+  WHERE s.LastSeen > v.RunSeen AND (s.Started = 1 OR v.RunKey != 0)"""
 _STATE = """multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'),
             v.Fingerprint != r.Fingerprint, 'changed', v.Status = 'ok', 'judged', 'unscored')"""
 # A verdict on the present content implies that the idle time has passed, whatever its setting.
@@ -228,7 +228,13 @@ _OPEN_VERDICTS = f"""SELECT RunKey, Fingerprint, Status, Outcome, Method FROM ma
 _OPEN_JOINED = f"""FROM ({_OPEN_RUNS}) AS r
 LEFT JOIN ({_OPEN_VERDICTS}) AS v ON v.RunKey = r.RunKey"""
 
-OPEN_RUNS: Final = f"""WITH ({_OPEN}) AS open
+# Not among the runs of `_OPEN`: every run that a model has read once was one of these, and its row may be there still.
+_UNREAD = f"""SELECT groupArray(RunKey) FROM (
+    SELECT RunKey FROM mast_findings WHERE {STARTED} AND {OF_PROGRAMS}
+      AND RunKey IN (SELECT RunKey FROM mast_findings WHERE {STARTED} AND Method = 'reading')
+    GROUP BY RunKey HAVING argMax(Method, (JudgedAt, Method != 'reading')) = 'reading'
+  )"""
+OPEN_RUNS: Final = f"""WITH arrayDistinct(arrayConcat(({_OPEN}), ({_UNREAD}))) AS open
 SELECT r.Project AS Project, r.ServiceName AS ServiceName, r.Framework AS Framework, r.End AS End,
   r.LastSeen AS LastSeen, r.RootSeen AS RootSeen, if(v.Method = 'reading', 'waiting', {_STATE}) AS State
 {_OPEN_JOINED}"""
