@@ -50,11 +50,13 @@ def test_each_run_ends_with_a_verdict(model: str, tmp_path: Path) -> None:
         "MAST_TRACE_WORKER_CONCURRENCY": "1",
         "MAST_TRACE_JUDGE_RUN_TIMEOUT_SECONDS": "60",
     }
+    # The model may take all of the machine: pytest's timeout ends the waiting.
+    client = httpx.Client(timeout=None)
     up.start()
     try:
         for number in range(1, RUNS + 1):
             body, kind = invoice_run(number).request(), {"content-type": "application/x-protobuf"}
-            httpx.post(f"{up.endpoint}/v1/traces", content=body, headers=kind).raise_for_status()
+            client.post(f"{up.endpoint}/v1/traces", content=body, headers=kind).raise_for_status()
 
         def verdicts() -> list[dict[str, Any]]:
             with up.store() as store:
@@ -68,7 +70,7 @@ def test_each_run_ends_with_a_verdict(model: str, tmp_path: Path) -> None:
         with up.store() as store:
             (asked,) = store.query("SELECT uniqExact(TraceId) AS Runs FROM mast_judge_calls")
         web = up.ready["web"]
-        pages = [httpx.get(f"{web}/runs/{row['TraceId']}").text for row in told]
+        pages = [client.get(f"{web}/runs/{row['TraceId']}").text for row in told]
         assert up.end(signal.SIGTERM) == 0
     finally:
         up.kill_if_running()
