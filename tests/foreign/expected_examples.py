@@ -42,7 +42,55 @@ def failed(text: str, error: str) -> Told:
     return tool("shipper", "postage", text, error=error, city="Lissabon", kilograms=3)
 
 
+TASK_SENT = {"member_id": "shipper", "task": QUESTION}
+MESSAGE_SENT = {"agent_name": "shipper", "message": QUESTION}
+HANDED_OFF = f"Handing off to shipper: {QUESTION}"
+
+
 STEPS: dict[str, list[Told]] = {
+    "agno-posted": [
+        FOUND,
+        tool("desk", "delegate_task_to_member", ANSWER, **TASK_SENT),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "agno-no-tariff": [
+        FOUND,
+        tool("desk", "delegate_task_to_member", GUESS, **TASK_SENT),
+        failed("no tariff for 'Lissabon'", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+    "dspy-posted": [
+        FOUND,
+        tool("desk", "ask_shipper", ANSWER, question=QUESTION),
+        PRICE,
+        tool("shipper", "submit", ANSWER, answer=ANSWER),
+        tool("desk", "submit", ANSWER, answer=ANSWER),
+    ],
+    "dspy-no-tariff": [
+        FOUND,
+        tool("desk", "ask_shipper", GUESS, question=QUESTION),
+        failed("", "ValueError: no tariff for 'Lissabon'"),
+        tool("shipper", "submit", GUESS, answer=GUESS),
+        tool("desk", "submit", GUESS, answer=GUESS),
+    ],
+    # The desk says something after it has handed over, and the swarm goes on.
+    "strands-posted": [
+        FOUND,
+        tool("desk", "handoff_to_agent", HANDED_OFF, to="shipper", **MESSAGE_SENT),
+        says("desk", ANSWER),
+        PRICE,
+        says("shipper", ANSWER),
+    ],
+    "strands-no-tariff": [
+        FOUND,
+        tool("desk", "handoff_to_agent", HANDED_OFF, to="shipper", **MESSAGE_SENT),
+        says("desk", GUESS),
+        failed("Error: no tariff for 'Lissabon'", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+    ],
     "agent-framework-posted": [
         FOUND,
         calls("desk", "handoff_to_shipper", to="shipper"),
@@ -139,6 +187,19 @@ STEPS: dict[str, list[Told]] = {
 CALLS: dict[str, list[tuple[str, str]]] = {
     # An agent that takes over is shown the conversation without the tools of others.
     "agent-framework": [("desk", "su"), ("desk", "suat"), ("shipper", "su"), ("shipper", "suat")],
+    "agno": [
+        *[("desk", "su"), ("desk", "suat")],
+        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
+    ],
+    # Results are messages of a user, and so is the list of tools at the end.
+    "dspy": [
+        *[("desk", "su"), ("desk", "suauu")],
+        *[("shipper", "su"), ("shipper", "suauu"), ("desk", "suauauu")],
+    ],
+    "strands": [
+        *[("desk", "su"), ("desk", "suat"), ("desk", "suatat")],
+        *[("shipper", "su"), ("shipper", "suat")],
+    ],
     # The next agent gets the actions of others in words, as a user's messages.
     "google-adk": [
         *[("desk", "su"), ("desk", "suat")],
@@ -163,6 +224,9 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     ],
 }
 TOKENS = {
+    "agno": (1638, 58),
+    "dspy": (3915, 59),
+    "strands": (892, 59),
     "agent-framework": (289, 27),
     "google-adk": (2201, 33),
     "llama-index": (633, 43),
@@ -177,7 +241,7 @@ def told(run: Trajectory) -> list[Told]:
     return [
         (
             step.kind.value,
-            step.agent,
+            step.agent.lower(),  # modules of DSPy are classes
             step.tool,
             json.loads(step.arguments) if step.arguments else None,
             step.text,

@@ -247,9 +247,16 @@ RECORDINGS: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {
 
 EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "agno": ("agno==3.1.10", "openai==3.57.0", "openinference-instrumentation-agno==1.0.15", EXPORTER),
     "agent-framework": (
         "agent-framework-openai==1.17.0",
         "agent-framework-orchestrations==1.4.0",
+        EXPORTER,
+    ),
+    "dspy": (
+        "dspy==3.4.1",
+        "openinference-instrumentation-dspy==0.1.48",
+        "openinference-instrumentation-litellm==0.1.51",
         EXPORTER,
     ),
     "google-adk": ("google-adk==2.13.0", "litellm==1.110.2", EXPORTER),
@@ -270,6 +277,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "openinference-instrumentation-smolagents==0.1.43",
         EXPORTER,
     ),
+    "strands": ("strands-agents[openai]==1.62.0", EXPORTER),
 }
 """A program under ``examples/foreign``, without its ending -> what it was recorded with."""
 

@@ -68,7 +68,7 @@ def _translated(span: SpanRecord) -> SpanRecord:
     if operation:
         attributes[semconv.OPERATION_NAME] = operation
     _name_agent(attributes, operation)
-    if operation in {semconv.CHAT, semconv.INVOKE_AGENT}:
+    if operation in {semconv.CHAT, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW}:
         call = operation == semconv.CHAT
         attributes.update(_seen(messages_on(attributes, "input", call=call)))
         if call:
