@@ -62,6 +62,35 @@ STEPS: dict[str, list[Told]] = {
         says("shipper", GUESS),
         says("desk", GUESS),
     ],
+    # The only argument of a tool comes without its name.
+    "langgraph-js-posted": [
+        ("tool", "desk", "find_order", "A-17", "A-17: 3 kg, to Lisbon", "", None),
+        ("tool", "desk", "ask_shipper", QUESTION, ANSWER, "", None),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "langgraph-js-no-tariff": [
+        ("tool", "desk", "find_order", "A-17", "A-17: 3 kg, to Lisbon", "", None),
+        ("tool", "desk", "ask_shipper", QUESTION, GUESS, "", None),
+        failed("", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+    "vercel-ai-posted": [
+        FOUND,
+        tool("desk", "ask_shipper", ANSWER, question=QUESTION),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "vercel-ai-no-tariff": [
+        FOUND,
+        tool("desk", "ask_shipper", GUESS, question=QUESTION),
+        failed("", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
     "dspy-posted": [
         FOUND,
         tool("desk", "ask_shipper", ANSWER, question=QUESTION),
@@ -187,10 +216,13 @@ STEPS: dict[str, list[Told]] = {
 CALLS: dict[str, list[tuple[str, str]]] = {
     # An agent that takes over is shown the conversation without the tools of others.
     "agent-framework": [("desk", "su"), ("desk", "suat"), ("shipper", "su"), ("shipper", "suat")],
-    "agno": [
-        *[("desk", "su"), ("desk", "suat")],
-        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
-    ],
+    **dict.fromkeys(
+        ("agno", "langgraph-js", "vercel-ai"),
+        [
+            *[("desk", "su"), ("desk", "suat")],
+            *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
+        ],
+    ),
     # Results are messages of a user, and so is the list of tools at the end.
     "dspy": [
         *[("desk", "su"), ("desk", "suauu")],
@@ -226,6 +258,8 @@ CALLS: dict[str, list[tuple[str, str]]] = {
 TOKENS = {
     "agno": (1638, 58),
     "dspy": (3915, 59),
+    "langgraph-js": (524, 53),
+    "vercel-ai": (488, 53),
     "strands": (892, 59),
     "agent-framework": (289, 27),
     "google-adk": (2201, 33),
@@ -236,6 +270,11 @@ TOKENS = {
 }
 
 
+def _arguments(text: str) -> Any:
+    """LangChain JS tells the only argument of a tool without its name."""
+    return (json.loads(text) if text[0] in "{[" else text) if text else None
+
+
 def told(run: Trajectory) -> list[Told]:
     """The steps of a run, in the same words."""
     return [
@@ -243,7 +282,7 @@ def told(run: Trajectory) -> list[Told]:
             step.kind.value,
             step.agent.lower(),  # modules of DSPy are classes
             step.tool,
-            json.loads(step.arguments) if step.arguments else None,
+            _arguments(step.arguments),
             step.text,
             step.handoff_to,
             step.error,

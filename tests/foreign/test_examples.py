@@ -117,7 +117,7 @@ def framework(name: str) -> str:
 
 def test_every_program_is_recorded() -> None:
     assert {path.stem for path in recorded("x").parent.glob("*.json")} == set(NAMES) == set(STEPS)
-    programs = {path.stem.removesuffix("_parcel") for path in PROGRAMS.glob("*_parcel.py")}
+    programs = {path.stem.removesuffix("_parcel") for path in PROGRAMS.glob("*_parcel.*")}
     assert programs == {known.replace("-", "_") for known in EXAMPLES}
 
 

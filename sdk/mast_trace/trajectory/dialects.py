@@ -16,7 +16,7 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
-from mast_trace.trajectory.sources import tool_texts
+from mast_trace.trajectory.sources import messages_in, tool_texts
 from mast_trace.trajectory.span_messages import message_of, objects
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ _DSPY_MODULES = frozenset(
         *("Avatar", "BestOfN", "ChainOfThought", "CodeAct", "KNN", "MultiChainComparison", "Parallel"),
         *("Predict", "ProgramOfThought", "ReAct", "ReActV2", "Refine", "RLM", "Retry"),
     }
+)
+_VERCEL_TURNS = frozenset(
+    {f"ai.{way}{what}" for way in ("generate", "stream") for what in ("Text", "Object")}
 )
 _DSPY_EXTRAS = frozenset({"history", "reasoning", "termination_reason", "trajectory"})
 
@@ -243,9 +246,45 @@ def _fields(written: Any) -> str:
     return as_text(next(iter(asked.values())) if len(asked) == 1 else asked)
 
 
+def _vercel(span: SpanRecord) -> Mapping[str, Any]:
+    attributes = span.attributes
+    acts = attributes.get("ai.telemetry.functionId")
+    named = {semconv.AGENT_NAME: acts} if acts else {}
+    result = vocabulary.loaded(attributes.get("ai.toolCall.result"))
+    if isinstance(result, str):
+        return {**named, semconv.TOOL_CALL_RESULT: result}
+    if not acts or span.operation not in _VERCEL_TURNS:
+        return named
+    asked = messages_in(attributes.get("ai.prompt"), "user")
+    return {
+        **named,
+        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
+        semconv.INPUT_MESSAGES: [message.to_genai() for message in asked],
+    }
+
+
+def _langgraph_js(span: SpanRecord) -> Mapping[str, Any]:
+    """A graph is the agent whose name its messages have: no attribute names it."""
+    state = vocabulary.loaded(span.attributes.get("output.value"))
+    said = objects(state.get("messages")) if isinstance(state, dict) else []
+    inner = (each.get("kwargs") for each in said if "AIMessage" in as_text(each.get("id")))
+    if not any(isinstance(each, dict) and each.get("name") == span.name for each in inner):
+        return {}
+    return {
+        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
+        semconv.AGENT_NAME: span.name,
+        semconv.INPUT_MESSAGES: [
+            message.to_genai() for message in messages_in(span.attributes.get("input.value"), "user")
+        ],
+        "output.value": "",  # the state of the graph
+    }
+
+
 DIALECTS: Mapping[str, Callable[[SpanRecord], Mapping[str, Any]]] = MappingProxyType(
     {
+        "@arizeai/openinference-instrumentation-langchain": _langgraph_js,
         "agent_framework": _agent_framework,
+        "ai": _vercel,
         "gcp.vertex.agent": _google_adk,
         "openinference.instrumentation.dspy": _dspy,
         "openinference.instrumentation.llama_index": _llama_index,

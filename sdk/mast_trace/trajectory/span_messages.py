@@ -87,6 +87,12 @@ def _normal(part: dict[str, Any]) -> Mapping[str, Any]:
     kind = str(part.get("type"))
     if kind in {"tool_use", "server_tool_use"}:
         return {**part, "type": "tool_call"}
+    if kind == "tool-call":  # Vercel's AI SDK
+        return {**part, "type": "tool_call", "id": part.get("toolCallId"), "name": part.get("toolName")}
+    if kind == "tool-result":
+        given = part.get("output", part.get("result"))
+        told = given.get("value", given) if isinstance(given, dict) else given
+        return {"type": _ANSWER, "id": part.get("toolCallId"), "response": told}
     if kind == "tool_result":
         said = message_of({"content": part.get("content")}).content
         return {"type": _ANSWER, "id": part.get("tool_use_id"), "response": said}
