@@ -294,13 +294,20 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 """A program under ``examples/foreign``, without its ending -> what it was recorded with."""
 
 
-def record_example(name: str, scenario: str) -> None:
+QUIET = {
+    "agno": {"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
+    "openai-agents": {"OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA": "false"},
+}
+"""An example -> settings under which its instrumentation tells no texts: recorded to ``recorded/quiet``."""
+
+
+def record_example(name: str, scenario: str, target: str, settings: dict[str, str]) -> None:
     """Run a program as its user would, and keep what it sends to its OTLP endpoint."""
     from received import Receiver
 
     (program,) = FOREIGN.glob(f"{name.replace('-', '_')}_parcel.*")
     with Receiver() as receiver:
-        telemetry = {
+        telemetry = settings | {
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces",
             "OTEL_SERVICE_NAME": name,
             "LITELLM_LOCAL_MODEL_COST_MAP": "true",  # else it asks a server for prices
@@ -311,7 +318,7 @@ def record_example(name: str, scenario: str) -> None:
             subprocess.run(command, cwd=FOREIGN, env={**os.environ, **telemetry}, check=True)
         else:
             run_node(program, scenario, telemetry)
-    write(f"examples/{name}-{scenario}", otlp_json(receiver.request))
+    write(target, otlp_json(receiver.request))
 
 
 def run_node(program: Path, scenario: str, telemetry: dict[str, str]) -> None:
@@ -335,10 +342,12 @@ def write(name: str, request: dict[str, Any]) -> None:
 
 
 def main(name: str) -> None:
-    """Record one trace, or both of an example."""
+    """Record one trace, or all of an example."""
     if name in EXAMPLES:
         for scenario in ("posted", "no-tariff"):
-            record_example(name, scenario)
+            record_example(name, scenario, f"examples/{name}-{scenario}", {})
+        if name in QUIET:
+            record_example(name, "posted", f"quiet/{name}", QUIET[name])
         return
     os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")

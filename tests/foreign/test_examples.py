@@ -7,9 +7,10 @@ all going well and once with a tool that fails. The recordings go through a coll
 from __future__ import annotations
 
 import asyncio
+import io
+import itertools
 import dataclasses
 import re
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ import httpx
 import pytest
 from expected_examples import ANSWER, CALLS, GUESS, STEPS, TASK, TOKENS, told
 from record import EXAMPLES
-from test_foreign import RECORDED, spans_of
+from rich.console import Console
+from test_foreign import RECORDED, largest_trace
 
 from mast_trace.trajectory import (
     SpanRecord,
@@ -30,6 +32,9 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate, runs
 from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.batch import judge_chunk
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -75,10 +80,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
 
 
 def sent(name: str) -> list[SpanRecord]:
-    """The spans of a recording, without what the framework traced before the agents ran."""
-    spans = spans_of(f"examples/{name}", as_text=False)
-    ((trace, _),) = Counter(span.trace_id for span in spans).most_common(1)
-    return [span for span in spans if span.trace_id == trace]
+    return largest_trace(f"examples/{name}")
 
 
 async def _send(store: Store, folder: Path) -> None:
@@ -169,6 +171,21 @@ def test_the_turns_are_those_of_the_agents(name: str, run: Trajectory) -> None:
 
 def test_what_is_stored_reads_as_what_was_sent(name: str, run: Trajectory) -> None:
     assert told(read_trajectory(sent(name))) == told(run)
+
+
+def test_it_says_which_instrumentation_sent_it(
+    name: str, stored: Stored, summary: RunSummary
+) -> None:
+    run = load(stored.store, summary.trace_id)
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(*itertools.islice(run_view(run), 1))
+    shown = console.export_text()
+    page = LoadedRun(run.row, run.stored, run.verdict).telemetry
+    assert page.lacks == ()
+    for sender in page.senders:
+        assert f" {sender}" in shown
+    scopes = {span.scope for span in sent(name) if span.operation}
+    assert {sender.partition(" ")[0] for sender in page.senders} == scopes
 
 
 def test_its_outline_numbers_the_same_steps(

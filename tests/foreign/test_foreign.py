@@ -77,15 +77,20 @@ def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
     ]
 
 
+def largest_trace(name: str, *, as_text: bool = False) -> list[SpanRecord]:
+    """The spans of a recording, without what the framework traced before the agents ran."""
+    traces: dict[str, list[SpanRecord]] = {}
+    for span in spans_of(name, as_text=as_text):
+        traces.setdefault(span.trace_id, []).append(span)
+    return max(traces.values(), key=len)
+
+
 @pytest.fixture(params=[False, True], ids=["as sent", "as stored"])
 def read(request):
     """Read a recording's largest trace, from typed attributes and from text."""
 
     def trajectory(name: str) -> Trajectory:
-        traces: dict[str, list[SpanRecord]] = {}
-        for span in spans_of(name, as_text=request.param):
-            traces.setdefault(span.trace_id, []).append(span)
-        return read_trajectory(max(traces.values(), key=len))
+        return read_trajectory(largest_trace(name, as_text=request.param))
 
     return trajectory
 

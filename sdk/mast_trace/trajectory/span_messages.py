@@ -46,7 +46,8 @@ def message_of(shape: Mapping[str, Any]) -> Message:
             answers = word(part.get("id")) or ""
             texts.append(as_text(part.get("response", part.get("result"))))
         elif str(kind) not in _SILENT:
-            texts.append(as_text(part.get("content", part.get("text", part))))
+            untold = "" if kind == "text" else part  # a part whose content is not captured
+            texts.append(as_text(part.get("content", part.get("text", untold))))
     if content and not _are_parts(content):
         texts.append(as_text(content))
     for call in objects(shape.get("tool_calls")):
