@@ -301,7 +301,28 @@ QUIET = {
 """An example -> settings under which its instrumentation tells no texts: recorded to ``recorded/quiet``."""
 
 
-def record_example(name: str, scenario: str, target: str, settings: dict[str, str]) -> None:
+OLDEST: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "google-adk": (
+        ("google-adk==1.15.0", "litellm==1.77.0"),
+        {"        on_tool_error_callback=report,\n": ""},
+    ),
+    "llama-index": (
+        (
+            "llama-index-core==0.13.0",
+            "llama-index-llms-openai==0.5.0",
+            "openinference-instrumentation-llama-index==4.3.4",
+        ),
+        {"        MODEL,\n": '        "gpt-4o",\n'},
+    ),
+    "pydantic-ai": (("pydantic-ai-slim[openai]==1.0.0",), {"openai-chat:": "openai:"}),
+    "strands": (("strands-agents[openai]==1.0.0",), {", entry_point=desk": ""}),
+}
+"""An example -> old releases that were tried, and changes of its program for them: ``record.py NAME oldest``."""
+
+
+def record_example(
+    name: str, scenario: str, target: str, settings: dict[str, str], changes: dict[str, str]
+) -> None:
     """Run a program as its user would, and keep what it sends to its OTLP endpoint."""
     from received import Receiver
 
@@ -314,7 +335,10 @@ def record_example(name: str, scenario: str, target: str, settings: dict[str, st
         }
         os.environ.pop("OPENAI_API_KEY", None)
         if program.suffix == ".py":
-            command = [sys.executable, program.name, scenario]
+            source = program.read_text()
+            for old, new in changes.items():
+                source = source.replace(old, new)
+            command = [sys.executable, "-c", source, scenario]
             subprocess.run(command, cwd=FOREIGN, env={**os.environ, **telemetry}, check=True)
         else:
             run_node(program, scenario, telemetry)
@@ -343,11 +367,14 @@ def write(name: str, request: dict[str, Any]) -> None:
 
 def main(name: str) -> None:
     """Record one trace, or all of an example."""
+    if sys.argv[2:] == ["oldest"]:
+        record_example(name, "posted", f"oldest/{name}", {}, OLDEST[name][1])
+        return
     if name in EXAMPLES:
         for scenario in ("posted", "no-tariff"):
-            record_example(name, scenario, f"examples/{name}-{scenario}", {})
+            record_example(name, scenario, f"examples/{name}-{scenario}", {}, {})
         if name in QUIET:
-            record_example(name, "posted", f"quiet/{name}", QUIET[name])
+            record_example(name, "posted", f"quiet/{name}", QUIET[name], {})
         return
     os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")

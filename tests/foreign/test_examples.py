@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from expected_examples import ANSWER, CALLS, GUESS, STEPS, TASK, TOKENS, told
-from record import EXAMPLES
+from record import EXAMPLES, OLDEST
 from rich.console import Console
 from test_foreign import RECORDED, largest_trace
 
@@ -34,6 +34,7 @@ from mast_trace_collector.storage import Store, migrate, runs
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.senders import held
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.batch import judge_chunk
 from mast_trace_judge.config import JudgeConfig
@@ -141,6 +142,16 @@ def test_the_steps_are_what_happened_each_once(name: str, run: Trajectory) -> No
     assert run.final_answer == (ANSWER if name.endswith("posted") else GUESS)
     assert run.finished
     assert run.error is None
+
+
+@pytest.mark.parametrize("name", OLDEST)
+def test_old_releases_are_read_alike(name: str) -> None:
+    run = read_trajectory(largest_trace(f"oldest/{name}"))
+    steps = [(*step[:4], step[4].replace("Handed off", "Handing off"), *step[5:]) for step in told(run)]
+    assert steps == STEPS[f"{name}-posted"]
+    assert (run.task, run.final_answer) == (TASK, ANSWER)
+    assert run.input_tokens
+    assert {fact for fact, is_held in held(run).items() if not is_held} == set()
 
 
 def test_the_calls_of_models_are_counted_once_with_what_they_saw(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _KIND = "openinference.span.kind"
 _NO_WORK: Mapping[str, Any] = MappingProxyType({semconv.OPERATION_NAME: "CHAIN"})
 _CURRENT_AGENT = re.compile(r"current_agent_name='([^']*)'")
+_ADK_TURN = re.compile(r"(?:agent_run|invoke_agent) \[?([^\]]+)\]?")
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 _SAID_OF_A_CALL = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
 
@@ -34,6 +35,13 @@ _DSPY_MODULES = frozenset(
     {
         *("Avatar", "BestOfN", "ChainOfThought", "CodeAct", "KNN", "MultiChainComparison", "Parallel"),
         *("Predict", "ProgramOfThought", "ReAct", "ReActV2", "Refine", "RLM", "Retry"),
+    }
+)
+_PYDANTIC_AI = MappingProxyType(
+    {
+        "agent_name": semconv.AGENT_NAME,
+        "tool_arguments": semconv.TOOL_CALL_ARGUMENTS,
+        "tool_response": semconv.TOOL_CALL_RESULT,
     }
 )
 _VERCEL_TURNS = frozenset(
@@ -192,12 +200,14 @@ def _google_adk(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
     if attributes.get(semconv.TOOL_NAME) == "(merged tools)":
         return _NO_WORK  # a summary of calls that were made at once, each of which has a span
+    if turn := _ADK_TURN.fullmatch(span.name):  # of releases before the standard attributes
+        return {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn[1]}
     return _handed_over(attributes, "transfer_to_agent")
 
 
 def _handed_over(attributes: Mapping[str, Any], tool: str) -> Mapping[str, Any]:
     """The target of a hand-off by the tool that takes its name as ``agent_name``."""
-    arguments = vocabulary.loaded(attributes.get(semconv.TOOL_CALL_ARGUMENTS))
+    arguments = vocabulary.loaded(vocabulary.read(attributes, "arguments"))
     target = arguments.get("agent_name") if isinstance(arguments, dict) else None
     handed = target and attributes.get(semconv.TOOL_NAME) == tool
     return {semconv.HANDOFF_TARGET: as_text(target)} if handed else {}
@@ -246,6 +256,13 @@ def _fields(written: Any) -> str:
     return as_text(next(iter(asked.values())) if len(asked) == 1 else asked)
 
 
+def _pydantic_ai(span: SpanRecord) -> Mapping[str, Any]:
+    """Releases from 1.0 on wrote names of their own before the standard ones."""
+    turn = {semconv.OPERATION_NAME: semconv.INVOKE_AGENT} if span.name == "agent run" else {}
+    told = {ours: span.attributes.get(theirs) for theirs, ours in _PYDANTIC_AI.items()}
+    return turn | {name: value for name, value in told.items() if value is not None}
+
+
 def _vercel(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
     acts = attributes.get("ai.telemetry.functionId")
@@ -290,6 +307,7 @@ DIALECTS: Mapping[str, Callable[[SpanRecord], Mapping[str, Any]]] = MappingProxy
         "openinference.instrumentation.llama_index": _llama_index,
         "openinference.instrumentation.openai_agents": _openai_agents,
         "openinference.instrumentation.smolagents": _smolagents,
+        "pydantic-ai": _pydantic_ai,
         "strands.telemetry.tracer": _strands,
     }
 )
