@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 _SOME_STEPS = 200
 """Steps that are looked at in a run that is too long to be held."""
 _OPENINFERENCE = "leave `OPENINFERENCE_HIDE_INPUTS` and `OPENINFERENCE_HIDE_OUTPUTS` unset"
-_STATED = (
-    "texts are read from `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.tool.call.result`"
-)
+_STATED = "texts are read from `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.tool.call.result`"
 _STANDARD = "set `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY`"
 _OPENAI_AGENTS = "set `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA=true`"
 _CLIENT = "instrument the framework beside the model's client"
@@ -130,7 +128,9 @@ def held(run: Trajectory) -> dict[str, bool | None]:
     # An answer that is a call of a tool has no text; one that is neither was not recorded.
     answers = any(step.text for step in spoken) or any(each.content for each in said)
     if not answers:
-        answers = all(each.tool_calls for each in said) if said else any(s.arguments for s in spoken)
+        answers = (
+            all(each.tool_calls for each in said) if said else any(s.arguments for s in spoken)
+        )
     return {
         "agents": bool(run.agents) if run.steps else None,
         "inputs": any(m.content for call in calls for m in run.seen_by(call)) if calls else None,

@@ -216,13 +216,6 @@ STEPS: dict[str, list[Told]] = {
 CALLS: dict[str, list[tuple[str, str]]] = {
     # An agent that takes over is shown the conversation without the tools of others.
     "agent-framework": [("desk", "su"), ("desk", "suat"), ("shipper", "su"), ("shipper", "suat")],
-    **dict.fromkeys(
-        ("agno", "langgraph-js", "vercel-ai"),
-        [
-            *[("desk", "su"), ("desk", "suat")],
-            *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
-        ],
-    ),
     # Results are messages of a user, and so is the list of tools at the end.
     "dspy": [
         *[("desk", "su"), ("desk", "suauu")],
@@ -246,14 +239,13 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *[("desk", "u"), ("desk", "uat")],
         *[("shipper", "uatat"), ("shipper", "uatatat")],
     ],
-    "pydantic-ai": [
-        *[("desk", "su"), ("desk", "suat")],
-        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
-    ],
-    "smolagents": [
-        *[("desk", "su"), ("desk", "suat")],
-        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
-    ],
+    **{
+        name: [
+            *[("desk", "su"), ("desk", "suat")],
+            *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
+        ]
+        for name in ("agno", "langgraph-js", "pydantic-ai", "smolagents", "vercel-ai")
+    },
 }
 TOKENS = {
     "agno": (1638, 58),

@@ -252,7 +252,12 @@ RECORDINGS: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {
 EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 JS_EXPORTER = "@opentelemetry/exporter-trace-otlp-proto"
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "agno": ("agno==3.1.10", "openai==3.57.0", "openinference-instrumentation-agno==1.0.15", EXPORTER),
+    "agno": (
+        "agno==3.1.10",
+        "openai==3.57.0",
+        "openinference-instrumentation-agno==1.0.15",
+        EXPORTER,
+    ),
     "agent-framework": (
         "agent-framework-openai==1.17.0",
         "agent-framework-orchestrations==1.4.0",

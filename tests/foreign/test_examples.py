@@ -7,10 +7,9 @@ all going well and once with a tool that fails. The recordings go through a coll
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
 import itertools
-import dataclasses
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,17 +123,6 @@ def test_every_program_is_recorded() -> None:
     assert programs == {known.replace("-", "_") for known in EXAMPLES}
 
 
-def test_the_documentation_shows_what_was_recorded() -> None:
-    """Versions, and the lines to add, which stand in the program of the same table's row."""
-    text = (ROOT / "docs" / "how-to" / "other-tools.md").read_text("utf-8")
-    rows = re.findall(r"^\| \[(\w+)_parcel\.py\]\(.*?\) \| (.*?) \|", text, re.MULTILINE)
-    told = {name.replace("_", "-"): tuple(re.findall(r"`(.*?)`", cell)) for name, cell in rows}
-    assert told == {name: packages[:-1] for name, packages in EXAMPLES.items()}
-    programs = "".join(path.read_text() for path in PROGRAMS.glob("*_parcel.py")).splitlines()
-    for block in re.findall(r"```python\n(.*?)```", text.split("## OpenAI", 1)[1], re.DOTALL):
-        assert [line for line in block.splitlines() if line not in programs] == []
-
-
 def test_the_steps_are_what_happened_each_once(name: str, run: Trajectory) -> None:
     assert told(run) == STEPS[name]
     assert tuple(map(str.lower, run.agents)) == ("desk", "shipper")
@@ -147,7 +135,9 @@ def test_the_steps_are_what_happened_each_once(name: str, run: Trajectory) -> No
 @pytest.mark.parametrize("name", OLDEST)
 def test_old_releases_are_read_alike(name: str) -> None:
     run = read_trajectory(largest_trace(f"oldest/{name}"))
-    steps = [(*step[:4], step[4].replace("Handed off", "Handing off"), *step[5:]) for step in told(run)]
+    steps = [
+        (*step[:4], step[4].replace("Handed off", "Handing off"), *step[5:]) for step in told(run)
+    ]
     assert steps == STEPS[f"{name}-posted"]
     assert (run.task, run.final_answer) == (TASK, ANSWER)
     assert run.input_tokens

@@ -62,10 +62,7 @@ def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
             end=int(span["endTimeUnixNano"]),
             attributes=with_events(
                 told(span, as_text=as_text),
-                [
-                    (event["name"], told(event, as_text=as_text))
-                    for event in span.get("events", [])
-                ],
+                [(event["name"], told(event, as_text=as_text)) for event in span.get("events", [])],
             ),
             status=STATUSES[span.get("status", {}).get("code", "STATUS_CODE_UNSET")],
             status_message=span.get("status", {}).get("message", ""),

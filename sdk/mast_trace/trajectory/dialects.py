@@ -33,7 +33,15 @@ _SAID_OF_A_CALL = ("llm.input_messages.", "llm.output_messages.", "llm.token_cou
 
 _DSPY_MODULES = frozenset(
     {
-        *("Avatar", "BestOfN", "ChainOfThought", "CodeAct", "KNN", "MultiChainComparison", "Parallel"),
+        *(
+            "Avatar",
+            "BestOfN",
+            "ChainOfThought",
+            "CodeAct",
+            "KNN",
+            "MultiChainComparison",
+            "Parallel",
+        ),
         *("Predict", "ProgramOfThought", "ReAct", "ReActV2", "Refine", "RLM", "Retry"),
     }
 )
@@ -236,9 +244,7 @@ def _dspy(span: SpanRecord) -> Mapping[str, Any]:
     if kind != "CHAIN" or method != "forward" or module.partition("(")[0] in _DSPY_MODULES:
         return {}
     # A module that the program defines is the one thing that has a name of its own.
-    given, made = (
-        _fields(span.attributes.get(name)) for name in ("input.value", "output.value")
-    )
+    given, made = (_fields(span.attributes.get(name)) for name in ("input.value", "output.value"))
     return {
         semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
         semconv.AGENT_NAME: module,
@@ -291,7 +297,8 @@ def _langgraph_js(span: SpanRecord) -> Mapping[str, Any]:
         semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
         semconv.AGENT_NAME: span.name,
         semconv.INPUT_MESSAGES: [
-            message.to_genai() for message in messages_in(span.attributes.get("input.value"), "user")
+            message.to_genai()
+            for message in messages_in(span.attributes.get("input.value"), "user")
         ],
         "output.value": "",  # the state of the graph
     }

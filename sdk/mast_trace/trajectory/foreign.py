@@ -64,7 +64,9 @@ def _is_noise(span: SpanRecord) -> bool:
 def _translated(span: SpanRecord) -> SpanRecord:
     hidden = [name for name, value in span.attributes.items() if value in _HIDDEN]
     if hidden:
-        span = dataclasses.replace(span, attributes={**span.attributes, **dict.fromkeys(hidden, "")})
+        span = dataclasses.replace(
+            span, attributes={**span.attributes, **dict.fromkeys(hidden, "")}
+        )
     attributes = {**span.attributes, **own_words(span)}
     operation = vocabulary.operation(attributes)
     if operation in vocabulary.LOOK_UPS:
