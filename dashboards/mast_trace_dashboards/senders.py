@@ -104,7 +104,7 @@ EMITTERS: Final = (
 
 
 @dataclass(frozen=True)
-class Telemetry:
+class RunTelemetry:
     """The origin of a run's telemetry, and its gaps.
 
     Attributes:
@@ -168,10 +168,11 @@ def _emitter(scope: str) -> Emitter:
     )
 
 
-def telemetry_of(stored: StoredRun) -> Telemetry:
-    """Return the origin of a stored run and its gaps; no gaps where its steps are not counted yet.
+def telemetry_of(stored: StoredRun) -> RunTelemetry:
+    """Return the origin of a stored run and its gaps.
 
-    Of a run that is too long to be held, the first steps are looked at.
+    The first steps stand for a run that is too long to be held; the gaps of one whose steps are not counted yet
+    are unknown.
 
     Raises:
         StorageError: the database does not answer.
@@ -179,9 +180,9 @@ def telemetry_of(stored: StoredRun) -> Telemetry:
     scopes = stored.scopes()
     senders = tuple(f"{scope} {version}".rstrip() for scope, version in scopes.items())
     if not scopes or not stored.is_ready:
-        return Telemetry(senders)
+        return RunTelemetry(senders)
     run = stored.trajectory()
     if run is None:
         some = stored.steps(range(min(stored.count, _SOME_STEPS)), clip=100)
         run = dataclasses.replace(stored.outline.run, steps=tuple(some))
-    return Telemetry(senders, lacking(run, scopes))
+    return RunTelemetry(senders, lacking(run, scopes))

@@ -88,6 +88,21 @@ def test_a_fact_that_is_taken_away_is_missed(
     assert remedy in told
 
 
+@pytest.mark.parametrize("told", ["[REDACTED]", '[{"role": "user", "parts": [{"type": "text"}]}]'])
+def test_what_stands_for_a_hidden_text_is_no_text(told: str) -> None:
+    """Strands' word for it, and pydantic-ai's part without a content."""
+    call = SpanRecord(
+        *("0" * 32, "1" * 16, "", "chat", 1, 2),
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": told,
+            "gen_ai.usage.input_tokens": 9,
+        },
+        scope="pydantic-ai",
+    )
+    assert lacks([call])[0] == {"agents", "inputs", "answers"}
+
+
 def test_a_run_of_which_little_is_known_lacks_nothing_that_it_has_no_place_for() -> None:
     """A message alone: no model, no tool."""
     said = SpanRecord(

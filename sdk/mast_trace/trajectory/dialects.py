@@ -208,7 +208,7 @@ def _google_adk(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
     if attributes.get(semconv.TOOL_NAME) == "(merged tools)":
         return _NO_WORK  # a summary of calls that were made at once, each of which has a span
-    if turn := _ADK_TURN.fullmatch(span.name):  # of releases before the standard attributes
+    if turn := _ADK_TURN.fullmatch(span.name):  # releases before the standard attributes
         return {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn[1]}
     return _handed_over(attributes, "transfer_to_agent")
 
