@@ -60,7 +60,7 @@ FLOORS = {
         commands
         certainty printable programs queries
         gate cost_words newest_runs plugins stored_run whole_files
-        found_run run_names run_outcome step_input alerts
+        found_run run_names run_outcome senders step_input alerts
         found_pattern
         grafana web
         mcp_server

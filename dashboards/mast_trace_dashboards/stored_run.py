@@ -44,6 +44,11 @@ WHERE TraceId = {trace_id:String} AND Project = {project:String}
   AND Operation = 'invoke_workflow' AND ParentSpanId = ''
 ORDER BY Duration DESC LIMIT 1
 """
+_SCOPES = """
+SELECT ScopeName, max(ScopeVersion) AS Version FROM otel_traces
+WHERE TraceId = {trace_id:String} AND Project = {project:String} AND Operation != '' AND ScopeName != ''
+GROUP BY ScopeName ORDER BY ScopeName LIMIT 9
+"""
 
 Key = tuple[str, str, str, str, str]
 
@@ -278,6 +283,15 @@ class StoredRun:
                 if quote and quote in texts:
                     places[quote] = min(number, places.get(quote, number))
         return places
+
+    def scopes(self) -> dict[str, str]:
+        """Return the scopes of the spans that state an operation, each with its version, empty if unknown.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        rows = self._store.query(_SCOPES, {"trace_id": self.trace_id, "project": self.project})
+        return {row["ScopeName"]: row["Version"] for row in rows}
 
     def json(self, verdict: Verdict | None) -> Iterator[str]:
         """Yield the run and its verdict as JSON text, with the outcome that was recorded last.

@@ -42,7 +42,84 @@ def failed(text: str, error: str) -> Told:
     return tool("shipper", "postage", text, error=error, city="Lissabon", kilograms=3)
 
 
+TASK_SENT = {"member_id": "shipper", "task": QUESTION}
+MESSAGE_SENT = {"agent_name": "shipper", "message": QUESTION}
+HANDED_OFF = f"Handing off to shipper: {QUESTION}"
+
+
 STEPS: dict[str, list[Told]] = {
+    "agno-posted": [
+        FOUND,
+        tool("desk", "delegate_task_to_member", ANSWER, **TASK_SENT),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "agno-no-tariff": [
+        FOUND,
+        tool("desk", "delegate_task_to_member", GUESS, **TASK_SENT),
+        failed("no tariff for 'Lissabon'", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+    # The only argument of a tool comes without its name.
+    "langgraph-js-posted": [
+        ("tool", "desk", "find_order", "A-17", "A-17: 3 kg, to Lisbon", "", None),
+        ("tool", "desk", "ask_shipper", QUESTION, ANSWER, "", None),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "langgraph-js-no-tariff": [
+        ("tool", "desk", "find_order", "A-17", "A-17: 3 kg, to Lisbon", "", None),
+        ("tool", "desk", "ask_shipper", QUESTION, GUESS, "", None),
+        failed("", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+    "vercel-ai-posted": [
+        FOUND,
+        tool("desk", "ask_shipper", ANSWER, question=QUESTION),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "vercel-ai-no-tariff": [
+        FOUND,
+        tool("desk", "ask_shipper", GUESS, question=QUESTION),
+        failed("", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+    "dspy-posted": [
+        FOUND,
+        tool("desk", "ask_shipper", ANSWER, question=QUESTION),
+        PRICE,
+        tool("shipper", "submit", ANSWER, answer=ANSWER),
+        tool("desk", "submit", ANSWER, answer=ANSWER),
+    ],
+    "dspy-no-tariff": [
+        FOUND,
+        tool("desk", "ask_shipper", GUESS, question=QUESTION),
+        failed("", "ValueError: no tariff for 'Lissabon'"),
+        tool("shipper", "submit", GUESS, answer=GUESS),
+        tool("desk", "submit", GUESS, answer=GUESS),
+    ],
+    # The desk says something after it has handed over, and the swarm goes on.
+    "strands-posted": [
+        FOUND,
+        tool("desk", "handoff_to_agent", HANDED_OFF, to="shipper", **MESSAGE_SENT),
+        says("desk", ANSWER),
+        PRICE,
+        says("shipper", ANSWER),
+    ],
+    "strands-no-tariff": [
+        FOUND,
+        tool("desk", "handoff_to_agent", HANDED_OFF, to="shipper", **MESSAGE_SENT),
+        says("desk", GUESS),
+        failed("Error: no tariff for 'Lissabon'", "no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+    ],
     "agent-framework-posted": [
         FOUND,
         calls("desk", "handoff_to_shipper", to="shipper"),
@@ -139,6 +216,15 @@ STEPS: dict[str, list[Told]] = {
 CALLS: dict[str, list[tuple[str, str]]] = {
     # An agent that takes over is shown the conversation without the tools of others.
     "agent-framework": [("desk", "su"), ("desk", "suat"), ("shipper", "su"), ("shipper", "suat")],
+    # Results are messages of a user, and so is the list of tools at the end.
+    "dspy": [
+        *[("desk", "su"), ("desk", "suauu")],
+        *[("shipper", "su"), ("shipper", "suauu"), ("desk", "suauauu")],
+    ],
+    "strands": [
+        *[("desk", "su"), ("desk", "suat"), ("desk", "suatat")],
+        *[("shipper", "su"), ("shipper", "suat")],
+    ],
     # The next agent gets the actions of others in words, as a user's messages.
     "google-adk": [
         *[("desk", "su"), ("desk", "suat")],
@@ -153,16 +239,20 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *[("desk", "u"), ("desk", "uat")],
         *[("shipper", "uatat"), ("shipper", "uatatat")],
     ],
-    "pydantic-ai": [
-        *[("desk", "su"), ("desk", "suat")],
-        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
-    ],
-    "smolagents": [
-        *[("desk", "su"), ("desk", "suat")],
-        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
-    ],
+    **{
+        name: [
+            *[("desk", "su"), ("desk", "suat")],
+            *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
+        ]
+        for name in ("agno", "langgraph-js", "pydantic-ai", "smolagents", "vercel-ai")
+    },
 }
 TOKENS = {
+    "agno": (1638, 58),
+    "dspy": (3915, 59),
+    "langgraph-js": (524, 53),
+    "vercel-ai": (488, 53),
+    "strands": (892, 59),
     "agent-framework": (289, 27),
     "google-adk": (2201, 33),
     "llama-index": (633, 43),
@@ -172,14 +262,19 @@ TOKENS = {
 }
 
 
+def _arguments(text: str) -> Any:
+    """LangChain JS tells the only argument of a tool without its name."""
+    return (json.loads(text) if text[0] in "{[" else text) if text else None
+
+
 def told(run: Trajectory) -> list[Told]:
     """The steps of a run, in the same words."""
     return [
         (
             step.kind.value,
-            step.agent,
+            step.agent.lower(),  # modules of DSPy are classes
             step.tool,
-            json.loads(step.arguments) if step.arguments else None,
+            _arguments(step.arguments),
             step.text,
             step.handoff_to,
             step.error,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Receiver:
@@ -26,7 +29,8 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
+                length = self.headers.get("content-length")
+                body = self.rfile.read(int(length)) if length else b"".join(self.chunks())
                 if self.headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
                 if self.path == "/v1/traces":
@@ -35,6 +39,13 @@ class Receiver:
                 self.send_header("content-type", "application/x-protobuf")
                 self.send_header("content-length", "0")
                 self.end_headers()
+
+            def chunks(self) -> Iterator[bytes]:
+                """The body as exporters of Node.js send it."""
+                while size := int(self.rfile.readline(), 16):
+                    yield self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
 
             def log_message(self, *_args: Any) -> None:
                 pass

@@ -13,6 +13,8 @@ what they send to an OTLP endpoint. `EXAMPLES` has the packages of each::
     uv venv .venv-recording
     uv pip install -p .venv-recording $(python tests/foreign/record.py --packages smolagents)
     .venv-recording/bin/python tests/foreign/record.py smolagents
+
+Those of Node.js are recorded from a folder where ``npm install`` has put their packages.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import asyncio
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+FOREIGN = Path(__file__).parents[2] / "examples" / "foreign"
 TASK = "How many people live in Paris?"
 ANSWER = "Paris has 2.1 million inhabitants."
 SERVER = "mcp-server"
@@ -246,10 +250,23 @@ RECORDINGS: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {
 
 
 EXPORTER = "opentelemetry-exporter-otlp-proto-http"
+JS_EXPORTER = "@opentelemetry/exporter-trace-otlp-proto"
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "agno": (
+        "agno==3.1.10",
+        "openai==3.57.0",
+        "openinference-instrumentation-agno==1.0.15",
+        EXPORTER,
+    ),
     "agent-framework": (
         "agent-framework-openai==1.17.0",
         "agent-framework-orchestrations==1.4.0",
+        EXPORTER,
+    ),
+    "dspy": (
+        "dspy==3.4.1",
+        "openinference-instrumentation-dspy==0.1.48",
+        "openinference-instrumentation-litellm==0.1.51",
         EXPORTER,
     ),
     "google-adk": ("google-adk==2.13.0", "litellm==1.110.2", EXPORTER),
@@ -270,27 +287,78 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "openinference-instrumentation-smolagents==0.1.43",
         EXPORTER,
     ),
+    "langgraph-js": (
+        "@langchain/langgraph@1.7.3",
+        "@langchain/openai@1.5.8",
+        "@arizeai/openinference-instrumentation-langchain@4.1.1",
+        JS_EXPORTER,
+    ),
+    "vercel-ai": ("ai@6.0.326", "@ai-sdk/openai@3.0.141", JS_EXPORTER),
+    "strands": ("strands-agents[openai]==1.62.0", EXPORTER),
 }
 """A program under ``examples/foreign``, without its ending -> what it was recorded with."""
 
 
-def record_example(name: str, scenario: str) -> None:
+QUIET = {
+    "agno": {"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
+    "openai-agents": {"OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA": "false"},
+}
+"""An example -> settings under which its instrumentation tells no texts: recorded to ``recorded/quiet``."""
+
+
+OLDEST: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "google-adk": (
+        ("google-adk==1.15.0", "litellm==1.77.0"),
+        {"        on_tool_error_callback=report,\n": ""},
+    ),
+    "llama-index": (
+        (
+            "llama-index-core==0.13.0",
+            "llama-index-llms-openai==0.5.0",
+            "openinference-instrumentation-llama-index==4.3.4",
+        ),
+        {"        MODEL,\n": '        "gpt-4o",\n'},
+    ),
+    "pydantic-ai": (("pydantic-ai-slim[openai]==1.0.0",), {"openai-chat:": "openai:"}),
+    "strands": (("strands-agents[openai]==1.0.0",), {", entry_point=desk": ""}),
+}
+"""An example -> old releases that were tried, and changes of its program for them: ``record.py NAME oldest``."""
+
+
+def record_example(
+    name: str, scenario: str, target: str, settings: dict[str, str], changes: dict[str, str]
+) -> None:
     """Run a program as its user would, and keep what it sends to its OTLP endpoint."""
     from received import Receiver
 
+    (program,) = FOREIGN.glob(f"{name.replace('-', '_')}_parcel.*")
     with Receiver() as receiver:
-        subprocess.run(
-            [sys.executable, f"{name.replace('-', '_')}_parcel.py", scenario],
-            cwd=Path(__file__).parents[2] / "examples" / "foreign",
-            env={
-                **{k: v for k, v in os.environ.items() if k != "OPENAI_API_KEY"},
-                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces",
-                "OTEL_SERVICE_NAME": name,
-                "LITELLM_LOCAL_MODEL_COST_MAP": "true",  # else it asks a server for prices
-            },
-            check=True,
-        )
-    write(f"examples/{name}-{scenario}", otlp_json(receiver.request))
+        telemetry = settings | {
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces",
+            "OTEL_SERVICE_NAME": name,
+            "LITELLM_LOCAL_MODEL_COST_MAP": "true",  # else it asks a server for prices
+        }
+        os.environ.pop("OPENAI_API_KEY", None)
+        if program.suffix == ".py":
+            source = program.read_text()
+            for old, new in changes.items():
+                source = source.replace(old, new)
+            command = [sys.executable, "-c", source, scenario]
+            subprocess.run(command, cwd=FOREIGN, env={**os.environ, **telemetry}, check=True)
+        else:
+            run_node(program, scenario, telemetry)
+    write(target, otlp_json(receiver.request))
+
+
+def run_node(program: Path, scenario: str, telemetry: dict[str, str]) -> None:
+    """Run a program of Node.js, which finds its packages in the current folder."""
+    sys.path.append(str(FOREIGN))
+    from parcel import model_for
+
+    sys.argv[1:] = [scenario]
+    here = Path(shutil.copy(program, Path.cwd()))
+    with model_for("ask_shipper", question="What does a parcel of 3 kg to Lisbon cost?"):
+        subprocess.run(["node", here.name], env={**os.environ, **telemetry}, check=True)
 
 
 def write(name: str, request: dict[str, Any]) -> None:
@@ -303,10 +371,15 @@ def write(name: str, request: dict[str, Any]) -> None:
 
 
 def main(name: str) -> None:
-    """Record one trace, or both of an example."""
+    """Record one trace, or all of an example."""
+    if sys.argv[2:] == ["oldest"]:
+        record_example(name, "posted", f"oldest/{name}", {}, OLDEST[name][1])
+        return
     if name in EXAMPLES:
         for scenario in ("posted", "no-tariff"):
-            record_example(name, scenario)
+            record_example(name, scenario, f"examples/{name}-{scenario}", {}, {})
+        if name in QUIET:
+            record_example(name, "posted", f"quiet/{name}", QUIET[name], {})
         return
     os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
@@ -370,6 +443,8 @@ def otlp_json(request: Any) -> dict[str, Any]:
                     if key in span:
                         span[key] = base64.b64decode(span[key]).hex()
                 # Stack traces name the paths of the machine that recorded.
+                if message := span.get("status", {}).get("message"):
+                    span["status"]["message"] = message.partition("\n")[0]
                 for event in span.get("events", []):
                     event["attributes"] = [
                         item

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import re
-from collections import Counter
+import io
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from expected_examples import ANSWER, CALLS, GUESS, STEPS, TASK, TOKENS, told
-from record import EXAMPLES
-from test_foreign import RECORDED, spans_of
+from record import EXAMPLES, OLDEST
+from rich.console import Console
+from test_foreign import RECORDED, largest_trace
 
 from mast_trace.trajectory import (
     SpanRecord,
@@ -30,6 +31,10 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate, runs
 from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.senders import held
+from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.batch import judge_chunk
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -75,10 +80,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
 
 
 def sent(name: str) -> list[SpanRecord]:
-    """The spans of a recording, without what the framework traced before the agents ran."""
-    spans = spans_of(f"examples/{name}", as_text=False)
-    ((trace, _),) = Counter(span.trace_id for span in spans).most_common(1)
-    return [span for span in spans if span.trace_id == trace]
+    return largest_trace(f"examples/{name}")
 
 
 async def _send(store: Store, folder: Path) -> None:
@@ -117,28 +119,29 @@ def framework(name: str) -> str:
 
 def test_every_program_is_recorded() -> None:
     assert {path.stem for path in recorded("x").parent.glob("*.json")} == set(NAMES) == set(STEPS)
-    programs = {path.stem.removesuffix("_parcel") for path in PROGRAMS.glob("*_parcel.py")}
+    programs = {path.stem.removesuffix("_parcel") for path in PROGRAMS.glob("*_parcel.*")}
     assert programs == {known.replace("-", "_") for known in EXAMPLES}
-
-
-def test_the_documentation_shows_what_was_recorded() -> None:
-    """Versions, and the lines to add, which stand in the program of the same table's row."""
-    text = (ROOT / "docs" / "how-to" / "other-tools.md").read_text("utf-8")
-    rows = re.findall(r"^\| \[(\w+)_parcel\.py\]\(.*?\) \| (.*?) \|", text, re.MULTILINE)
-    told = {name.replace("_", "-"): tuple(re.findall(r"`(.*?)`", cell)) for name, cell in rows}
-    assert told == {name: packages[:-1] for name, packages in EXAMPLES.items()}
-    programs = "".join(path.read_text() for path in PROGRAMS.glob("*_parcel.py")).splitlines()
-    for block in re.findall(r"```python\n(.*?)```", text.split("## OpenAI", 1)[1], re.DOTALL):
-        assert [line for line in block.splitlines() if line not in programs] == []
 
 
 def test_the_steps_are_what_happened_each_once(name: str, run: Trajectory) -> None:
     assert told(run) == STEPS[name]
-    assert run.agents == ("desk", "shipper")
+    assert tuple(map(str.lower, run.agents)) == ("desk", "shipper")
     assert run.task == TASK
     assert run.final_answer == (ANSWER if name.endswith("posted") else GUESS)
     assert run.finished
     assert run.error is None
+
+
+@pytest.mark.parametrize("name", OLDEST)
+def test_old_releases_are_read_alike(name: str) -> None:
+    run = read_trajectory(largest_trace(f"oldest/{name}"))
+    steps = [
+        (*step[:4], step[4].replace("Handed off", "Handing off"), *step[5:]) for step in told(run)
+    ]
+    assert steps == STEPS[f"{name}-posted"]
+    assert (run.task, run.final_answer) == (TASK, ANSWER)
+    assert run.input_tokens
+    assert {fact for fact, is_held in held(run).items() if not is_held} == set()
 
 
 def test_the_calls_of_models_are_counted_once_with_what_they_saw(
@@ -152,7 +155,7 @@ def test_the_calls_of_models_are_counted_once_with_what_they_saw(
         expected = [
             (agent, "sut") if at == 3 else (agent, r) for at, (agent, r) in enumerate(expected)
         ]
-    assert list(zip([call.agent for call in made], roles, strict=True)) == expected
+    assert list(zip([call.agent.lower() for call in made], roles, strict=True)) == expected
     for call, given in zip(made, shown, strict=True):
         assert call.model.endswith("gpt-5-mini")
         assert len(given) == len(call.input_ids)
@@ -163,12 +166,27 @@ def test_the_calls_of_models_are_counted_once_with_what_they_saw(
 
 
 def test_the_turns_are_those_of_the_agents(name: str, run: Trajectory) -> None:
-    turns = [call.agent for call in run.invocations if call.kind == "agent"]
+    turns = [call.agent.lower() for call in run.invocations if call.kind == "agent"]
     assert list(dict.fromkeys(turns)) == ["desk", "shipper"]
 
 
 def test_what_is_stored_reads_as_what_was_sent(name: str, run: Trajectory) -> None:
     assert told(read_trajectory(sent(name))) == told(run)
+
+
+def test_it_says_which_instrumentation_sent_it(
+    name: str, stored: Stored, summary: RunSummary
+) -> None:
+    run = load(stored.store, summary.trace_id)
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(*itertools.islice(run_view(run), 1))
+    shown = console.export_text()
+    page = LoadedRun(run.row, run.stored, run.verdict).telemetry
+    assert page.lacks == ()
+    for sender in page.senders:
+        assert f" {sender}" in shown
+    scopes = {span.scope for span in sent(name) if span.operation}
+    assert {sender.partition(" ")[0] for sender in page.senders} == scopes
 
 
 def test_its_outline_numbers_the_same_steps(
@@ -217,7 +235,7 @@ def test_the_judge_sees_whose_tool_failed(
     assert failed.kind is StepKind.TOOL
     verdict = judged(judge, stored.store, dataclasses.replace(summary, outcome="failure"))
     first = verdict.candidates[0]
-    assert (first.step, first.agent) == (failed.index, "shipper")
+    assert (first.step, first.agent.lower()) == (failed.index, "shipper")
     assert first.rule == "the first failed tool run, or the act before it"
 
 

@@ -17,6 +17,7 @@ from mast_trace.trajectory import (
     to_dict,
     trajectory_from_dict,
 )
+from mast_trace.trajectory.sources import with_events
 from mast_trace_judge.local.rules import find_modes
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -43,6 +44,12 @@ def stored(attribute: Any) -> str:
     return attribute if isinstance(attribute, str) else json.dumps(attribute)
 
 
+def told(shape: dict[str, Any], *, as_text: bool) -> dict[str, Any]:
+    """The attributes of a span or an event."""
+    read = {item["key"]: value(item["value"]) for item in shape.get("attributes", [])}
+    return {name: stored(each) for name, each in read.items()} if as_text else read
+
+
 def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
     request = json.loads((RECORDED / f"{name}.json").read_text())
     return [
@@ -53,10 +60,10 @@ def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
             name=span["name"],
             start=int(span["startTimeUnixNano"]),
             end=int(span["endTimeUnixNano"]),
-            attributes={
-                item["key"]: stored(value(item["value"])) if as_text else value(item["value"])
-                for item in span.get("attributes", [])
-            },
+            attributes=with_events(
+                told(span, as_text=as_text),
+                [(event["name"], told(event, as_text=as_text)) for event in span.get("events", [])],
+            ),
             status=STATUSES[span.get("status", {}).get("code", "STATUS_CODE_UNSET")],
             status_message=span.get("status", {}).get("message", ""),
             scope=scope["scope"]["name"],
@@ -67,15 +74,20 @@ def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
     ]
 
 
+def largest_trace(name: str, *, as_text: bool = False) -> list[SpanRecord]:
+    """The spans of a recording, without what the framework traced before the agents ran."""
+    traces: dict[str, list[SpanRecord]] = {}
+    for span in spans_of(name, as_text=as_text):
+        traces.setdefault(span.trace_id, []).append(span)
+    return max(traces.values(), key=len)
+
+
 @pytest.fixture(params=[False, True], ids=["as sent", "as stored"])
 def read(request):
     """Read a recording's largest trace, from typed attributes and from text."""
 
     def trajectory(name: str) -> Trajectory:
-        traces: dict[str, list[SpanRecord]] = {}
-        for span in spans_of(name, as_text=request.param):
-            traces.setdefault(span.trace_id, []).append(span)
-        return read_trajectory(max(traces.values(), key=len))
+        return read_trajectory(largest_trace(name, as_text=request.param))
 
     return trajectory
 

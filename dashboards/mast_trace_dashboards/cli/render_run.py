@@ -30,6 +30,7 @@ from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import NOT_REPORTED, in_words, tokens_of
+from mast_trace_dashboards.senders import telemetry_of
 from mast_trace_dashboards.stored_run import left_out_words
 from mast_trace_judge.proof import proved_step
 
@@ -276,6 +277,11 @@ def _title(shown: RunView) -> Text:
     if row["State"] == NO_END:
         title.append(_NO_END, style="dim")
     title.append("\n" + ", ".join(fact for fact in facts if fact), style="dim")
+    telemetry = telemetry_of(shown.stored)
+    if telemetry.senders:
+        title.append_text(plain(f"\nRecorded by {', '.join(telemetry.senders)}", "dim"))
+    for lack in telemetry.lacks:
+        title.append(f"\n{lack}", style="yellow")
     if shown.task:
         title.append_text(Text.assemble("\nTask: ", plain(clip(shown.task, 600))))
     return title

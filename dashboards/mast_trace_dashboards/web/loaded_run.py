@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.found_run import FoundRun
+from mast_trace_dashboards.senders import RunTelemetry, telemetry_of
 from mast_trace_dashboards.web.finding.run_costs import RunCosts, run_costs
 from mast_trace_dashboards.web.run_view import Page
 from mast_trace_judge.decision_points import decision_points
@@ -138,6 +139,11 @@ class LoadedRun(FoundRun):
     def points(self) -> ReplayPoints:
         """The steps from which replays run on."""
         return points_of(self.stored)
+
+    @cached_property
+    def telemetry(self) -> RunTelemetry:
+        """The instrumentation that sent it, and what its telemetry lacks."""
+        return telemetry_of(self.stored)
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -16,6 +16,7 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.sources import messages_in, tool_texts
 from mast_trace.trajectory.span_messages import message_of, objects
 
 if TYPE_CHECKING:
@@ -26,8 +27,35 @@ if TYPE_CHECKING:
 _KIND = "openinference.span.kind"
 _NO_WORK: Mapping[str, Any] = MappingProxyType({semconv.OPERATION_NAME: "CHAIN"})
 _CURRENT_AGENT = re.compile(r"current_agent_name='([^']*)'")
+_ADK_TURN = re.compile(r"(?:agent_run|invoke_agent) \[?([^\]]+)\]?")
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 _SAID_OF_A_CALL = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
+
+_DSPY_MODULES = frozenset(
+    {
+        *(
+            "Avatar",
+            "BestOfN",
+            "ChainOfThought",
+            "CodeAct",
+            "KNN",
+            "MultiChainComparison",
+            "Parallel",
+        ),
+        *("Predict", "ProgramOfThought", "ReAct", "ReActV2", "Refine", "RLM", "Retry"),
+    }
+)
+_PYDANTIC_AI = MappingProxyType(
+    {
+        "agent_name": semconv.AGENT_NAME,
+        "tool_arguments": semconv.TOOL_CALL_ARGUMENTS,
+        "tool_response": semconv.TOOL_CALL_RESULT,
+    }
+)
+_VERCEL_TURNS = frozenset(
+    {f"ai.{way}{what}" for way in ("generate", "stream") for what in ("Text", "Object")}
+)
+_DSPY_EXTRAS = frozenset({"history", "reasoning", "termination_reason", "trajectory"})
 
 
 def own_words(span: SpanRecord) -> Mapping[str, Any]:
@@ -178,23 +206,116 @@ def _agent_framework(span: SpanRecord) -> Mapping[str, Any]:
 
 def _google_adk(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
-    tool = attributes.get(semconv.TOOL_NAME)
-    if tool == "(merged tools)":
+    if attributes.get(semconv.TOOL_NAME) == "(merged tools)":
         return _NO_WORK  # a summary of calls that were made at once, each of which has a span
-    if tool != "transfer_to_agent":
-        return {}
-    arguments = vocabulary.loaded(attributes.get(semconv.TOOL_CALL_ARGUMENTS))
+    if turn := _ADK_TURN.fullmatch(span.name):  # releases before the standard attributes
+        return {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn[1]}
+    return _handed_over(attributes, "transfer_to_agent")
+
+
+def _handed_over(attributes: Mapping[str, Any], tool: str) -> Mapping[str, Any]:
+    """The target of a hand-off by the tool that takes its name as ``agent_name``."""
+    arguments = vocabulary.loaded(vocabulary.read(attributes, "arguments"))
     target = arguments.get("agent_name") if isinstance(arguments, dict) else None
-    return {semconv.HANDOFF_TARGET: as_text(target)} if target else {}
+    handed = target and attributes.get(semconv.TOOL_NAME) == tool
+    return {semconv.HANDOFF_TARGET: as_text(target)} if handed else {}
+
+
+def _strands(span: SpanRecord) -> Mapping[str, Any]:
+    if span.operation in {"invoke_swarm", "invoke_graph"}:
+        return {semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW}
+    if span.operation == semconv.EXECUTE_TOOL:
+        return _handed_over({**span.attributes, **tool_texts(span.attributes)}, "handoff_to_agent")
+    return {}
+
+
+def _dspy(span: SpanRecord) -> Mapping[str, Any]:
+    kind = span.attributes.get(_KIND)
+    if kind == "TOOL":
+        tool, arguments = span.name.removesuffix(".__call__"), _keyword_arguments(span.attributes)
+        result = span.attributes.get("output.value")
+        answer = _fields(result) if tool == "submit" else vocabulary.loaded(result)
+        return {
+            semconv.TOOL_NAME: tool,
+            **({} if arguments is None else {semconv.TOOL_CALL_ARGUMENTS: as_text(arguments)}),
+            **({semconv.TOOL_CALL_RESULT: answer} if isinstance(answer, str) else {}),
+        }
+    module, _, method = span.name.rpartition(".")
+    if kind != "CHAIN" or method != "forward" or module.partition("(")[0] in _DSPY_MODULES:
+        return {}
+    # A module that the program defines is the one thing that has a name of its own.
+    given, made = (_fields(span.attributes.get(name)) for name in ("input.value", "output.value"))
+    return {
+        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
+        semconv.AGENT_NAME: module,
+        "output.value": made,
+        **({semconv.INPUT_MESSAGES: [{"role": "user", "content": given}]} if given else {}),
+    }
+
+
+def _fields(written: Any) -> str:
+    """The text of a module's fields, without what it adds to them on the way."""
+    fields = vocabulary.loaded(written)
+    if not isinstance(fields, dict):
+        return ""
+    asked = {name: value for name, value in fields.items() if name not in _DSPY_EXTRAS}
+    return as_text(next(iter(asked.values())) if len(asked) == 1 else asked)
+
+
+def _pydantic_ai(span: SpanRecord) -> Mapping[str, Any]:
+    """Releases from 1.0 on wrote names of their own before the standard ones."""
+    turn = {semconv.OPERATION_NAME: semconv.INVOKE_AGENT} if span.name == "agent run" else {}
+    told = {ours: span.attributes.get(theirs) for theirs, ours in _PYDANTIC_AI.items()}
+    return turn | {name: value for name, value in told.items() if value is not None}
+
+
+def _vercel(span: SpanRecord) -> Mapping[str, Any]:
+    attributes = span.attributes
+    acts = attributes.get("ai.telemetry.functionId")
+    named = {semconv.AGENT_NAME: acts} if acts else {}
+    result = vocabulary.loaded(attributes.get("ai.toolCall.result"))
+    if isinstance(result, str):
+        return {**named, semconv.TOOL_CALL_RESULT: result}
+    if not acts or span.operation not in _VERCEL_TURNS:
+        return named
+    asked = messages_in(attributes.get("ai.prompt"), "user")
+    return {
+        **named,
+        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
+        semconv.INPUT_MESSAGES: [message.to_genai() for message in asked],
+    }
+
+
+def _langgraph_js(span: SpanRecord) -> Mapping[str, Any]:
+    """A graph is the agent whose name its messages have: no attribute names it."""
+    state = vocabulary.loaded(span.attributes.get("output.value"))
+    said = objects(state.get("messages")) if isinstance(state, dict) else []
+    inner = (each.get("kwargs") for each in said if "AIMessage" in as_text(each.get("id")))
+    if not any(isinstance(each, dict) and each.get("name") == span.name for each in inner):
+        return {}
+    return {
+        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
+        semconv.AGENT_NAME: span.name,
+        semconv.INPUT_MESSAGES: [
+            message.to_genai()
+            for message in messages_in(span.attributes.get("input.value"), "user")
+        ],
+        "output.value": "",  # the state of the graph
+    }
 
 
 DIALECTS: Mapping[str, Callable[[SpanRecord], Mapping[str, Any]]] = MappingProxyType(
     {
+        "@arizeai/openinference-instrumentation-langchain": _langgraph_js,
         "agent_framework": _agent_framework,
+        "ai": _vercel,
         "gcp.vertex.agent": _google_adk,
+        "openinference.instrumentation.dspy": _dspy,
         "openinference.instrumentation.llama_index": _llama_index,
         "openinference.instrumentation.openai_agents": _openai_agents,
         "openinference.instrumentation.smolagents": _smolagents,
+        "pydantic-ai": _pydantic_ai,
+        "strands.telemetry.tracer": _strands,
     }
 )
 """Scope of a span -> function that translates its tool's own attributes."""

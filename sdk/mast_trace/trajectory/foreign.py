@@ -30,6 +30,8 @@ _TELEMETRY_SCOPES = ("crewai.telemetry",)
 # Names that LangGraph gives to the parts of an agent: the agent is the graph around them.
 _PARTS = frozenset({"agent", "model", "tools", "call_model", "call_agent", "__start__", "default"})
 _CALLS = frozenset({semconv.EXECUTE_TOOL, semconv.CHAT})
+_HIDDEN = ("__REDACTED__", "[REDACTED]")
+"""Words that OpenInference and Strands put in the place of a text that they were told to hide."""
 _METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadata.")
 _SHOWN_MESSAGE = re.compile(
     r"content='(?P<content>.*?)' name='(?:.* status='(?P<status>\w+)'$)?", re.DOTALL
@@ -60,6 +62,11 @@ def _is_noise(span: SpanRecord) -> bool:
 
 
 def _translated(span: SpanRecord) -> SpanRecord:
+    hidden = [name for name, value in span.attributes.items() if value in _HIDDEN]
+    if hidden:
+        span = dataclasses.replace(
+            span, attributes={**span.attributes, **dict.fromkeys(hidden, "")}
+        )
     attributes = {**span.attributes, **own_words(span)}
     operation = vocabulary.operation(attributes)
     if operation in vocabulary.LOOK_UPS:
@@ -68,7 +75,7 @@ def _translated(span: SpanRecord) -> SpanRecord:
     if operation:
         attributes[semconv.OPERATION_NAME] = operation
     _name_agent(attributes, operation)
-    if operation in {semconv.CHAT, semconv.INVOKE_AGENT}:
+    if operation in {semconv.CHAT, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW}:
         call = operation == semconv.CHAT
         attributes.update(_seen(messages_on(attributes, "input", call=call)))
         if call:

@@ -46,7 +46,8 @@ def message_of(shape: Mapping[str, Any]) -> Message:
             answers = word(part.get("id")) or ""
             texts.append(as_text(part.get("response", part.get("result"))))
         elif str(kind) not in _SILENT:
-            texts.append(as_text(part.get("content", part.get("text", part))))
+            untold = "" if kind == "text" else part  # a part whose content is not captured
+            texts.append(as_text(part.get("content", part.get("text", untold))))
     if content and not _are_parts(content):
         texts.append(as_text(content))
     for call in objects(shape.get("tool_calls")):
@@ -85,11 +86,15 @@ def _are_parts(content: Any) -> bool:
 def _normal(part: dict[str, Any]) -> Mapping[str, Any]:
     """Return a part of another provider in the words of the convention; others as they are."""
     kind = str(part.get("type"))
-    if kind in {"tool_use", "server_tool_use"}:
-        return {**part, "type": "tool_call"}
-    if kind == "tool_result":
-        said = message_of({"content": part.get("content")}).content
-        return {"type": _ANSWER, "id": part.get("tool_use_id"), "response": said}
+    if kind in {"tool_use", "server_tool_use", "tool-call"}:
+        identity, name = part.get("toolCallId"), part.get("toolName")  # Vercel's AI SDK
+        return {"id": identity, "name": name, **part, "type": "tool_call"}
+    if kind in {"tool_result", "tool-result"}:
+        given = part.get("content", part.get("output", part.get("result")))
+        given = given.get("value", given) if isinstance(given, dict) else given
+        identity = part.get("tool_use_id", part.get("toolCallId"))
+        said = message_of({"content": given}).content
+        return {"type": _ANSWER, "id": identity, "response": said}
     for key in _CALLS_WITHIN:
         if isinstance(part.get(key), dict):
             inner = part[key]
