@@ -16,7 +16,7 @@ from mast_trace_judge.local.rules._evidence import is_tool, name_words
 from mast_trace_judge.local.texts import alike
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -75,6 +75,8 @@ _PERIOD = re.compile(
 )
 _DERIVED = 5
 """Days from which two dates are hardly one and the next working day."""
+_SOME_MONTHS = 100
+"""Days up to which a date may be another one misread."""
 _IN_DAYS = {"week": 7, "month": 30, "year": 365}
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}")
 _PAIR = re.compile(r"(?:^|[\s,;{(])(?P<name>[A-Za-z]\w*)[=:]\s?(?P<value>[\w.-]+)")
@@ -152,6 +154,14 @@ def _found(text: str) -> Iterator[Day]:
             yield Day(*match.span(), read)
 
 
+def is_near(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Return whether two dates are `_DERIVED` days to some months apart, by no whole weeks or months."""
+    years = one[0] or other[0], other[0] or one[0]
+    a, b = _as_date((years[0], *one[1:])), _as_date((years[1], *other[1:]))
+    gap = abs((a - b).days) if a and b else 0
+    return _DERIVED <= gap <= _SOME_MONTHS and gap % 7 != 0 and one[2] != other[2]
+
+
 def _as_date(reading: tuple[int, int, int]) -> date | None:
     try:
         return date(reading[0] or 2000, *reading[1:])
@@ -224,11 +234,16 @@ class Known:
                 self.months |= _months(text[:_LONGEST])
                 self.values |= {v for each in _outside_dates(text) for v in each.readings}
 
-    def has_day(self, day: Day) -> bool:
-        """Return whether a date is known, or follows from known ones and known numbers of days."""
+    def has_day(self, day: Day, told: Collection[int] = ()) -> bool:
+        """Return whether a date is known, or follows from known ones and known numbers of days.
+
+        Args:
+            day: the date.
+            told: more numbers of days.
+        """
         if any(_same(one, other) for one in day.readings for other in self.dates):
             return True
-        gaps = {gap + more for gap in self.gaps for more in (-1, 0, 1)}
+        gaps = {gap + more for gap in (*self.gaps, *told) for more in (-1, 0, 1)}
         for one in day.readings:
             for other in self.dates:
                 years = one[0] or other[0], other[0] or one[0]
@@ -240,6 +255,10 @@ class Known:
                 if gap <= 1 or gap in gaps or (a.day == b.day and apart in self.months):
                     return True
         return False
+
+    def periods(self, text: str) -> frozenset[int]:
+        """Return the numbers of days in the periods that a text names."""
+        return _gaps(text[:_LONGEST])
 
     def miscopied(self, day: Day, meant: Iterable[Day], stated: Iterable[Day]) -> bool:
         """Return whether a date is one of others with its day miscopied: a digit lost or changed, or both exchanged.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.local.arithmetic import near
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
+    DOUBT,
     failed,
     finding,
     first_line,
@@ -26,6 +27,7 @@ from mast_trace_judge.local.rules._facts import (
     days,
     fields,
     ids,
+    is_near,
     owner,
     repairs,
     stem,
@@ -61,6 +63,13 @@ _NEGATIVE = re.compile(
     r"|cannot|declin\w*|reject\w*|den(?:y|ied)|false|missing)\b|n't\b|\bnon-",
     re.IGNORECASE,
 )
+_PLANS = re.compile(
+    r"\b(?:propos\w*|suggest\w*|mov(?:e|ed|ing)|postpon\w*|resched\w*|schedul\w*|plan\w*|book\w*|new|next|offer\w*|extend\w*"
+    r"|deadline|due|notice|latest|end of|remind\w*|shall|will|let'?s|please)\b",
+    re.IGNORECASE,
+)
+"""Words of dates that an agent sets or derives by itself."""
+_OF_TIME = frozenset(map(stem, ("until", "from", "since", "before", "after", "date", "with", "when", "that", "this")))
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
 _IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
 _YES = {"true": True, "yes": True, "false": False, "no": False}
@@ -131,7 +140,8 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states a date that nothing holds in place of one that its tools have returned (heuristic).
 
     Definition: MAST 2.6. A result since the agent's last message holds a date that the message lacks; the
-    message has it with its day miscopied (see `Known.miscopied`).
+    message has it with its day miscopied (see `Known.miscopied`), or another one of these months beside
+    the same words, without a word of plans.
     """
     known = Known(trajectory)
     results: dict[str, list[Step]] = defaultdict(list)
@@ -143,12 +153,37 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
             pairs = ((day, result) for result in found for day in stated)
             for wrong, result in pairs:
                 given = days(result.text)
-                if given and known.before(step).miscopied(wrong, given, stated):
+                if known.before(step).miscopied(wrong, given, stated) or (
+                    not known.has_day(wrong, known.periods(step.text))
+                    and any(_same_place(step, wrong, result, day, stated) for day in given)
+                ):
                     told = step.text[wrong.start : wrong.end]
                     why = f"{step.agent} states {told}, which nothing in the run holds; {result.tool} returned another day."
                     quotes = [first_line(result), quote(step.text, wrong.start, wrong.end)]
                     return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [result, step], quotes)]
     return []
+
+
+def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[Day, ...]) -> bool:
+    """Return whether a message has a date where a result has another one: beside the same words (see `is_near`)."""
+    said = {reading[1:] for each in stated for reading in each.readings}
+    near_by = any(is_near(one, other) for one in wrong.readings for other in given.readings)
+    if not near_by or said & {reading[1:] for reading in given.readings}:
+        return False
+    if _PLANS.search(quote(step.text, wrong.start, wrong.end, limit=300)):
+        return False
+    begin = max((each.end() for each in _CLAUSE.finditer(step.text, 0, wrong.start)), default=0)
+    rest = _CLAUSE.search(step.text, wrong.end)
+    if DOUBT.search(step.text[begin : rest.start() if rest else None]):
+        return False
+    return bool(_beside(step.text, wrong) & _beside(result.text, given))
+
+
+def _beside(text: str, day: Day) -> set[str]:
+    """Return the stems of the four words before a date and of the one behind it, without those of time."""
+    before = re.findall(r"[A-Za-z]+", text[max(0, day.start - 60) : day.start])[-4:]
+    behind = re.findall(r"[A-Za-z]+", text[day.end : day.end + 30])[:1]
+    return {stem(word) for word in (*before, *behind) if len(word) >= 4} - _OF_TIME
 
 
 def _flags(results: list[Step], message: Step) -> tuple[dict[str, set[bool]], dict[str, Step]]:
