@@ -94,6 +94,8 @@ _IRREGULAR = {
     "bought": "buy",
 }
 _MOST_FIELDS = 200
+_SHORT = 40
+"""Characters of a text that names a thing or its kind."""
 _ALIKE = 0.5
 """Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 READS: frozenset[str] = frozenset(
@@ -371,6 +373,15 @@ def leaves(value: Any, about: str = "", name: str = "") -> Iterator[tuple[str, A
 def _is_named(row: dict[str, Any], about: str) -> bool:
     texts = [each.lower() for each in row.values() if isinstance(each, str) and len(each) >= 3]
     return bool(about) and bool(texts) and texts[0] in about
+
+
+def rows_of(value: Any) -> Iterator[frozenset[str]]:
+    """Yield the short texts of each object in a list of JSON."""
+    for each in value.values() if isinstance(value, dict) else ():
+        yield from rows_of(each)
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, dict):
+            yield frozenset(v for v in each.values() if isinstance(v, str) and len(v) < _SHORT)
 
 
 def fields(text: str, about: str = "") -> list[tuple[str, Any]]:
