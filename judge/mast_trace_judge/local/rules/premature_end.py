@@ -20,7 +20,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import acts, sentences, stems
+from mast_trace_judge.local.rules._facts import sentences, stems
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -51,7 +51,7 @@ _LEFT = re.compile(
     re.IGNORECASE,
 )
 _OPTIONAL = re.compile(
-    r"\b(?:optional\w*|nice|if|when|unless|not (?:needed|necessary|required)|later)\b", re.IGNORECASE
+    r"\b(?:optional\w*|nice|if|unless|not (?:needed|necessary|required)|later)\b", re.IGNORECASE
 )
 _EXCUSED = re.compile(r"\b(?:you|your|customer|user|optional\w*|if|unless|first|before)\b|\?", re.IGNORECASE)
 """A sentence with one of these leaves to others what is theirs, or tells an order of work."""
@@ -176,11 +176,11 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
 def left_open(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that a thing which the task asks for is left for later, and nobody does it (heuristic).
 
-    Definition: MAST 3.1. The agents act by calls; the sentence has a word of a sentence of the task that is neither
+    Definition: MAST 3.1. The agents use tools; the sentence has a word of a sentence of the task that is neither
     optional nor has a condition, and no later call has that word. In the last message the word may be that of the work.
     """
     said = [step for step in trajectory.steps if is_said(step)]
-    if not any(acts(step) and not failed(step) for step in trajectory.steps):
+    if not any(is_tool(step) and not failed(step) for step in trajectory.steps):
         return []
     asked = frozenset[str]().union(
         *(stems(each) for each in sentences(trajectory.task) if not _OPTIONAL.search(each))

@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.arithmetic import near
+from mast_trace_judge.local.arithmetic import derived_twice, near
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
     DOUBT,
@@ -38,7 +38,7 @@ from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.rules._facts import Day
@@ -83,6 +83,9 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 }
 _NAME, _LONGEST_NAME = 4, 60
 """Characters of a text that names a thing."""
+_VERSION = re.compile(r"(?<![\w.-])\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w-]|\.\d)")
+_LONG_FIGURE = 4
+"""Digits of figures of which two are hardly an agent's own."""
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
 
@@ -109,7 +112,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             if _is_broken(step) and last_good.get((step.tool, step.arguments), -1) < step.index:
                 broken[agent] = step
                 gone_on.pop(agent, None)
-            elif agent in broken and not failed(step) and repairs(step, broken[agent]):
+            elif (call := broken.get(agent)) and not failed(step) and _mends(step, call, steps):
                 del broken[agent]
             elif agent in broken and not failed(step) and agent not in gone_on:
                 used = _fractions(step) if step.tool != broken[agent].tool else ""
@@ -126,7 +129,9 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, wrong], told)]
             new = [] if admits else _invented(text, known.before(step), call)
             alone = agent not in gone_on or not ids(text) <= known.names
-            if new and alone and _is_about(text, call):
+            several = [] if admits else _several(text, known)
+            new = new if alone and _is_about(text, call) else several
+            if new:
                 why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
                 told = [first_line(call), quote(step.text)]
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, step], told)]
@@ -270,6 +275,20 @@ def _stated_flag(
     return found[0] if len({each for each, _ in found}) == 1 else None
 
 
+def _mends(step: Step, call: Step, steps: Sequence[Step]) -> bool:
+    """Return whether a call repairs a failed one, and does not ask for another thing that was on offer beside it."""
+    if not repairs(step, call):
+        return False
+    known = [f"{each.text} " for each in steps[: call.index]]
+    pairs = zip(arguments(step).values(), arguments(call).values(), strict=False)
+    return not any(
+        one != other
+        and all(any(f'"{each}"' in text for text in known) for each in (one, other))
+        for one, other in pairs
+        if isinstance(one, str) and isinstance(other, str)
+    )
+
+
 def _is_broken(step: Step) -> bool:
     """Return whether a call failed that is no run of code, whose author often computes by hand then."""
     code = "\\n" in step.arguments or len(step.arguments) > 500
@@ -306,6 +325,31 @@ def _invented(text: str, known: Known, call: Step) -> list[str]:
     ):
         return new
     return [*dict.fromkeys([*new, *(each.literal for each in figures_)])]
+
+
+def _several(text: str, known: Known) -> list[str]:
+    """Return the dates, versions and long figures of a text that no earlier one holds; none if there is but one.
+
+    A figure that two steps of arithmetic make of the others or of known ones is none, and neither is a planned date.
+    """
+    long = [
+        each
+        for each in amounts(text)
+        if sum(sign.isdigit() for sign in each.literal) >= _LONG_FIGURE and not known.has_figure(each)
+    ]
+    found = [
+        each.literal
+        for each in long
+        if not any(
+            derived_twice(value, known.values | known_values([text]) - each.readings) for value in each.as_one
+        )
+    ]
+    if not _PLANS.search(text):
+        given = [each for each in days(text) if min(each.readings)[0] and not known.has_day(each)]
+        found += [text[each.start : each.end] for each in given]
+    versions = {each for each in _VERSION.findall(text) if not any(each in one for one in known.texts)}
+    found += sorted(versions)
+    return found if len(found) > 1 else []
 
 
 def _evaluated(expression: str) -> float | None:
