@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.arithmetic import derived_twice, near
+from mast_trace_judge.local.arithmetic import COUNTED, derived, near
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
     DOUBT,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _ADMITS = re.compile(
     r"\b(?:fail\w*|error\w*|could ?n[o']t|cannot|can't|unable|unavailable|unreachable|did(?: not|n't)|no answer|timed? ?out"
-    r"|denied|declin\w*|reject\w*|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
+    r"|denied|declin\w*|reject\w*|maintenance|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
     r"|my knowledge|general knowledge|rule of thumb|own|myself|choose|chose|pick\w*|defaults?|as always|times? out|will do|new|named?"
     r"|I (?:open|start|begin|take|use|number|set|bid)|memory|recall|remember|around|down|offline|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
     r"|nicht|kein\w*|etwa|rund|circa|ungef\u00e4hr|unos|unas|seg\u00fan|aprox\w*|pas|environ)\b|~|n't\b",
@@ -225,7 +225,7 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                 words = [
                     w for w in re.findall(r"[A-Z]?[a-z]+", name) if w.lower() not in _EMPTY_WORDS
                 ]
-                if len(values) != 1 or not any(len(word) >= 5 for word in words):
+                if len(values) != 1 or not any(len(word) >= 4 for word in words):
                     continue
                 said = _stated_flag(step.text, words, _named(source[name]))
                 if said is not None and said[0] is not next(iter(values)):
@@ -263,7 +263,7 @@ def _stated_flag(
         said = re.findall(r"\w+", clause)
         ends = stem(said[-1]) in {*wanted, *("un" + w for w in wanted)} if said else False
         sentence = quote(text, start, end, limit=400)
-        told = len(said) <= len(words) + 2 and any(each in sentence.lower() for each in named)
+        told = len(said) <= len(words) + 3 and any(each in sentence.lower() for each in named)
         if wanted <= have | denied and (_IS.search(clause) or told):
             if not (ends or told):
                 return None
@@ -330,7 +330,7 @@ def _invented(text: str, known: Known, call: Step) -> list[str]:
 def _several(text: str, known: Known) -> list[str]:
     """Return the dates, versions and long figures of a text that no earlier one holds; none if there is but one.
 
-    A figure that two steps of arithmetic make of the others or of known ones is none, and neither is a planned date.
+    A figure that follows from the others or from known ones is none, and neither is a planned date.
     """
     long = [
         each
@@ -341,7 +341,7 @@ def _several(text: str, known: Known) -> list[str]:
         each.literal
         for each in long
         if not any(
-            derived_twice(value, known.values | known_values([text]) - each.readings) for value in each.as_one
+            derived(value, known.values | known_values([text]) - each.readings, COUNTED) for value in each.as_one
         )
     ]
     if not _PLANS.search(text):
