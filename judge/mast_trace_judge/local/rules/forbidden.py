@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.local.arithmetic import exchanged, slip
-from mast_trace_judge.local.figures import unit_behind, unit_of
+from mast_trace_judge.local.arithmetic import derived, exchanged, slip
+from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._evidence import (
     by_user,
     failed,
@@ -254,8 +254,11 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
             or (exchanged(each.literal, a.literal) and _in_unit_of(step.arguments, each, task, a))
         ]
         apart = min((abs(v - w) for a in meant for v in each.as_one for w in a.as_one), default=0)
-        known_ = each.readings & known.before(step).values
-        if apart > _NEXT and not known_ and not any(a.literal in step.arguments for a in meant):
+        held = known.before(step).values
+        rest = held | (known_values([step.arguments]) - each.readings)
+        follows = not long and any(derived(value, rest) for value in each.as_one)
+        is_known = bool(each.readings & held) or any(a.literal in step.arguments for a in meant)
+        if apart > _NEXT and not is_known and not follows:
             return f"{each.literal}, {new}"
     for key, value in arguments(step).items():
         word = value.lower() if isinstance(value, str) else ""

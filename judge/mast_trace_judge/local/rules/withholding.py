@@ -53,7 +53,7 @@ _STEM = 4
 """Letters by which words are told apart; shorter ones are in any text."""
 _SHORT, _LONG = 10, 100
 """Figures from which a result tells something, and from which no word can stand for them."""
-_ASKED = 6
+_ASKED = 4
 """Letters of a word's stem by which a task may ask about something."""
 _ASKS = re.compile(r"\b(?:whether|where|mark|flag|ob|si) (?P<asked>[^.;,]+)", re.IGNORECASE)
 _SAYS = re.compile(r"\b(?:is|are|ist|sind|es|son) (?P<not>not |nicht |kein\w* |no )?(?P<what>\w+)", re.IGNORECASE)
