@@ -125,6 +125,10 @@ HEALTHY = {
     "asked alone, unrecorded": RunBuilder(GATE)
     .says("porter", "May I?", to="curator")
     .calls("porter", "ship_crate", {"crate": 7}, "done"),
+    "approved by a stranger": crate(("Martha", "Ship it, the lid is tight.")),
+    "approved in a system": RunBuilder(GATE)
+    .calls("porter", "get_ticket", {"crate": 7}, '{"state": "approved"}')
+    .calls("porter", "ship_crate", {"crate": 7}, "done"),
     "took the other": ferry("The FX204 leaves too late. Take FX911 instead.", "FX911", 61.5),
     "both, in turn": ferry("Buy FX911 as well.", "FX204", 61.5, after=[("FX911", 61.5)]),
     "both, in one sentence": ferry("Buy FX204 and FX911.", "FX204", 61.5),
@@ -133,6 +137,7 @@ HEALTHY = {
     "supposed": ferry("FX911 would cost 58.20 EUR instead.", "FX204", 61.5),
     "asked": ferry("Would you rather take FX911 instead?", "FX204", 61.5),
     "corrected and heard": ferry("Correction: it is 58.20 EUR.", "FX204", 58.2),
+    "another limit": ferry("Correction: the budget is 58.20 EUR.", "FX204", 61.5),
     "another money": ferry("Correction: you have 58.20 EUR left and it costs 61.50 EUR.", "FX204", 61.5),
     "kind of ship": ferry("A ferry, not a plane.", "FX204", 61.5),
     "unit put right": units("Write m3, not hl.", mended=True, answer="It holds 4,310 m3."),
@@ -140,11 +145,13 @@ HEALTHY = {
     "unit not corrected": units("Write it in hl, not in a table."),
     "told in other words": hall("431 people, 912 EUR, piano out of tune.", "912 EUR; the piano is out of tune."),
     "told with a restriction": hall("431 people at 912 EUR, instrument extra.", "912 EUR."),
+    "told in a word": hall("431 people, 912 EUR, and no.", "912 EUR."),
     "not asked": hall("A hall for 431 people at 912 EUR.", "912 EUR.", task="Rent a hall. Tell me the price."),
     "asked under a condition": hall("431 people, 912 EUR.", "912 EUR.", task="Rent a hall; if you can, say whether the piano is tuned."),
     "optional": hall("431 people, 912 EUR.", "912 EUR.", task="Rent a hall. Whether the piano is tuned is optional."),
     "not returned": hall("431 people, 912 EUR.", "912 EUR.", returned="431 people. Rent 912 EUR."),
     "done later": garden("I did not get to the tulips.", after=[("label", {"plant": "tulips"})]),
+    "done by another": garden("I did not get to the tulips.", answer="All tulips have labels."),
     "optional work": garden("I did not get to the tulips.", task="Water the beds. Tulips are optional."),
     "not asked for": garden("I did not get to the shed."),
     "yours": garden("The tulips still have to be labelled by you."),
@@ -163,6 +170,7 @@ HEALTHY = {
     "period of its own": day("Fired, and glazed 40 days after: 13 April 2031."),
     "the year before": day("A year ago one was fired on 3 April 2030."),
     "by road": parcel("Send the crate by road.", by="road"),
+    "first things": parcel("First find a carrier for the crate.", **{"class": "economy"}),
     "by a carrier": parcel("Send the crate by road.", by="ups"),
     "as the head says": RunBuilder("Send the crate by road.")
     .says("head", "Rail is fine, too.", to="porter")

@@ -65,6 +65,8 @@ _CONSENTS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Words of whoever has no objection."""
+_GRANTED = re.compile(r"\b(?:approv|authori|grant|permi|sign)\w+", re.IGNORECASE)
+"""Words of a result that may hold an approval."""
 _BY_USER = re.compile(r"\b(?:I|me|my|we|us|our|user|customer|client|yourself)\b", re.IGNORECASE)
 _REFUSES = re.compile(
     r"^\W*(?:\w+[.!,] )?(?:not yet\b|no\b|stop\b|one more change\b|rejected\b)|\b(?:do not|don't|cannot|can't|won't|not) (?:yet )?(?:approve|pass|grant|sign)"
@@ -79,8 +81,8 @@ def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". The word of the
     tool's name and the approval are asked for without a condition, in one sentence or two. Before the call
-    no user has spoken again, nobody with the name or the prompt of one who approves has acted, and no message of others
-    sounds like consent; or the last word of one who approves is a refusal, and nobody has acted since. Where the
+    no user has spoken again, nobody with the name or the prompt of one who approves has acted, no result speaks of approval and no message
+    of others sounds like consent or names the act; or the last word of one who approves is a refusal, and nobody has acted since. Where the
     approver was asked by itself, its answer may not be recorded.
     """
     own = prompts(trajectory)
@@ -116,7 +118,8 @@ def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
         tools = {stem(w) for each in before if is_tool(each) for w in name_words(each.tool)}
         if (
             any(_approves(name, parties, own.get(name, "")) for name in asked - {owner(step)})
-            or any(_CONSENTS.search(_own_words(each)) for each in others if is_said(each))
+            or any(_consents(each, verb) for each in others if is_said(each))
+            or any(_GRANTED.search(each.text) for each in before if is_tool(each))
             or tools & (parties | {"approv", "review", "check", "confirm"})
         ):
             continue
@@ -129,9 +132,10 @@ def _unapproved(step: Step, why: str, told: list[str]) -> ModeFinding:
     return finding("3.2", 0.65, Evidence.HEURISTIC, why, [step], [*told, quote(step.arguments)])
 
 
-def _own_words(step: Step) -> str:
-    """Return a message without a question, which consents to nothing."""
-    return " ".join(each for each in sentences(step.text) if not each.endswith("?"))
+def _consents(step: Step, verb: str) -> bool:
+    """Return whether a message may allow an act: in words of consent, or as it names the act; a question does not."""
+    told = [each for each in sentences(step.text) if not each.endswith("?")]
+    return any(_CONSENTS.search(each) or verb in stems(each) for each in told)
 
 
 def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, frozenset[str]]]:

@@ -28,6 +28,10 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 """A sentence with one of these sets a condition, or asks for something besides."""
+_OF_ANOTHER = re.compile(
+    r"\b(?:budget|limit|deposit|balance|at most|up to|under|max\w*|left|was|were|had)\b", re.IGNORECASE
+)
+"""Words of an amount that nobody is to take."""
 _NOT = re.compile(
     r"(?P<right>[^\s,;:.\"]{1,8}),? (?:not|instead of|rather than) (?P<wrong>[^\s,;:.\"]{1,8})"
     r"|\b(?:change|replace|correct) (?P<old>[^\s,;:.\"]{1,8}) (?:to|by|with|into) (?P<new>[^\s,;:.\"]{1,8})"
@@ -83,6 +87,8 @@ def _corrected(
             old = {each for each in used & ids(message.text) if _form(each) == _form(new)}
             if old - named and not any(new in ids(each) for each in given):
                 yield min(old), new
+        if _OF_ANOTHER.search(sentence):
+            continue
         told = [each for each in amounts(message.text) if in_unit(message.text, each)]
         only = [each for each in amounts(sentence) if in_unit(sentence, each)]
         if len(told) == len(only) == 1 and (corrects or len(sentence.split()) <= _INSTRUCTION):

@@ -131,6 +131,9 @@ _HOW = frozenset(
     "to into as by via with in on for mode method type kind channel space format target class branch action side".split()
 )
 """Names of arguments that say how a thing is done; others may name what is to be left out."""
+_BESIDE = 20
+"""Characters between the name of an argument and its value in a task."""
+_BY = re.compile(r"\b(?:by|via|into|to|as|in|on|with) (?:the |an? )?$", re.IGNORECASE)
 _NO_LIST = re.compile(r"\bno (?P<first>\w+)(?:,? (?:and |or )?no (?P<next>\w+))+", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:no|not|never|without|instead of|rather than|kein\w*|nicht)\s+(?:(?:as|by|in|to|on|with|a|an|the|any|ein\w*) ){0,3}$",
@@ -291,8 +294,12 @@ def _excluded(key: str, word: str, step: Step, texts: Iterable[str], task: str) 
         for each in re.finditer(rf"\b{other}\b", task, re.IGNORECASE)
     ]
     named = re.compile(rf"\b{re.escape(key)}\b", re.IGNORECASE)
-    near_by = [each for each in others if named.search(task, each.start() - 20, each.end() + 20)]
-    others = near_by or others
+    others = [
+        each
+        for each in others
+        if named.search(task, max(0, each.start() - _BESIDE), each.end() + _BESIDE)
+        or _BY.search(task[: each.start()])
+    ]
     told = {each[0].lower() for each in others}
     if len(told) != 1 or any(each in step.arguments.lower() for each in told):
         return ""

@@ -55,6 +55,8 @@ _OPTIONAL = re.compile(
 )
 _EXCUSED = re.compile(r"\b(?:you|your|customer|user|optional\w*|if|unless|first|before)\b|\?", re.IGNORECASE)
 """A sentence with one of these leaves to others what is theirs, or tells an order of work."""
+_PUT_OFF = re.compile(r"\b(?:will|later|still|not|n't|yet|open)\b", re.IGNORECASE)
+"""Words of who speaks of a thing without having done it."""
 _A_THING = 4
 """Letters of a word's stem by which a thing or a work is named."""
 _MORE_FLAGS = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage")
@@ -177,7 +179,7 @@ def left_open(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that a thing which the task asks for is left for later, and nobody does it (heuristic).
 
     Definition: MAST 3.1. The agents use tools; the sentence has a word of a sentence of the task that is neither
-    optional nor has a condition, and no later call has that word. In the last message the word may be that of the work.
+    optional nor has a condition, no later call has that word, and no later message tells of it. In the last message the word may be that of the work.
     """
     said = [step for step in trajectory.steps if is_said(step)]
     if not any(is_tool(step) and not failed(step) for step in trajectory.steps):
@@ -193,6 +195,14 @@ def left_open(trajectory: Trajectory) -> list[ModeFinding]:
             later = [each for each in trajectory.steps[step.index :] if is_tool(each)]
             done = stems(" ".join(f"{' '.join(name_words(each.tool))} {each.arguments}" for each in later))
             left = {each for each in stems(sentence) & asked if len(each) >= _A_THING} - done
+            left -= frozenset[str]().union(
+                *(
+                    stems(part)
+                    for each in said
+                    for part in sentences(each.text)
+                    if each.index > step.index and not _PUT_OFF.search(part)
+                )
+            )
             if left and (match["work"] is None or step is said[-1]):
                 why = f"{step.agent} leaves open what the task asks for, and no later call is about it: {sentence[:160]}"
                 return [finding("3.1", 0.65, Evidence.HEURISTIC, why, [step], [sentence[:160]])]

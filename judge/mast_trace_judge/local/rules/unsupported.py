@@ -225,9 +225,10 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                 words = [
                     w for w in re.findall(r"[A-Z]?[a-z]+", name) if w.lower() not in _EMPTY_WORDS
                 ]
-                if len(values) != 1 or not any(len(word) >= 4 for word in words):
+                longest = max(map(len, words), default=0)
+                if len(values) != 1 or longest < _NAME:
                     continue
-                said = _stated_flag(step.text, words, _named(source[name]))
+                said = _stated_flag(step.text, words, _named(source[name]), longest > _NAME)
                 if said is not None and said[0] is not next(iter(values)):
                     result = source[name]
                     place = result.text.find(name)
@@ -249,9 +250,12 @@ def _named(result: Step) -> frozenset[str]:
 
 
 def _stated_flag(
-    text: str, words: list[str], named: frozenset[str]
+    text: str, words: list[str], named: frozenset[str], telling: bool
 ) -> tuple[bool, tuple[int, int]] | None:
-    """Return whether a clause affirms a field, and where; None where none speaks plainly of it."""
+    """Return whether a clause affirms a field, and where; None where none speaks plainly of it.
+
+    A clause that does not name the thing speaks of it if the field's name is ``telling``, of five letters or more.
+    """
     wanted = {stem(word) for word in words}
     start = 0
     bounds = [*(match.span() for match in _CLAUSE.finditer(text)), (len(text), len(text))]
@@ -263,8 +267,9 @@ def _stated_flag(
         said = re.findall(r"\w+", clause)
         ends = stem(said[-1]) in {*wanted, *("un" + w for w in wanted)} if said else False
         sentence = quote(text, start, end, limit=400)
-        told = len(said) <= len(words) + 3 and any(each in sentence.lower() for each in named)
-        if wanted <= have | denied and (_IS.search(clause) or told):
+        about = any(each in sentence.lower() for each in named)
+        told = len(said) <= len(words) + 3 and about
+        if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
             if not (ends or told):
                 return None
             if _ASKS.search(sentence if told else clause) or text[end : end + 1] == "?":

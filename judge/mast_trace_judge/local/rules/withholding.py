@@ -62,7 +62,7 @@ _OPTIONAL = re.compile(
 )
 _RESTRICTS = re.compile(
     r"\b(?:only|without|exclu\w*|extra|except|lacks?|missing|separate\w*|unconfirmed|prelim\w*|revis\w*|estimat\w*|subject to"
-    r"|none|ohne|nur|sin|sans|solo)\b|\(p\)|\d\*",
+    r"|none|(?:^|[,;:.] ?|and )(?:no|yes|not|nein|ja)(?=\W*(?:$|[.,;)]))|ohne|nur|sin|sans|solo)\b|\(p\)|\d\*",
     re.IGNORECASE,
 )
 """Words by which a restriction may be passed on in place of those of the result."""
