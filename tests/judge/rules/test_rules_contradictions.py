@@ -106,11 +106,6 @@ def test_a_contradiction_is_found_where_it_begins(rule, run, step):
     assert named(run) == {rule: step}
 
 
-def test_each_rule_has_a_run():
-    ours = {name_of(each) for each in RULES if contradicts_good_end(name_of(each))}
-    assert ours == {rule for rule, _, _ in FAULTS}
-
-
 HEALTHY = [
     kiln(),
     kiln(error=DOWN, said="The sensor cannot be reached; last week it held 1,180."),

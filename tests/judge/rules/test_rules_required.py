@@ -2,7 +2,9 @@
 
 import pytest
 from judge.builders import RunBuilder
-from judge.rules.test_rules_contradictions import named
+from judge.rules import test_rules_contradictions as others
+
+from mast_trace_judge.local.rules import RULES, contradicts_good_end, name_of
 
 GATE = "The curator must approve before the crate is shipped."
 
@@ -18,7 +20,9 @@ def crate(*said, task=GATE, tool="ship_crate", prompt="", users=(), **arguments)
 def ferry(told, *used, before="Take the FX204 at 61.50 EUR.", after=()):
     """A clerk buys a ticket after it was told what to take."""
     run = RunBuilder("Get a ticket to the island.").says("head", before, to="clerk")
-    run.says("mate", told, to="clerk").calls("clerk", "buy_ticket", {"ferry": used[0], "price": used[1]}, "ok")
+    run.says("mate", told, to="clerk").calls(
+        "clerk", "buy_ticket", {"ferry": used[0], "price": used[1]}, "ok"
+    )
     for ferry_, price in after:
         run.calls("clerk", "buy_ticket", {"ferry": ferry_, "price": price}, "ok")
     return run
@@ -42,21 +46,33 @@ def hall(said, answer, *, returned=HALL, task=WANTED):
     return run.says("head", answer, to="user")
 
 
-def garden(said, *, task="Water the beds and label the tulips.", after=(), answer="The beds are wet."):
-    run = RunBuilder(task).calls("hand", "open_tap", {"bed": 4}, "open").says("hand", said, to="head")
+def garden(
+    said, *, task="Water the beds and label the tulips.", after=(), answer="The beds are wet."
+):
+    run = (
+        RunBuilder(task).calls("hand", "open_tap", {"bed": 4}, "open").says("hand", said, to="head")
+    )
     for tool, arguments in after:
         run.calls("hand", tool, arguments, "ok")
     return run.says("head", answer, to="user")
 
 
-def library(number, *, task="Quote a critic on the play, no tabloids.", tool="read_piece", answer="It drags."):
+def library(
+    number,
+    *,
+    task="Quote a critic on the play, no tabloids.",
+    tool="read_piece",
+    answer="It drags.",
+):
     listed = '[{"id": "N1", "kind": "weekly"}, {"id": "N2", "kind": "tabloid"}]'
     run = RunBuilder(task).calls("clerk", "list_pieces", {}, listed)
     run.calls("clerk", tool, {"id": number}, "The second act drags." if number == "N2" else "Fine.")
     return run.says("clerk", answer, to="user")
 
 
-def day(said, *, returned='{"vase": "V-3", "fired": "2031-03-04"}', task="When was vase V-3 fired?"):
+def day(
+    said, *, returned='{"vase": "V-3", "fired": "2031-03-04"}', task="When was vase V-3 fired?"
+):
     run = RunBuilder(task).calls("potter", "get_vase", {"id": "V-3"}, returned)
     return run.says("potter", said, to="head")
 
@@ -78,16 +94,26 @@ def offline(said, *, after=True, tool="read_page"):
 def chat(*values, reason="max_turns"):
     run = RunBuilder("Agree on a rent.", termination_reason=reason)
     for value in values:
-        run.says("owner", f"House HK-22 is {value} EUR.", to="tenant").says("tenant", "Hm, and the deposit?", to="owner")
+        run.says("owner", f"House HK-22 is {value} EUR.", to="tenant").says(
+            "tenant", "Hm, and the deposit?", to="owner"
+        )
     return run
 
 
 FAULTS = [
     ("unapproved_act", crate(), 1),
-    ("unapproved_act", crate(prompt="You ship only what the curator has cleared.", task="Get crate 7 away."), 1),
+    (
+        "unapproved_act",
+        crate(prompt="You ship only what the curator has cleared.", task="Get crate 7 away."),
+        1,
+    ),
     ("unapproved_act", crate(task="No crate is shipped without a decision of the curator."), 1),
     ("unapproved_act", crate(("curator", "Not yet: the lid is loose.")), 2),
-    ("ignored_correction", ferry("The FX204 leaves too late. Take FX911 instead.", "FX204", 61.5), 2),
+    (
+        "ignored_correction",
+        ferry("The FX204 leaves too late. Take FX911 instead.", "FX204", 61.5),
+        2,
+    ),
     ("ignored_correction", ferry("FX204 is full. Please buy FX911.", "FX204", 61.5), 2),
     ("ignored_correction", ferry("Correction: it is 58.20 EUR.", "FX204", 61.5), 2),
     ("ignored_correction", units("Write m3, not hl, as the gauge does."), 2),
@@ -108,7 +134,12 @@ FAULTS = [
 
 @pytest.mark.parametrize(("rule", "run", "step"), FAULTS)
 def test_a_fault_is_found_where_it_begins(rule, run, step):
-    assert named(run) == {rule: step}
+    assert others.named(run) == {rule: step}
+
+
+def test_each_rule_has_a_run():
+    ours = {name_of(each) for each in RULES if contradicts_good_end(name_of(each))}
+    assert ours == {rule for rule, _, _ in (*FAULTS, *others.FAULTS)}
 
 
 HEALTHY = {
@@ -116,16 +147,23 @@ HEALTHY = {
     "approved by another name": crate(("Martha", "Fine with me.")),
     "approved in passing": crate(("Martha", "Yes. Mind the lid.")),
     "approved by the user": crate(("user", "Send it.")),
-    "refused and mended": crate(("curator", "Not yet: the lid is loose."), ("joiner", "Screwed on.")),
-    "condition": crate(task="If it weighs more than 40 kg, the curator must approve before the crate is shipped."),
+    "refused and mended": crate(
+        ("curator", "Not yet: the lid is loose."), ("joiner", "Screwed on.")
+    ),
+    "condition": crate(
+        task="If it weighs more than 40 kg, the curator must approve before the crate is shipped."
+    ),
     "wish": crate(task="The curator should approve before the crate is shipped, if he is in."),
     "another act": crate(tool="weigh_crate"),
     "the user approves": crate(task="I must approve before a crate is shipped; I do."),
-    "approval of another thing": crate(task="Ship it. The curator must approve the text before it is printed."),
+    "approval of another thing": crate(
+        task="Ship it. The curator must approve the text before it is printed."
+    ),
     "asked alone, unrecorded": RunBuilder(GATE)
     .says("porter", "May I?", to="curator")
     .calls("porter", "ship_crate", {"crate": 7}, "done"),
     "approved by a stranger": crate(("Martha", "Ship it, the lid is tight.")),
+    "approved in two letters": crate(("Martha", "OK. Mind the lid.")),
     "approved in a system": RunBuilder(GATE)
     .calls("porter", "get_ticket", {"crate": 7}, '{"state": "approved"}')
     .calls("porter", "ship_crate", {"crate": 7}, "done"),
@@ -138,24 +176,42 @@ HEALTHY = {
     "asked": ferry("Would you rather take FX911 instead?", "FX204", 61.5),
     "corrected and heard": ferry("Correction: it is 58.20 EUR.", "FX204", 58.2),
     "another limit": ferry("Correction: the budget is 58.20 EUR.", "FX204", 61.5),
-    "another money": ferry("Correction: you have 58.20 EUR left and it costs 61.50 EUR.", "FX204", 61.5),
+    "another money": ferry(
+        "Correction: you have 58.20 EUR left and it costs 61.50 EUR.", "FX204", 61.5
+    ),
     "kind of ship": ferry("A ferry, not a plane.", "FX204", 61.5),
     "unit put right": units("Write m3, not hl.", mended=True, answer="It holds 4,310 m3."),
     "unit put right in the answer": units("Write m3, not hl.", answer="It holds 4,310 m3."),
     "unit not corrected": units("Write it in hl, not in a table."),
-    "told in other words": hall("431 people, 912 EUR, piano out of tune.", "912 EUR; the piano is out of tune."),
+    "told in other words": hall(
+        "431 people, 912 EUR, piano out of tune.", "912 EUR; the piano is out of tune."
+    ),
     "told with a restriction": hall("431 people at 912 EUR, instrument extra.", "912 EUR."),
     "told in a word": hall("431 people, 912 EUR, and no.", "912 EUR."),
-    "not asked": hall("A hall for 431 people at 912 EUR.", "912 EUR.", task="Rent a hall. Tell me the price."),
-    "asked under a condition": hall("431 people, 912 EUR.", "912 EUR.", task="Rent a hall; if you can, say whether the piano is tuned."),
-    "optional": hall("431 people, 912 EUR.", "912 EUR.", task="Rent a hall. Whether the piano is tuned is optional."),
+    "not asked": hall(
+        "A hall for 431 people at 912 EUR.", "912 EUR.", task="Rent a hall. Tell me the price."
+    ),
+    "asked under a condition": hall(
+        "431 people, 912 EUR.",
+        "912 EUR.",
+        task="Rent a hall; if you can, say whether the piano is tuned.",
+    ),
+    "optional": hall(
+        "431 people, 912 EUR.",
+        "912 EUR.",
+        task="Rent a hall. Whether the piano is tuned is optional.",
+    ),
     "not returned": hall("431 people, 912 EUR.", "912 EUR.", returned="431 people. Rent 912 EUR."),
     "done later": garden("I did not get to the tulips.", after=[("label", {"plant": "tulips"})]),
     "done by another": garden("I did not get to the tulips.", answer="All tulips have labels."),
-    "optional work": garden("I did not get to the tulips.", task="Water the beds. Tulips are optional."),
+    "optional work": garden(
+        "I did not get to the tulips.", task="Water the beds. Tulips are optional."
+    ),
     "not asked for": garden("I did not get to the shed."),
     "yours": garden("The tulips still have to be labelled by you."),
-    "order of work": garden("The tulips can wait until later, first the beds.", after=[("label", {"plant": "tulips"})]),
+    "order of work": garden(
+        "The tulips can wait until later, first the beds.", after=[("label", {"plant": "tulips"})]
+    ),
     "all done": garden("The tulips are labelled."),
     "weekly": library("N1"),
     "removed": library("N2", tool="remove_piece"),
@@ -190,4 +246,4 @@ HEALTHY = {
 
 @pytest.mark.parametrize("run", HEALTHY.values(), ids=HEALTHY)
 def test_healthy_runs_that_look_alike(run):
-    assert named(run) == {}
+    assert others.named(run) == {}

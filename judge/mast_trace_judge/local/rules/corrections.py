@@ -29,7 +29,8 @@ _OPEN = re.compile(
 )
 """A sentence with one of these sets a condition, or asks for something besides."""
 _OF_ANOTHER = re.compile(
-    r"\b(?:budget|limit|deposit|balance|at most|up to|under|max\w*|left|was|were|had)\b", re.IGNORECASE
+    r"\b(?:budget|limit|deposit|balance|at most|up to|under|max\w*|left|was|were|had)\b",
+    re.IGNORECASE,
 )
 """Words of an amount that nobody is to take."""
 _NOT = re.compile(
@@ -94,7 +95,9 @@ def _corrected(
         if len(told) == len(only) == 1 and (corrects or len(sentence.split()) <= _INSTRUCTION):
             new_values = only[0].readings
             for each in amounts(act.arguments):
-                near_by = any(a < _TENFOLD * b and b < _TENFOLD * a for a in each.as_one for b in new_values)
+                near_by = any(
+                    a < _TENFOLD * b and b < _TENFOLD * a for a in each.as_one for b in new_values
+                )
                 was_told = each.readings & known_values([one.text for one in before])
                 if near_by and was_told and not new_values & known_values(given):
                     yield each.literal, only[0].literal

@@ -140,7 +140,23 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _REMOVES = frozenset(
-    map(stem, ("remove", "delete", "exclude", "reject", "cancel", "block", "filter", "flag", "mark", "report", "skip", "hide"))
+    map(
+        stem,
+        (
+            "remove",
+            "delete",
+            "exclude",
+            "reject",
+            "cancel",
+            "block",
+            "filter",
+            "flag",
+            "mark",
+            "report",
+            "skip",
+            "hide",
+        ),
+    )
 )
 
 

@@ -260,7 +260,9 @@ def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
                     literal = re.escape(figure.literal)
                     of_all = re.search(rf"\b{literal} (?:of|out of|/|von) {literal}\b", sentence)
                     named = [each for each in _clauses(step.text) if name in stems(each[0])]
-                    near_by = any(each.start() <= figure.start <= each.end() + _CLOSE for each in named)
+                    near_by = any(
+                        each.start() <= figure.start <= each.end() + _CLOSE for each in named
+                    )
                     if count + rest in figure.readings and (near_by or of_all):
                         why = f"{step.agent} gives {figure.literal} where {result.tool} returned {count} and {rest} of another kind."
                         if not _DOUBTED.search(quote(step.text, *figure.span, limit=300)):

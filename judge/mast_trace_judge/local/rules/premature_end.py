@@ -53,7 +53,9 @@ _LEFT = re.compile(
 _OPTIONAL = re.compile(
     r"\b(?:optional\w*|nice|if|unless|not (?:needed|necessary|required)|later)\b", re.IGNORECASE
 )
-_EXCUSED = re.compile(r"\b(?:you|your|customer|user|optional\w*|if|unless|first|before)\b|\?", re.IGNORECASE)
+_EXCUSED = re.compile(
+    r"\b(?:you|your|customer|user|optional\w*|if|unless|first|before)\b|\?", re.IGNORECASE
+)
 """A sentence with one of these leaves to others what is theirs, or tells an order of work."""
 _PUT_OFF = re.compile(r"\b(?:will|later|still|not|n't|yet|open)\b", re.IGNORECASE)
 """Words of who speaks of a thing without having done it."""
@@ -193,7 +195,9 @@ def left_open(trajectory: Trajectory) -> list[ModeFinding]:
             if match is None or _EXCUSED.search(sentence):
                 continue
             later = [each for each in trajectory.steps[step.index :] if is_tool(each)]
-            done = stems(" ".join(f"{' '.join(name_words(each.tool))} {each.arguments}" for each in later))
+            done = stems(
+                " ".join(f"{' '.join(name_words(each.tool))} {each.arguments}" for each in later)
+            )
             left = {each for each in stems(sentence) & asked if len(each) >= _A_THING} - done
             left -= frozenset[str]().union(
                 *(

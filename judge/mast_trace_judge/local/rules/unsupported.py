@@ -69,7 +69,9 @@ _PLANS = re.compile(
     re.IGNORECASE,
 )
 """Words of dates that an agent sets or derives by itself."""
-_OF_TIME = frozenset(map(stem, ("until", "from", "since", "before", "after", "date", "with", "when", "that", "this")))
+_OF_TIME = frozenset(
+    map(stem, ("until", "from", "since", "before", "after", "date", "with", "when", "that", "this"))
+)
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
 _IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
 _YES = {"true": True, "yes": True, "false": False, "no": False}
@@ -287,8 +289,7 @@ def _mends(step: Step, call: Step, steps: Sequence[Step]) -> bool:
     known = [f"{each.text} " for each in steps[: call.index]]
     pairs = zip(arguments(step).values(), arguments(call).values(), strict=False)
     return not any(
-        one != other
-        and all(any(f'"{each}"' in text for text in known) for each in (one, other))
+        one != other and all(any(f'"{each}"' in text for text in known) for each in (one, other))
         for one, other in pairs
         if isinstance(one, str) and isinstance(other, str)
     )
@@ -340,19 +341,23 @@ def _several(text: str, known: Known) -> list[str]:
     long = [
         each
         for each in amounts(text)
-        if sum(sign.isdigit() for sign in each.literal) >= _LONG_FIGURE and not known.has_figure(each)
+        if sum(sign.isdigit() for sign in each.literal) >= _LONG_FIGURE
+        and not known.has_figure(each)
     ]
     found = [
         each.literal
         for each in long
         if not any(
-            derived(value, known.values | known_values([text]) - each.readings, COUNTED) for value in each.as_one
+            derived(value, known.values | known_values([text]) - each.readings, COUNTED)
+            for value in each.as_one
         )
     ]
     if not _PLANS.search(text):
         given = [each for each in days(text) if min(each.readings)[0] and not known.has_day(each)]
         found += [text[each.start : each.end] for each in given]
-    versions = {each for each in _VERSION.findall(text) if not any(each in one for one in known.texts)}
+    versions = {
+        each for each in _VERSION.findall(text) if not any(each in one for one in known.texts)
+    }
     found += sorted(versions)
     return found if len(found) > 1 else []
 

@@ -56,9 +56,12 @@ _SHORT, _LONG = 10, 100
 _ASKED = 4
 """Letters of a word's stem by which a task may ask about something."""
 _ASKS = re.compile(r"\b(?:whether|where|mark|flag|ob|si) (?P<asked>[^.;,]+)", re.IGNORECASE)
-_SAYS = re.compile(r"\b(?:is|are|ist|sind|es|son) (?P<not>not |nicht |kein\w* |no )?(?P<what>\w+)", re.IGNORECASE)
+_SAYS = re.compile(
+    r"\b(?:is|are|ist|sind|es|son) (?P<not>not |nicht |kein\w* |no )?(?P<what>\w+)", re.IGNORECASE
+)
 _OPTIONAL = re.compile(
-    r"\b(?:optional\w*|nice|if you|if it|not (?:needed|necessary|required)|if possible)\b", re.IGNORECASE
+    r"\b(?:optional\w*|nice|if you|if it|not (?:needed|necessary|required)|if possible)\b",
+    re.IGNORECASE,
 )
 _RESTRICTS = re.compile(
     r"\b(?:only|without|exclu\w*|extra|except|lacks?|missing|separate\w*|unconfirmed|prelim\w*|revis\w*|estimat\w*|subject to"
@@ -95,8 +98,12 @@ def withheld_answer(trajectory: Trajectory) -> list[ModeFinding]:
         figures = known_values([result.text]) - known_values([trajectory.task])
         if message is None or not figures & known_values([message.text]):
             continue
-        before = stems(" ".join([trajectory.task, *(s.text for s in trajectory.steps[: result.index])]))
-        for clause in (part for each in sentences(result.text) for part in re.split(r"[,;] ", each)):
+        before = stems(
+            " ".join([trajectory.task, *(s.text for s in trajectory.steps[: result.index])])
+        )
+        for clause in (
+            part for each in sentences(result.text) for part in re.split(r"[,;] ", each)
+        ):
             about = next((each & stems(clause) for each in asked if each & stems(clause)), set())
             if not about or about & said or not _is_so(clause, about):
                 continue
