@@ -5,7 +5,7 @@ import json
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.rules import RULES, contradicts_good_end, findings_by_rule, name_of
+from mast_trace_judge.local.rules import contradicts_good_end, findings_by_rule
 
 
 def named(run):

@@ -74,7 +74,6 @@ def _corrected(
 ) -> Iterator[tuple[str, str]]:
     """Yield the old and the new value of each correction in a message that an act and all later ones ignore."""
     given = [each.arguments for each in later]
-    used = ids(act.arguments)
     before = [each for each in trajectory.steps[: message.index] if act.agent in each.recipients]
     verb = {stem(word) for word in name_words(act.tool)}
     for sentence in sentences(message.text):
@@ -85,7 +84,9 @@ def _corrected(
         begin = " ".join(sentence.split()[:_BEGIN])
         if len(named) == 1 and (_INSTEAD.search(sentence) or verb & stems(begin)):
             (new,) = named
-            old = {each for each in used & ids(message.text) if _form(each) == _form(new)}
+            old = {
+                each for each in ids(act.arguments) & ids(message.text) if _form(each) == _form(new)
+            }
             if old - named and not any(new in ids(each) for each in given):
                 yield min(old), new
         if _OF_ANOTHER.search(sentence):

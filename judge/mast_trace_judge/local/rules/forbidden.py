@@ -103,32 +103,39 @@ _ARTICLES = frozenset(
 )
 
 
-_ALTERNATIVES = tuple(
+_ALTERNATIVES = [
     frozenset(each.split())
     for each in (
-        "air sea road rail",
-        "public internal private confidential",
-        "main master develop staging production",
-        "card cash voucher transfer cheque",
-        "economy business first",
-        "aisle window middle",
-        "vegan vegetarian meat",
-        "draft final",
-        "buy sell",
-        "debit credit",
-        "left right",
-        "import export",
-        "single double triple",
-        "encrypt decrypt",
-        "open closed",
-        "enable disable",
-        "approve reject",
-        "ascending descending",
-    )
-)
+        "air sea road rail,public internal private confidential,main master develop staging production,"
+        "card cash voucher transfer cheque,economy business first,aisle window middle,vegan vegetarian meat,"
+        "draft final,buy sell,debit credit,left right,import export,single double triple,ascending descending"
+    ).split(",")
+]
 """Words of which one excludes the others."""
 _HOW = frozenset(
-    "to into as by via with in on for mode method type kind channel space format target class branch action side".split()
+    [
+        "to",
+        "into",
+        "as",
+        "by",
+        "via",
+        "with",
+        "in",
+        "on",
+        "for",
+        "mode",
+        "method",
+        "type",
+        "kind",
+        "channel",
+        "space",
+        "format",
+        "target",
+        "class",
+        "branch",
+        "action",
+        "side",
+    ]
 )
 """Names of arguments that say how a thing is done; others may name what is to be left out."""
 _BESIDE = 20
@@ -140,23 +147,7 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _REMOVES = frozenset(
-    map(
-        stem,
-        (
-            "remove",
-            "delete",
-            "exclude",
-            "reject",
-            "cancel",
-            "block",
-            "filter",
-            "flag",
-            "mark",
-            "report",
-            "skip",
-            "hide",
-        ),
-    )
+    map(stem, "remove delete exclude reject cancel block filter flag mark report skip hide".split())
 )
 
 
@@ -279,11 +270,15 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
         is_known = bool(each.readings & held) or any(a.literal in step.arguments for a in meant)
         if apart > _NEXT and not is_known and not follows:
             return f"{each.literal}, {new}"
+    return _other_way(step, task, known.before(step).texts)
+
+
+def _other_way(step: Step, task: str, texts: Iterable[str]) -> str:
+    """Return a word that says how a thing is done, where the task rules it out; empty if there is none."""
     for key, value in arguments(step).items():
-        word = value.lower() if isinstance(value, str) else ""
-        if _HOW & name_words(key) and word.isalpha():
-            if other := _excluded(key, word, step, known.before(step).texts, task):
-                return f"{value} for {key}, and the task says: {other}"
+        word = value.lower() if isinstance(value, str) and _HOW & name_words(key) else ""
+        if word.isalpha() and (other := _excluded(key, word, step, texts, task)):
+            return f"{value} for {key}, and the task says: {other}"
     return ""
 
 

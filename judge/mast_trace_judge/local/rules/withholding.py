@@ -19,8 +19,8 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._facts import sentences, stems
+from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import values, words
 from mast_trace_judge.verdict import Evidence
