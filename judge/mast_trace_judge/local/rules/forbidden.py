@@ -105,11 +105,22 @@ _ARTICLES = frozenset(
 
 _ALTERNATIVES = [
     frozenset(each.split())
-    for each in (
-        "air sea road rail,public internal private confidential,main master develop staging production,"
-        "card cash voucher transfer cheque,economy business first,aisle window middle,vegan vegetarian meat,"
-        "draft final,buy sell,debit credit,left right,import export,single double triple,ascending descending"
-    ).split(",")
+    for each in [
+        "air sea road rail",
+        "public internal private confidential",
+        "main master develop staging production",
+        "card cash voucher transfer cheque",
+        "economy business first",
+        "aisle window middle",
+        "vegan vegetarian meat",
+        "draft final",
+        "buy sell",
+        "debit credit",
+        "left right",
+        "import export",
+        "single double triple",
+        "ascending descending",
+    ]
 ]
 """Words of which one excludes the others."""
 _HOW = frozenset(
@@ -147,7 +158,23 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _REMOVES = frozenset(
-    map(stem, "remove delete exclude reject cancel block filter flag mark report skip hide".split())
+    map(
+        stem,
+        [
+            "remove",
+            "delete",
+            "exclude",
+            "reject",
+            "cancel",
+            "block",
+            "filter",
+            "flag",
+            "mark",
+            "report",
+            "skip",
+            "hide",
+        ],
+    )
 )
 
 
