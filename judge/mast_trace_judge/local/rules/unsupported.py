@@ -64,7 +64,7 @@ _NEGATIVE = re.compile(
     re.IGNORECASE,
 )
 _PLANS = re.compile(
-    r"\b(?:propos\w*|suggest\w*|mov(?:e|ed|ing)|postpon\w*|resched\w*|schedul\w*|plan\w*|book\w*|new|next|offer\w*|extend\w*"
+    r"\b(?:propos\w*|suggest\w*|mov(?:e|ed|ing)|postpon\w*|resched\w*|schedule\w*|plan\w*|book\w*|new|next|offer\w*|extend\w*"
     r"|deadline|due|notice|latest|end of|remind\w*|shall|will|let'?s|please)\b",
     re.IGNORECASE,
 )
