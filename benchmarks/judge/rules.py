@@ -95,14 +95,19 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
-| 1.1 | `argument_against_task` | the argument stands in no text, and the task names another | a day or a figure of five digits miscopied, two dates shifted alike | the call | heuristic |
+| 1.1 | `argument_against_task` | the argument stands in no text, and the task names another or rules it out | a day, a figure or an identifier miscopied, two dates shifted alike; a word that excludes the task's, by a list of such words; negations | the call | heuristic |
+| 1.1 | `ruled_out_source` | the call opens what a listing has under a kind that the task rules out, and the answer has words of it | rows of the listing, the negated word, words of the answer | the call | heuristic |
 | 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word of their objects, paths; no condition | the call | heuristic |
 | 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results; no new value; the recorded end | the first step of the second round, or the change right before it | heuristic |
 | 1.4 | `began_anew` | the agent was shown nothing of the run, in which it had spoken, and asks | ids of the input | its message; the program made the input | heuristic |
+| 2.4 | `withheld_answer` | the result has what the task asks about, and no message has a word of it | words that task and result share; a figure of the result passed on; no word of restriction | the agent's message to others | heuristic |
+| 2.5 | `ignored_correction` | the agent was told to take another value, and goes on with the old one | identifiers of one form, amounts of one money, units behind figures; all later calls; words of correction | the call | heuristic |
 | 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, its words, values of the run, arithmetic | the message, or the call that uses them | heuristic |
-| 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day miscopied, and no period in the run | the message | heuristic |
+| 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day miscopied, and no period in the run; or another day of these months beside the same words | the message | heuristic |
 | 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, negations; what the sentence is about | the message | heuristic |
 | 2.6 | `absorbed_count` | the agent gives a figure where the tool returned two counts that make it | both counts with their words; neither in the message | the message | heuristic |
+| 3.1 | `left_open` | the agent leaves open what the task asks for, and no later call is about it | words of putting off, a word of the task, all later calls and messages | the message | heuristic |
+| 3.2 | `unapproved_act` | the call was made without the approval that is asked for, or right after a refusal | sentences of task and prompt, who acted before, words of consent | the call | heuristic |
 """
 
 

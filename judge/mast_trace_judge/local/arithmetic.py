@@ -135,7 +135,15 @@ def slip(one: str, other: str) -> bool:
     a, b = one.replace(",", ""), other.replace(",", "")
     if len(a) != len(b) or sum(c.isdigit() for c in a) < 3 or a == b:
         return False
-    different = [i for i in range(len(a)) if a[i] != b[i]]
-    if len(different) == 1:
-        return True
-    return len(different) == 2 and sorted(a) == sorted(b) and different[1] - different[0] == 1
+    return sum(x != y for x, y in zip(a, b, strict=True)) == 1 or exchanged(a, b)
+
+
+def exchanged(one: str, other: str) -> bool:
+    """Return whether two words or figures differ by two neighbours that are exchanged."""
+    different = [n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+    return (
+        len(one) == len(other)
+        and len(different) == 2
+        and different[1] - different[0] == 1
+        and sorted(one) == sorted(other)
+    )

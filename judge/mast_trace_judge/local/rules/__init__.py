@@ -16,6 +16,7 @@ import mast_trace_judge.local.rules.calculation
 import mast_trace_judge.local.rules.choice
 import mast_trace_judge.local.rules.claimed_checks
 import mast_trace_judge.local.rules.clarification
+import mast_trace_judge.local.rules.corrections
 import mast_trace_judge.local.rules.cycles
 import mast_trace_judge.local.rules.forbidden
 import mast_trace_judge.local.rules.inter_agent

@@ -16,7 +16,7 @@ from mast_trace_judge.local.rules._evidence import is_tool, name_words
 from mast_trace_judge.local.texts import alike
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -75,6 +75,8 @@ _PERIOD = re.compile(
 )
 _DERIVED = 5
 """Days from which two dates are hardly one and the next working day."""
+_SOME_MONTHS = 100
+"""Days up to which a date may be another one misread."""
 _IN_DAYS = {"week": 7, "month": 30, "year": 365}
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}")
 _PAIR = re.compile(r"(?:^|[\s,;{(])(?P<name>[A-Za-z]\w*)[=:]\s?(?P<value>[\w.-]+)")
@@ -92,6 +94,8 @@ _IRREGULAR = {
     "bought": "buy",
 }
 _MOST_FIELDS = 200
+_SHORT = 40
+"""Characters of a text that names a thing or its kind."""
 _ALIKE = 0.5
 """Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 READS: frozenset[str] = frozenset(
@@ -150,6 +154,14 @@ def _found(text: str) -> Iterator[Day]:
         read = frozenset((year, *pair) for pair in pairs if _as_date((year, *pair)) is not None)
         if read:
             yield Day(*match.span(), read)
+
+
+def is_near(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Return whether two dates are `_DERIVED` days to some months apart, by no whole weeks or months."""
+    years = one[0] or other[0], other[0] or one[0]
+    a, b = _as_date((years[0], *one[1:])), _as_date((years[1], *other[1:]))
+    gap = abs((a - b).days) if a and b else 0
+    return _DERIVED <= gap <= _SOME_MONTHS and gap % 7 != 0 and one[2] != other[2]
 
 
 def _as_date(reading: tuple[int, int, int]) -> date | None:
@@ -224,11 +236,16 @@ class Known:
                 self.months |= _months(text[:_LONGEST])
                 self.values |= {v for each in _outside_dates(text) for v in each.readings}
 
-    def has_day(self, day: Day) -> bool:
-        """Return whether a date is known, or follows from known ones and known numbers of days."""
+    def has_day(self, day: Day, told: Collection[int] = ()) -> bool:
+        """Return whether a date is known, or follows from known ones and known numbers of days.
+
+        Args:
+            day: the date.
+            told: more numbers of days.
+        """
         if any(_same(one, other) for one in day.readings for other in self.dates):
             return True
-        gaps = {gap + more for gap in self.gaps for more in (-1, 0, 1)}
+        gaps = {gap + more for gap in (*self.gaps, *told) for more in (-1, 0, 1)}
         for one in day.readings:
             for other in self.dates:
                 years = one[0] or other[0], other[0] or one[0]
@@ -240,6 +257,10 @@ class Known:
                 if gap <= 1 or gap in gaps or (a.day == b.day and apart in self.months):
                     return True
         return False
+
+    def periods(self, text: str) -> frozenset[int]:
+        """Return the numbers of days in the periods that a text names."""
+        return _gaps(text[:_LONGEST])
 
     def miscopied(self, day: Day, meant: Iterable[Day], stated: Iterable[Day]) -> bool:
         """Return whether a date is one of others with its day miscopied: a digit lost or changed, or both exchanged.
@@ -352,6 +373,15 @@ def leaves(value: Any, about: str = "", name: str = "") -> Iterator[tuple[str, A
 def _is_named(row: dict[str, Any], about: str) -> bool:
     texts = [each.lower() for each in row.values() if isinstance(each, str) and len(each) >= 3]
     return bool(about) and bool(texts) and texts[0] in about
+
+
+def rows_of(value: Any) -> Iterator[frozenset[str]]:
+    """Yield the short texts of each object in a list of JSON."""
+    for each in value.values() if isinstance(value, dict) else ():
+        yield from rows_of(each)
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, dict):
+            yield frozenset(v for v in each.values() if isinstance(v, str) and len(v) < _SHORT)
 
 
 def fields(text: str, about: str = "") -> list[tuple[str, Any]]:

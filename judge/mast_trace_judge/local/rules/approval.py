@@ -1,10 +1,22 @@
-"""Mode 3.3, incorrect verification, where the record contradicts what is approved."""
+"""Modes 3.2 and 3.3: an act without the approval that it needs, and an approval that the record contradicts."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.rules._evidence import checks, finding, first_line, is_said
+from mast_trace_judge.local.rules._evidence import (
+    USERS,
+    by_user,
+    checks,
+    failed,
+    finding,
+    first_line,
+    is_said,
+    is_tool,
+    name_words,
+)
+from mast_trace_judge.local.rules._facts import acts, owner, prompts, sentences, stem, stems
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.rules.calculation import false_equation, wrong_total
 from mast_trace_judge.local.rules.mismatch import misstated_result
@@ -26,6 +38,151 @@ _CONTRADICTED = (
     *(mislabelled_value, swapped_values, misattributed_value),
 )
 """Rules that find statements which the record contradicts."""
+_NEEDS = re.compile(
+    r"\b(?:before|until|without|unless|after|only|must|has to|have to|needs? to|let|never|nothing|no|what)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:if|when|whenever|wherever|above|over|more than|exceed\w*|large|optional\w*|may|might|can|should|would|could)\b|\?",
+    re.IGNORECASE,
+)
+"""A sentence with one of these asks for an approval under a condition, or wishes for one."""
+_APPROVAL = re.compile(
+    r"\b(?:approv\w*|review(?:s|ed)?|pass(?:es|ed)|grant(?:s|ed)?|authori[sz]\w+|sign(?:s|ed)?[ -]off|clear(?:s|ed)"
+    r"|decision|consent\w*|permission)\b",
+    re.IGNORECASE,
+)
+_PARTY = re.compile(
+    r"\b(?:the|a|an|our|your) (?P<before>[\w-]+(?: [\w-]+)?) (?:(?:has|have|must|has to|is to) )?(?=approv|review|pass|grant|authori|sign|clear|consent)"
+    r"|\b(?:of|from|by) (?:the|a|an|our|your) (?P<after>[\w-]+)",
+    re.IGNORECASE,
+)
+"""The party before the word of approval, "the reviewer has passed", or after it, "a decision of the clerk"."""
+_CONSENTS = re.compile(
+    r"\b(?:approv\w*|grant\w*|fine|go ahead|agreed?|yes|yep|lgtm|(?:looks|sounds|all) good|good to go|clear(?:ed)?"
+    r"|signed|authori[sz]\w*|permi\w+|consent\w*|no objections?|you (?:can|may)|proceed|do it|happy|works for)\b"
+    r"|\bok(?:ay)? (?:with|by|from|to|for)\b|\U0001f44d",
+    re.IGNORECASE,
+)
+"""Words of whoever has no objection."""
+_OK = re.compile(r"\W*(?:ok(?:ay)?|sure|alright)\b", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_GRANTED = re.compile(r"\b(?:approv|authori|grant|permi|sign)\w+", re.IGNORECASE)
+"""Words of a result that may hold an approval."""
+_BY_USER = re.compile(r"\b(?:I|me|my|we|us|our|user|customer|client|yourself)\b", re.IGNORECASE)
+_REFUSES = re.compile(
+    r"^\W*(?:\w+[.!,] )?(?:not yet\b|no\b|stop\b|one more change\b|rejected\b)|\b(?:do not|don't|cannot|can't|won't|not) (?:yet )?(?:approve|pass|grant|sign)"
+    r"|\bbefore this goes in\b",
+    re.IGNORECASE,
+)
+
+
+@rule("3.2", contradicts=True)
+def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call does what the task or its agent's system prompt allows only after an approval, and nobody gave one (heuristic).
+
+    Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". The word of the
+    tool's name and the approval are asked for without a condition, in one sentence or two. Before the call
+    no user has spoken again, nobody with the name or the prompt of one who approves has acted, no result speaks of approval and no message
+    of others sounds like consent or names the act; or the last word of one who approves is a refusal, and nobody has acted since. Where the
+    approver was asked by itself, its answer may not be recorded.
+    """
+    own = prompts(trajectory)
+    for step in trajectory.steps:
+        if not acts(step) or failed(step):
+            continue
+        verb = stem((re.findall(r"[A-Z]?[a-z]+|[A-Z]+", step.tool) or [step.tool])[0])
+        needed = [
+            *_requirements(trajectory.task, verb),
+            *_requirements(own.get(owner(step), ""), verb, apart=1),
+        ]
+        if not needed:
+            continue
+        parties = frozenset[str]().union(*(party for _, party in needed))
+        before = trajectory.steps[: step.index]
+        others = [each for each in before if owner(each) not in (owner(step), *USERS)]
+        if any(by_user(each) for each in before[1:]):
+            return []
+        approvers = {
+            owner(each)
+            for each in others
+            if _approves(owner(each), parties, own.get(owner(each), ""))
+        }
+        if approvers:
+            last = [each for each in others if owner(each) in approvers and is_said(each)][-1:]
+            between = trajectory.steps[last[0].index + 1 : step.index] if last else before
+            refused = last and not between and _REFUSES.search(last[0].text)
+            if not refused:
+                continue
+            why = f"{step.agent} calls {step.tool} right after {last[0].agent} refused: {first_line(last[0])}"
+            return [_unapproved(step, why, [first_line(last[0])])]
+        asked = {each.recipients[0] for each in before if len(each.recipients) == 1}
+        tools = {stem(w) for each in before if is_tool(each) for w in name_words(each.tool)}
+        if (
+            any(_approves(name, parties, own.get(name, "")) for name in asked - {owner(step)})
+            or any(_consents(each, verb, owner(step)) for each in others if is_said(each))
+            or any(_GRANTED.search(each.text) for each in before if is_tool(each))
+            or tools & (parties | {"approv", "review", "check", "confirm"})
+        ):
+            continue
+        why = f"{step.agent} calls {step.tool}, and nobody has approved it, as is asked: {needed[0][0][:160]}"
+        return [_unapproved(step, why, [needed[0][0][:160]])]
+    return []
+
+
+def _unapproved(step: Step, why: str, told: list[str]) -> ModeFinding:
+    return finding("3.2", 0.65, Evidence.HEURISTIC, why, [step], [*told, quote(step.arguments)])
+
+
+def _consents(step: Step, verb: str, actor: str) -> bool:
+    """Return whether a message may allow an act: in words of consent, or as it names the act; a question does not.
+
+    "OK" alone is consent if it is said to the actor, and nothing with a figure follows.
+    """
+    if (
+        _OK.match(step.text)
+        and (not step.recipients or actor in step.recipients)
+        and not _DIGIT.search(step.text)
+    ):
+        return True
+    told = [each for each in sentences(step.text) if not each.endswith("?")]
+    return any(_CONSENTS.search(each) or verb in stems(each) for each in told)
+
+
+def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, frozenset[str]]]:
+    """Return the sentences that allow an act only after an approval, each with the stems of the approving party.
+
+    Args:
+        text: the task or a system prompt.
+        verb: stem of the act's.
+        apart: sentences before that of the approval in which the act may be named.
+    """
+    found = []
+    told = sentences(text[:4000])
+    for place, sentence in enumerate(told):
+        named = stems(" ".join(told[max(0, place - apart) : place + 1]))
+        if verb not in named or not _APPROVAL.search(sentence) or not _NEEDS.search(sentence):
+            continue
+        if _CONDITION.search(sentence) or _BY_USER.search(sentence):
+            continue
+        parties = {
+            stem(name)
+            for match in _PARTY.finditer(sentence)
+            for name in re.findall(r"\w+", match["before"] or match["after"])
+        }
+        found.append((sentence, frozenset(parties - {verb})))
+    return found
+
+
+def _approves(name: str, parties: frozenset[str], prompt: str) -> bool:
+    """Return whether an agent is one who approves, by its name or its prompt."""
+    named = {stem(word) for word in name_words(name)}
+    return (
+        checks(name)
+        or bool(named & parties)
+        or bool(_APPROVAL.search(prompt))
+        or (bool(parties) and bool(parties & stems(prompt[:300])))
+    )
 
 
 @rule("3.3")

@@ -7,12 +7,15 @@ from datetime import date
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace_judge.local.arithmetic import slip
+from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.arithmetic import derived, exchanged, slip
+from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._evidence import (
     by_user,
     failed,
     finding,
     first_line,
+    is_said,
     is_tool,
     name_words,
 )
@@ -22,20 +25,23 @@ from mast_trace_judge.local.rules._facts import (
     amounts,
     arguments,
     days,
+    ids,
     owner,
     prompts,
+    rows_of,
     sentences,
     stem,
     stems,
 )
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.texts import quote
+from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.figures import Figure
     from mast_trace_judge.local.rules._facts import Day
     from mast_trace_judge.verdict import ModeFinding
 
@@ -97,6 +103,81 @@ _ARTICLES = frozenset(
 )
 
 
+_ALTERNATIVES = [
+    frozenset(each.split())
+    for each in [
+        "air sea road rail",
+        "public internal private confidential",
+        "main master develop staging production",
+        "card cash voucher transfer cheque",
+        "economy business first",
+        "aisle window middle",
+        "vegan vegetarian meat",
+        "draft final",
+        "buy sell",
+        "debit credit",
+        "left right",
+        "import export",
+        "single double triple",
+        "ascending descending",
+    ]
+]
+"""Words of which one excludes the others."""
+_HOW = frozenset(
+    [
+        "to",
+        "into",
+        "as",
+        "by",
+        "via",
+        "with",
+        "in",
+        "on",
+        "for",
+        "mode",
+        "method",
+        "type",
+        "kind",
+        "channel",
+        "space",
+        "format",
+        "target",
+        "class",
+        "branch",
+        "action",
+        "side",
+    ]
+)
+"""Names of arguments that say how a thing is done; others may name what is to be left out."""
+_BESIDE = 20
+"""Characters between the name of an argument and its value in a task."""
+_BY = re.compile(r"\b(?:by|via|into|to|as|in|on|with) (?:the |an? )?$", re.IGNORECASE)
+_NO_LIST = re.compile(r"\bno (?P<first>\w+)(?:,? (?:and |or )?no (?P<next>\w+))+", re.IGNORECASE)
+_DENIES = re.compile(
+    r"\b(?:no|not|never|without|instead of|rather than|kein\w*|nicht)\s+(?:(?:as|by|in|to|on|with|a|an|the|any|ein\w*) ){0,3}$",
+    re.IGNORECASE,
+)
+_REMOVES = frozenset(
+    map(
+        stem,
+        [
+            "remove",
+            "delete",
+            "exclude",
+            "reject",
+            "cancel",
+            "block",
+            "filter",
+            "flag",
+            "mark",
+            "report",
+            "skip",
+            "hide",
+        ],
+    )
+)
+
+
 class _Ban(NamedTuple):
     """A ban: stems of verbs, with those of their objects, and paths."""
 
@@ -135,41 +216,134 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 @rule("1.1", contradicts=True)
+def ruled_out_source(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call opens what a listing has under a kind that the task rules out, and the answer has words of it (heuristic).
+
+    Definition: MAST 1.1. The task says "no" and the kind without a condition; one row of an earlier result holds the
+    call's argument and the kind; the answer has a word that only this call's result brought.
+    """
+    kinds = {
+        stem(match[1])
+        for sentence in sentences(_SAID_BY_OTHERS.sub(" ", trajectory.task[:4000]))
+        if not _WHEN.search(sentence)
+        for match in re.finditer(r"\bno ([a-z]{4,})\b", sentence, re.IGNORECASE)
+    }
+    answer = next((each for each in reversed(trajectory.steps) if is_said(each)), None)
+    if not kinds or answer is None:
+        return []
+    known = words(trajectory.task)
+    rows: list[frozenset[str]] = []
+    for step in trajectory.steps:
+        if is_tool(step) and not failed(step):
+            given = {str(value) for value in arguments(step).values()}
+            listed = [row for row in rows if given & row and kinds & {stem(each) for each in row}]
+            brought = words(step.text) - known
+            verbs = {stem(word) for word in name_words(step.tool)}
+            if listed and not verbs & _REMOVES and brought & words(answer.text):
+                why = f"{step.agent} calls {step.tool} with what is listed as {', '.join(sorted(listed[0]))}, which the task rules out, and the answer has words of it."
+                told = [quote(step.arguments), first_line(step)]
+                return [finding("1.1", 0.65, Evidence.HEURISTIC, why, [step], told)]
+            listing = loaded(step.text) if step.text.lstrip()[:1] in ("{", "[") else None
+            rows += rows_of(listing)
+        known |= words(step.text)
+    return []
+
+
+@rule("1.1", contradicts=True)
 def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
     """A call that changes something has an argument that is one of the task's miscopied (heuristic).
 
     Definition: MAST 1.1. No text holds or implies the argument, and the call lacks the task's: a date of
-    which the day is miscopied (see `Known.miscopied`), two dates as far apart as two of the task, or a figure of
-    five digits with a digit changed or two exchanged that is not the next one of a row.
+    which the day is miscopied (see `Known.miscopied`), two dates as far apart as two of the task, a figure of
+    five digits with a digit changed or two exchanged that is not the next one of a row, an identifier or a figure in
+    the task's unit with two exchanged, or a word that excludes one of the task's. Or the task rules the word out.
     """
     known = Known(trajectory)
     for step in trajectory.steps:
         if acts(step) and not failed(step):
             wrong = _wrong_argument(step, trajectory.task, known)
             if wrong:
-                why = f"{step.agent} calls {step.tool} with {wrong}, which no text of the run holds; the task names another."
+                why = f"{step.agent} calls {step.tool} with {wrong}."
                 told = [quote(step.arguments)]
                 return [finding("1.1", 0.6, Evidence.HEURISTIC, why, [step], told)]
     return []
 
 
 def _wrong_argument(step: Step, task: str, known: Known) -> str:
+    """Return an argument that is against the task and why; empty if there is none."""
+    new = "which no text of the run holds; the task names another"
     stated = days(step.arguments)
     for day in stated:
         if known.before(step).miscopied(day, days(task), stated):
-            return step.arguments[day.start : day.end]
+            return f"{step.arguments[day.start : day.end]}, {new}"
     strange = [day for day in stated if not known.before(step).has_day(day)]
     if len(strange) > 1 and _apart(strange) & _apart(days(task)):
-        return step.arguments[strange[0].start : strange[0].end]
+        return f"{step.arguments[strange[0].start : strange[0].end]}, {new}"
+    for name in sorted(ids(step.arguments) - known.before(step).names):
+        if any(exchanged(name, meant) and meant not in ids(step.arguments) for meant in ids(task)):
+            return f"{name}, {new}"
     for each in amounts(step.arguments):
-        if sum(sign.isdigit() for sign in each.literal) < _A_NUMBER:
-            continue
-        meant = [a for a in amounts(task) if slip(each.literal, a.literal)]
+        long = sum(sign.isdigit() for sign in each.literal) >= _A_NUMBER
+        meant = [
+            a
+            for a in amounts(task)
+            if (long and slip(each.literal, a.literal))
+            or (exchanged(each.literal, a.literal) and _in_unit_of(step.arguments, each, task, a))
+        ]
         apart = min((abs(v - w) for a in meant for v in each.as_one for w in a.as_one), default=0)
-        known_ = each.readings & known.before(step).values
-        if apart > _NEXT and not known_ and not any(a.literal in step.arguments for a in meant):
-            return each.literal
+        held = known.before(step).values
+        rest = held | (known_values([step.arguments]) - each.readings)
+        follows = not long and any(derived(value, rest) for value in each.as_one)
+        is_known = bool(each.readings & held) or any(a.literal in step.arguments for a in meant)
+        if apart > _NEXT and not is_known and not follows:
+            return f"{each.literal}, {new}"
+    return _other_way(step, task, known.before(step).texts)
+
+
+def _other_way(step: Step, task: str, texts: Iterable[str]) -> str:
+    """Return a word that says how a thing is done, where the task rules it out; empty if there is none."""
+    for key, value in arguments(step).items():
+        word = value.lower() if isinstance(value, str) and _HOW & name_words(key) else ""
+        if word.isalpha() and (other := _excluded(key, word, step, texts, task)):
+            return f"{value} for {key}, and the task says: {other}"
     return ""
+
+
+def _in_unit_of(arguments_: str, each: Figure, task: str, meant: Figure) -> bool:
+    """Return whether the name of a figure of arguments is the word behind a figure of the task."""
+    unit = unit_behind(task, meant)
+    return bool(unit) and unit == unit_of(arguments_, each)
+
+
+def _excluded(key: str, word: str, step: Step, texts: Iterable[str], task: str) -> str:
+    """Return the words of the task that rule out an argument of which no other text speaks; empty if it does not."""
+    about = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
+    if any(about.search(text) for text in texts if text != task):
+        return ""
+    said = [*about.finditer(task)]
+    if said:
+        denied = [_DENIES.search(task[: each.start()]) for each in said]
+        return f"{denied[0][0]}{said[0][0]}" if denied[0] and all(denied) else ""
+    others = [
+        each
+        for group in _ALTERNATIVES
+        if word in group
+        for other in group - {word}
+        for each in re.finditer(rf"\b{other}\b", task, re.IGNORECASE)
+    ]
+    named = re.compile(rf"\b{re.escape(key)}\b", re.IGNORECASE)
+    others = [
+        each
+        for each in others
+        if named.search(task, max(0, each.start() - _BESIDE), each.end() + _BESIDE)
+        or _BY.search(task[: each.start()])
+    ]
+    told = {each[0].lower() for each in others}
+    if len(told) != 1 or any(each in step.arguments.lower() for each in told):
+        return ""
+    if any(_DENIES.search(task[: each.start()]) for each in others):
+        return ""
+    return quote(task, *others[0].span(), limit=120)
 
 
 def _apart(found: Iterable[Day]) -> set[int]:
@@ -186,6 +360,9 @@ def _bans(text: str) -> Iterator[_Ban]:
     for sentence in sentences(_SAID_BY_OTHERS.sub(" ", text[:4000])):
         if _WHEN.search(sentence):
             continue
+        for match in _NO_LIST.finditer(sentence):
+            verbs = {stem(each) for each in re.findall(r"\bno (\w+)", match[0], re.IGNORECASE)}
+            yield _Ban(frozenset(verbs), frozenset(), (), True, sentence)
         for match in _NEVER.finditer(sentence):
             if match["left"] is not None:
                 paths = tuple(_PATH.findall(match["left"]))

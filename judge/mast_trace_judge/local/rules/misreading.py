@@ -256,8 +256,14 @@ def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
                 if not rest or stated & {count, rest} or other in told or name in other:
                     continue
                 for figure in figures(step.text):
-                    clause = next(each for each in _clauses(step.text) if figure.start < each.end())
-                    if count + rest in figure.readings and name in stems(clause[0]):
+                    sentence = quote(step.text, *figure.span, limit=300)
+                    literal = re.escape(figure.literal)
+                    of_all = re.search(rf"\b{literal} (?:of|out of|/|von) {literal}\b", sentence)
+                    named = [each for each in _clauses(step.text) if name in stems(each[0])]
+                    near_by = any(
+                        each.start() <= figure.start <= each.end() + _CLOSE for each in named
+                    )
+                    if count + rest in figure.readings and (near_by or of_all):
                         why = f"{step.agent} gives {figure.literal} where {result.tool} returned {count} and {rest} of another kind."
                         if not _DOUBTED.search(quote(step.text, *figure.span, limit=300)):
                             return [_misread(result, step, why, *figure.span)]

@@ -17,8 +17,10 @@ from mast_trace_judge.local.rules._evidence import (
     has_failed,
     is_said,
     is_tool,
+    name_words,
     ordinary,
 )
+from mast_trace_judge.local.rules._facts import sentences, stems
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -42,6 +44,23 @@ _PROMISES = re.compile(
     r"|review|implement|write|fetch|retrieve|gather|proceed)\b",
     re.IGNORECASE,
 )
+_LEFT = re.compile(
+    r"\bdid(?: not|n't) get (?:around )?to\b|\b(?:can|may|could|will have to) (?:come|be done|wait|follow)(?: until)? "
+    r"(?:later|(?:some )?other time|another (?:time|day)|tomorrow)|^\W*(?:the )?\w+(?: is)? still open\W*$"
+    r"|\b(?P<work>still (?:has|have|needs?) to be|somebody (?:else )?(?:will|has to|must))\b",
+    re.IGNORECASE,
+)
+_OPTIONAL = re.compile(
+    r"\b(?:optional\w*|nice|if|unless|not (?:needed|necessary|required)|later)\b", re.IGNORECASE
+)
+_EXCUSED = re.compile(
+    r"\b(?:you|your|customer|user|optional\w*|if|unless|first|before)\b|\?", re.IGNORECASE
+)
+"""A sentence with one of these leaves to others what is theirs, or tells an order of work."""
+_PUT_OFF = re.compile(r"\b(?:will|later|still|not|n't|yet|open)\b", re.IGNORECASE)
+"""Words of who speaks of a thing without having done it."""
+_A_THING = 4
+"""Letters of a word's stem by which a thing or a work is named."""
 _MORE_FLAGS = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage")
 _PAGE = ("page", "current_page", "currentPage")
 _PAGES = ("pages", "total_pages", "totalPages", "page_count")
@@ -155,6 +174,43 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
             [quote(last.text, *match.span())],
         )
     ]
+
+
+@rule("3.1", needs_end=True, contradicts=True)
+def left_open(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent says that a thing which the task asks for is left for later, and nobody does it (heuristic).
+
+    Definition: MAST 3.1. The agents use tools; the sentence has a word of a sentence of the task that is neither
+    optional nor has a condition, no later call has that word, and no later message tells of it. In the last message the word may be that of the work.
+    """
+    said = [step for step in trajectory.steps if is_said(step)]
+    if not any(is_tool(step) and not failed(step) for step in trajectory.steps):
+        return []
+    asked = frozenset[str]().union(
+        *(stems(each) for each in sentences(trajectory.task) if not _OPTIONAL.search(each))
+    )
+    for step in said:
+        for sentence in sentences(step.text):
+            match = _LEFT.search(sentence)
+            if match is None or _EXCUSED.search(sentence):
+                continue
+            later = [each for each in trajectory.steps[step.index :] if is_tool(each)]
+            done = stems(
+                " ".join(f"{' '.join(name_words(each.tool))} {each.arguments}" for each in later)
+            )
+            left = {each for each in stems(sentence) & asked if len(each) >= _A_THING} - done
+            left -= frozenset[str]().union(
+                *(
+                    stems(part)
+                    for each in said
+                    for part in sentences(each.text)
+                    if each.index > step.index and not _PUT_OFF.search(part)
+                )
+            )
+            if left and (match["work"] is None or step is said[-1]):
+                why = f"{step.agent} leaves open what the task asks for, and no later call is about it: {sentence[:160]}"
+                return [finding("3.1", 0.65, Evidence.HEURISTIC, why, [step], [sentence[:160]])]
+    return []
 
 
 @rule("3.1", needs_end=True)

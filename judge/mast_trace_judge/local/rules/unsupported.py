@@ -8,9 +8,10 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.arithmetic import near
+from mast_trace_judge.local.arithmetic import COUNTED, derived, near
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
+    DOUBT,
     failed,
     finding,
     first_line,
@@ -26,6 +27,7 @@ from mast_trace_judge.local.rules._facts import (
     days,
     fields,
     ids,
+    is_near,
     owner,
     repairs,
     stem,
@@ -36,7 +38,7 @@ from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.rules._facts import Day
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
 _ADMITS = re.compile(
     r"\b(?:fail\w*|error\w*|could ?n[o']t|cannot|can't|unable|unavailable|unreachable|did(?: not|n't)|no answer|timed? ?out"
-    r"|denied|declin\w*|reject\w*|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
+    r"|denied|declin\w*|reject\w*|maintenance|estimat\w*|assum\w*|approx\w*|roughly|about [$\u20ac\u00a3]?\d|guess\w*|typical\w*|usual\w*"
     r"|my knowledge|general knowledge|rule of thumb|own|myself|choose|chose|pick\w*|defaults?|as always|times? out|will do|new|named?"
     r"|I (?:open|start|begin|take|use|number|set|bid)|memory|recall|remember|around|down|offline|retry\w*|problem|issue|typo|mistyped|wrong|sorry"
     r"|nicht|kein\w*|etwa|rund|circa|ungef\u00e4hr|unos|unas|seg\u00fan|aprox\w*|pas|environ)\b|~|n't\b",
@@ -61,6 +63,15 @@ _NEGATIVE = re.compile(
     r"|cannot|declin\w*|reject\w*|den(?:y|ied)|false|missing)\b|n't\b|\bnon-",
     re.IGNORECASE,
 )
+_PLANS = re.compile(
+    r"\b(?:propos\w*|suggest\w*|mov(?:e|ed|ing)|postpon\w*|resched\w*|schedule\w*|plan\w*|book\w*|new|next|offer\w*|extend\w*"
+    r"|deadline|due|notice|latest|end of|remind\w*|shall|will|let'?s|please)\b",
+    re.IGNORECASE,
+)
+"""Words of dates that an agent sets or derives by itself."""
+_OF_TIME = frozenset(
+    map(stem, ("until", "from", "since", "before", "after", "date", "with", "when", "that", "this"))
+)
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
 _IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
 _YES = {"true": True, "yes": True, "false": False, "no": False}
@@ -74,6 +85,9 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 }
 _NAME, _LONGEST_NAME = 4, 60
 """Characters of a text that names a thing."""
+_VERSION = re.compile(r"(?<![\w.-])\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w-]|\.\d)")
+_LONG_FIGURE = 4
+"""Digits of figures of which two are hardly an agent's own."""
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
 
@@ -100,7 +114,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             if _is_broken(step) and last_good.get((step.tool, step.arguments), -1) < step.index:
                 broken[agent] = step
                 gone_on.pop(agent, None)
-            elif agent in broken and not failed(step) and repairs(step, broken[agent]):
+            elif (call := broken.get(agent)) and not failed(step) and _mends(step, call, steps):
                 del broken[agent]
             elif agent in broken and not failed(step) and agent not in gone_on:
                 used = _fractions(step) if step.tool != broken[agent].tool else ""
@@ -117,7 +131,9 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, wrong], told)]
             new = [] if admits else _invented(text, known.before(step), call)
             alone = agent not in gone_on or not ids(text) <= known.names
-            if new and alone and _is_about(text, call):
+            several = [] if admits else _several(text, known)
+            new = new if alone and _is_about(text, call) else several
+            if new:
                 why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
                 told = [first_line(call), quote(step.text)]
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, step], told)]
@@ -131,7 +147,8 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states a date that nothing holds in place of one that its tools have returned (heuristic).
 
     Definition: MAST 2.6. A result since the agent's last message holds a date that the message lacks; the
-    message has it with its day miscopied (see `Known.miscopied`).
+    message has it with its day miscopied (see `Known.miscopied`), or another one of these months beside
+    the same words, without a word of plans.
     """
     known = Known(trajectory)
     results: dict[str, list[Step]] = defaultdict(list)
@@ -143,12 +160,37 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
             pairs = ((day, result) for result in found for day in stated)
             for wrong, result in pairs:
                 given = days(result.text)
-                if given and known.before(step).miscopied(wrong, given, stated):
+                if known.before(step).miscopied(wrong, given, stated) or (
+                    not known.has_day(wrong, known.periods(step.text))
+                    and any(_same_place(step, wrong, result, day, stated) for day in given)
+                ):
                     told = step.text[wrong.start : wrong.end]
                     why = f"{step.agent} states {told}, which nothing in the run holds; {result.tool} returned another day."
                     quotes = [first_line(result), quote(step.text, wrong.start, wrong.end)]
                     return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [result, step], quotes)]
     return []
+
+
+def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[Day, ...]) -> bool:
+    """Return whether a message has a date where a result has another one: beside the same words (see `is_near`)."""
+    said = {reading[1:] for each in stated for reading in each.readings}
+    near_by = any(is_near(one, other) for one in wrong.readings for other in given.readings)
+    if not near_by or said & {reading[1:] for reading in given.readings}:
+        return False
+    if _PLANS.search(quote(step.text, wrong.start, wrong.end, limit=300)):
+        return False
+    begin = max((each.end() for each in _CLAUSE.finditer(step.text, 0, wrong.start)), default=0)
+    rest = _CLAUSE.search(step.text, wrong.end)
+    if DOUBT.search(step.text[begin : rest.start() if rest else None]):
+        return False
+    return bool(_beside(step.text, wrong) & _beside(result.text, given))
+
+
+def _beside(text: str, day: Day) -> set[str]:
+    """Return the stems of the four words before a date and of the one behind it, without those of time."""
+    before = re.findall(r"[A-Za-z]+", text[max(0, day.start - 60) : day.start])[-4:]
+    behind = re.findall(r"[A-Za-z]+", text[day.end : day.end + 30])[:1]
+    return {stem(word) for word in (*before, *behind) if len(word) >= 4} - _OF_TIME
 
 
 def _flags(results: list[Step], message: Step) -> tuple[dict[str, set[bool]], dict[str, Step]]:
@@ -185,9 +227,10 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                 words = [
                     w for w in re.findall(r"[A-Z]?[a-z]+", name) if w.lower() not in _EMPTY_WORDS
                 ]
-                if len(values) != 1 or not any(len(word) >= 5 for word in words):
+                longest = max(map(len, words), default=0)
+                if len(values) != 1 or longest < _NAME:
                     continue
-                said = _stated_flag(step.text, words, _named(source[name]))
+                said = _stated_flag(step.text, words, _named(source[name]), longest > _NAME)
                 if said is not None and said[0] is not next(iter(values)):
                     result = source[name]
                     place = result.text.find(name)
@@ -209,9 +252,12 @@ def _named(result: Step) -> frozenset[str]:
 
 
 def _stated_flag(
-    text: str, words: list[str], named: frozenset[str]
+    text: str, words: list[str], named: frozenset[str], telling: bool
 ) -> tuple[bool, tuple[int, int]] | None:
-    """Return whether a clause affirms a field, and where; None where none speaks plainly of it."""
+    """Return whether a clause affirms a field, and where; None where none speaks plainly of it.
+
+    A clause that does not name the thing speaks of it if the field's name is ``telling``, of five letters or more.
+    """
     wanted = {stem(word) for word in words}
     start = 0
     bounds = [*(match.span() for match in _CLAUSE.finditer(text)), (len(text), len(text))]
@@ -223,8 +269,9 @@ def _stated_flag(
         said = re.findall(r"\w+", clause)
         ends = stem(said[-1]) in {*wanted, *("un" + w for w in wanted)} if said else False
         sentence = quote(text, start, end, limit=400)
-        told = len(said) <= len(words) + 2 and any(each in sentence.lower() for each in named)
-        if wanted <= have | denied and (_IS.search(clause) or told):
+        about = any(each in sentence.lower() for each in named)
+        told = len(said) <= len(words) + 3 and about
+        if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
             if not (ends or told):
                 return None
             if _ASKS.search(sentence if told else clause) or text[end : end + 1] == "?":
@@ -233,6 +280,19 @@ def _stated_flag(
             found.append((not negative, (start, end)))
         start = next_start
     return found[0] if len({each for each, _ in found}) == 1 else None
+
+
+def _mends(step: Step, call: Step, steps: Sequence[Step]) -> bool:
+    """Return whether a call repairs a failed one, and does not ask for another thing that was on offer beside it."""
+    if not repairs(step, call):
+        return False
+    known = [f"{each.text} " for each in steps[: call.index]]
+    pairs = zip(arguments(step).values(), arguments(call).values(), strict=False)
+    return not any(
+        one != other and all(any(f'"{each}"' in text for text in known) for each in (one, other))
+        for one, other in pairs
+        if isinstance(one, str) and isinstance(other, str)
+    )
 
 
 def _is_broken(step: Step) -> bool:
@@ -271,6 +331,35 @@ def _invented(text: str, known: Known, call: Step) -> list[str]:
     ):
         return new
     return [*dict.fromkeys([*new, *(each.literal for each in figures_)])]
+
+
+def _several(text: str, known: Known) -> list[str]:
+    """Return the dates, versions and long figures of a text that no earlier one holds; none if there is but one.
+
+    A figure that follows from the others or from known ones is none, and neither is a planned date.
+    """
+    long = [
+        each
+        for each in amounts(text)
+        if sum(sign.isdigit() for sign in each.literal) >= _LONG_FIGURE
+        and not known.has_figure(each)
+    ]
+    found = [
+        each.literal
+        for each in long
+        if not any(
+            derived(value, known.values | known_values([text]) - each.readings, COUNTED)
+            for value in each.as_one
+        )
+    ]
+    if not _PLANS.search(text):
+        given = [each for each in days(text) if min(each.readings)[0] and not known.has_day(each)]
+        found += [text[each.start : each.end] for each in given]
+    versions = {
+        each for each in _VERSION.findall(text) if not any(each in one for one in known.texts)
+    }
+    found += sorted(versions)
+    return found if len(found) > 1 else []
 
 
 def _evaluated(expression: str) -> float | None:

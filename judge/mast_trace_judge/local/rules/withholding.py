@@ -19,6 +19,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
+from mast_trace_judge.local.rules._facts import sentences, stems
 from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import values, words
@@ -52,8 +53,75 @@ _STEM = 4
 """Letters by which words are told apart; shorter ones are in any text."""
 _SHORT, _LONG = 10, 100
 """Figures from which a result tells something, and from which no word can stand for them."""
+_ASKED = 4
+"""Letters of a word's stem by which a task may ask about something."""
+_ASKS = re.compile(r"\b(?:whether|where|mark|flag|ob|si) (?P<asked>[^.;,]+)", re.IGNORECASE)
+_SAYS = re.compile(
+    r"\b(?:is|are|ist|sind|es|son) (?P<not>not |nicht |kein\w* |no )?(?P<what>\w+)", re.IGNORECASE
+)
+_OPTIONAL = re.compile(
+    r"\b(?:optional\w*|nice|if you|if it|not (?:needed|necessary|required)|if possible)\b",
+    re.IGNORECASE,
+)
+_RESTRICTS = re.compile(
+    r"\b(?:only|without|exclu\w*|extra|except|lacks?|missing|separate\w*|unconfirmed|prelim\w*|revis\w*|estimat\w*|subject to"
+    r"|none|(?:^|[,;:.] ?|and )(?:no|yes|not|nein|ja)(?=\W*(?:$|[.,;)]))|ohne|nur|sin|sans|solo)\b|\(p\)|\d\*",
+    re.IGNORECASE,
+)
+"""Words by which a restriction may be passed on in place of those of the result."""
 _FACTS = 25
 """Number of figures above which a result is a listing, which nobody repeats in full."""
+
+
+@rule("2.4", needs_end=True, contradicts=True)
+def withheld_answer(trajectory: Trajectory) -> list[ModeFinding]:
+    """A result has what the task asks about in one of its words, and no message has that word (heuristic).
+
+    Definition: MAST 2.4. The task asks whether or where something is so. A clause of a short result says that it is, or
+    that it is not, the agent's next message passes on a figure of that result, and no later message has a word that
+    the two share, another one that only this clause brought, or one of restriction.
+    """
+    told = [each for each in ordinary(trajectory) if is_said(each)]
+    said = frozenset[str]().union(*(stems(each.text) for each in told))
+    asked = [
+        {word for word in stems(match["asked"]) if len(word) >= _ASKED}
+        for sentence in sentences(trajectory.task)
+        for match in _ASKS.finditer(sentence)
+        if not _OPTIONAL.search(sentence)
+    ]
+    for result in trajectory.steps if asked and told else ():
+        if not is_tool(result) or failed(result) or len(result.text) > _READ:
+            continue
+        after = [each for each in told if each.index > result.index]
+        own = result.requested_by or result.agent
+        message = next((each for each in after if each.agent == own), None)
+        figures = known_values([result.text]) - known_values([trajectory.task])
+        if message is None or not figures & known_values([message.text]):
+            continue
+        before = stems(
+            " ".join([trajectory.task, *(s.text for s in trajectory.steps[: result.index])])
+        )
+        for clause in (
+            part for each in sentences(result.text) for part in re.split(r"[,;] ", each)
+        ):
+            about = next((each & stems(clause) for each in asked if each & stems(clause)), set())
+            if not about or about & said or not _is_so(clause, about):
+                continue
+            others = {word for word in stems(clause) - before if len(word) >= _STEM}
+            if any(_RESTRICTS.search(each.text) or others & stems(each.text) for each in after):
+                continue
+            why = f"{result.tool} returned what the task asks about, and no message has a word of it: {clause[:80]}"
+            quotes = [clause, first_line(message)]
+            return [finding("2.4", 0.65, Evidence.HEURISTIC, why, [result, message], quotes)]
+    return []
+
+
+def _is_so(clause: str, about: set[str]) -> bool:
+    """Return whether a clause says that something is, or is not, what one of the words means."""
+    match = _SAYS.search(clause)
+    if match is None:
+        return False
+    return bool(about & (stems(clause[: match.start()]) if match["not"] else stems(match["what"])))
 
 
 @rule("2.4", needs_end=True, of_failures=True)

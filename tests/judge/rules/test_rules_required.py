@@ -1,0 +1,249 @@
+"""Rules about what was required, corrected, ruled out or asked for: each with healthy runs that look alike."""
+
+import pytest
+from judge.builders import RunBuilder
+from judge.rules import test_rules_contradictions as others
+
+from mast_trace_judge.local.rules import RULES, contradicts_good_end, name_of
+
+GATE = "The curator must approve before the crate is shipped."
+
+
+def crate(*said, task=GATE, tool="ship_crate", prompt="", users=(), **arguments):
+    """A porter ships a crate after others have spoken."""
+    run = RunBuilder(task).prompted("porter", prompt).says("head", "Crate 7 is packed.", to="team")
+    for agent, text in said:
+        run.asks(text) if agent == "user" else run.says(agent, text, to="porter")
+    return run.calls("porter", tool, {"crate": 7, **arguments}, "done")
+
+
+def ferry(told, *used, before="Take the FX204 at 61.50 EUR.", after=()):
+    """A clerk buys a ticket after it was told what to take."""
+    run = RunBuilder("Get a ticket to the island.").says("head", before, to="clerk")
+    run.says("mate", told, to="clerk").calls(
+        "clerk", "buy_ticket", {"ferry": used[0], "price": used[1]}, "ok"
+    )
+    for ferry_, price in after:
+        run.calls("clerk", "buy_ticket", {"ferry": ferry_, "price": price}, "ok")
+    return run
+
+
+def units(told, *, mended=False, answer="The dam holds 4,310 hl."):
+    run = RunBuilder("What does the dam hold?").says("scribe", "It holds 4,310 hl.", to="head")
+    run.says("head", told, to="scribe")
+    if mended:
+        run.calls("scribe", "edit_note", {"old": "hl", "new": "m3"}, "ok")
+    return run.calls("scribe", "print_note", {"copies": 1}, "ok").says("head", answer, to="user")
+
+
+HALL = "The hall holds 431 people, heated; the piano is not tuned. Rent 912 EUR."
+WANTED = "Rent a hall. Tell me the price and whether the piano is tuned."
+
+
+def hall(said, answer, *, returned=HALL, task=WANTED):
+    run = RunBuilder(task).says("head", "A hall, please.", to="scout")
+    run.calls("scout", "find_hall", {"town": "Lund"}, returned).says("scout", said, to="head")
+    return run.says("head", answer, to="user")
+
+
+def garden(
+    said, *, task="Water the beds and label the tulips.", after=(), answer="The beds are wet."
+):
+    run = (
+        RunBuilder(task).calls("hand", "open_tap", {"bed": 4}, "open").says("hand", said, to="head")
+    )
+    for tool, arguments in after:
+        run.calls("hand", tool, arguments, "ok")
+    return run.says("head", answer, to="user")
+
+
+def library(
+    number,
+    *,
+    task="Quote a critic on the play, no tabloids.",
+    tool="read_piece",
+    answer="It drags.",
+):
+    listed = '[{"id": "N1", "kind": "weekly"}, {"id": "N2", "kind": "tabloid"}]'
+    run = RunBuilder(task).calls("clerk", "list_pieces", {}, listed)
+    run.calls("clerk", tool, {"id": number}, "The second act drags." if number == "N2" else "Fine.")
+    return run.says("clerk", answer, to="user")
+
+
+def day(
+    said, *, returned='{"vase": "V-3", "fired": "2031-03-04"}', task="When was vase V-3 fired?"
+):
+    run = RunBuilder(task).calls("potter", "get_vase", {"id": "V-3"}, returned)
+    return run.says("potter", said, to="head")
+
+
+def parcel(task, **arguments):
+    run = RunBuilder(task).says("head", "Please.", to="porter")
+    return run.calls("porter", "dispatch", arguments, "ok")
+
+
+def offline(said, *, after=True, tool="read_page"):
+    pages = '[{"id": "P1"}, {"id": "P2"}]'
+    run = RunBuilder("How large are both lakes?").calls("clerk", "list_pages", {}, pages)
+    run.calls("clerk", tool, {"id": "P1"}, "", error="not reachable")
+    if after:
+        run.calls("clerk", tool, {"id": "P2"}, "no figures here")
+    return run.says("clerk", said, to="head")
+
+
+def chat(*values, reason="max_turns"):
+    run = RunBuilder("Agree on a rent.", termination_reason=reason)
+    for value in values:
+        run.says("owner", f"House HK-22 is {value} EUR.", to="tenant").says(
+            "tenant", "Hm, and the deposit?", to="owner"
+        )
+    return run
+
+
+FAULTS = [
+    ("unapproved_act", crate(), 1),
+    (
+        "unapproved_act",
+        crate(prompt="You ship only what the curator has cleared.", task="Get crate 7 away."),
+        1,
+    ),
+    ("unapproved_act", crate(task="No crate is shipped without a decision of the curator."), 1),
+    ("unapproved_act", crate(("curator", "Not yet: the lid is loose.")), 2),
+    (
+        "ignored_correction",
+        ferry("The FX204 leaves too late. Take FX911 instead.", "FX204", 61.5),
+        2,
+    ),
+    ("ignored_correction", ferry("FX204 is full. Please buy FX911.", "FX204", 61.5), 2),
+    ("ignored_correction", ferry("Correction: it is 58.20 EUR.", "FX204", 61.5), 2),
+    ("ignored_correction", units("Write m3, not hl, as the gauge does."), 2),
+    ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
+    ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
+    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
+    ("ruled_out_source", library("N2"), 1),
+    ("misread_date", day("V-3 was fired on 3 April 2031."), 1),
+    ("argument_against_task", parcel("Send 250 kg of sand by road.", kg=520), 1),
+    ("argument_against_task", parcel("Send crate KW-4471.", crate="KW-4417"), 1),
+    ("argument_against_task", parcel("Send the crate by road.", by="rail"), 1),
+    ("argument_against_task", parcel("Send the crate, but not by drone.", by="drone"), 1),
+    ("forbidden_action", crate(prompt="You carry: no ships, no sales.", task="Carry it."), 1),
+    ("swallowed_error", offline("Lake one: 4,713 ha, lake two: 2,206 ha."), 3),
+    ("cycle_until_limit", chat(912, 912, 912, 912, 912), 2),
+]
+
+
+@pytest.mark.parametrize(("rule", "run", "step"), FAULTS)
+def test_a_fault_is_found_where_it_begins(rule, run, step):
+    assert others.named(run) == {rule: step}
+
+
+def test_each_rule_has_a_run():
+    ours = {name_of(each) for each in RULES if contradicts_good_end(name_of(each))}
+    assert ours == {rule for rule, _, _ in (*FAULTS, *others.FAULTS)}
+
+
+HEALTHY = {
+    "approved": crate(("curator", "It may go.")),
+    "approved by another name": crate(("Martha", "Fine with me.")),
+    "approved in passing": crate(("Martha", "Yes. Mind the lid.")),
+    "approved by the user": crate(("user", "Send it.")),
+    "refused and mended": crate(
+        ("curator", "Not yet: the lid is loose."), ("joiner", "Screwed on.")
+    ),
+    "condition": crate(
+        task="If it weighs more than 40 kg, the curator must approve before the crate is shipped."
+    ),
+    "wish": crate(task="The curator should approve before the crate is shipped, if he is in."),
+    "another act": crate(tool="weigh_crate"),
+    "the user approves": crate(task="I must approve before a crate is shipped; I do."),
+    "approval of another thing": crate(
+        task="Ship it. The curator must approve the text before it is printed."
+    ),
+    "asked alone, unrecorded": RunBuilder(GATE)
+    .says("porter", "May I?", to="curator")
+    .calls("porter", "ship_crate", {"crate": 7}, "done"),
+    "approved by a stranger": crate(("Martha", "Ship it, the lid is tight.")),
+    "approved in two letters": crate(("Martha", "OK. Mind the lid.")),
+    "approved in a system": RunBuilder(GATE)
+    .calls("porter", "get_ticket", {"crate": 7}, '{"state": "approved"}')
+    .calls("porter", "ship_crate", {"crate": 7}, "done"),
+    "took the other": ferry("The FX204 leaves too late. Take FX911 instead.", "FX911", 61.5),
+    "both, in turn": ferry("Buy FX911 as well.", "FX204", 61.5, after=[("FX911", 61.5)]),
+    "both, in one sentence": ferry("Buy FX204 and FX911.", "FX204", 61.5),
+    "condition of a change": ferry("If FX204 is full, take FX911 instead.", "FX204", 61.5),
+    "another price": ferry("My trip was 58.20 EUR in spring.", "FX204", 61.5),
+    "supposed": ferry("FX911 would cost 58.20 EUR instead.", "FX204", 61.5),
+    "asked": ferry("Would you rather take FX911 instead?", "FX204", 61.5),
+    "corrected and heard": ferry("Correction: it is 58.20 EUR.", "FX204", 58.2),
+    "another limit": ferry("Correction: the budget is 58.20 EUR.", "FX204", 61.5),
+    "another money": ferry(
+        "Correction: you have 58.20 EUR left and it costs 61.50 EUR.", "FX204", 61.5
+    ),
+    "kind of ship": ferry("A ferry, not a plane.", "FX204", 61.5),
+    "unit put right": units("Write m3, not hl.", mended=True, answer="It holds 4,310 m3."),
+    "unit put right in the answer": units("Write m3, not hl.", answer="It holds 4,310 m3."),
+    "unit not corrected": units("Write it in hl, not in a table."),
+    "told in other words": hall(
+        "431 people, 912 EUR, piano out of tune.", "912 EUR; the piano is out of tune."
+    ),
+    "told with a restriction": hall("431 people at 912 EUR, instrument extra.", "912 EUR."),
+    "told in a word": hall("431 people, 912 EUR, and no.", "912 EUR."),
+    "not asked": hall(
+        "A hall for 431 people at 912 EUR.", "912 EUR.", task="Rent a hall. Tell me the price."
+    ),
+    "asked under a condition": hall(
+        "431 people, 912 EUR.",
+        "912 EUR.",
+        task="Rent a hall; if you can, say whether the piano is tuned.",
+    ),
+    "optional": hall(
+        "431 people, 912 EUR.",
+        "912 EUR.",
+        task="Rent a hall. Whether the piano is tuned is optional.",
+    ),
+    "not returned": hall("431 people, 912 EUR.", "912 EUR.", returned="431 people. Rent 912 EUR."),
+    "done later": garden("I did not get to the tulips.", after=[("label", {"plant": "tulips"})]),
+    "done by another": garden("I did not get to the tulips.", answer="All tulips have labels."),
+    "optional work": garden(
+        "I did not get to the tulips.", task="Water the beds. Tulips are optional."
+    ),
+    "not asked for": garden("I did not get to the shed."),
+    "yours": garden("The tulips still have to be labelled by you."),
+    "order of work": garden(
+        "The tulips can wait until later, first the beds.", after=[("label", {"plant": "tulips"})]
+    ),
+    "all done": garden("The tulips are labelled."),
+    "weekly": library("N1"),
+    "removed": library("N2", tool="remove_piece"),
+    "opened, not used": library("N2", answer="Nothing found."),
+    "under a condition": library("N2", task="When in doubt, no tabloids."),
+    "right day": day("V-3 was fired on 4 March 2031."),
+    "right day, American": day("V-3 was fired on 3/4/2031."),
+    "both days": day("V-3 was fired on 4 March 2031 and fired again on 3 April 2031."),
+    "planned": day("I plan to have it fired again on 3 April 2031."),
+    "denied": day("V-3 was not fired on 3 April 2031."),
+    "a week on": day("It is fired at the latest by 11 March 2031."),
+    "period of its own": day("Fired, and glazed 40 days after: 13 April 2031."),
+    "the year before": day("A year ago one was fired on 3 April 2030."),
+    "by road": parcel("Send the crate by road.", by="road"),
+    "first things": parcel("First find a carrier for the crate.", **{"class": "economy"}),
+    "by a carrier": parcel("Send the crate by road.", by="ups"),
+    "as the head says": RunBuilder("Send the crate by road.")
+    .says("head", "Rail is fine, too.", to="porter")
+    .calls("porter", "dispatch", {"by": "rail"}, "ok"),
+    "what to avoid": parcel("Send the crate, but not by drone.", avoid="drone"),
+    "other kilograms": parcel("Send 250 kg of sand.", kg=205, rest=45),
+    "next of a row": parcel("Send what follows crate KW-4471.", crate="KW-4472"),
+    "in two lots": parcel("Send 250 kg of sand.", kg=125),
+    "no hurry": crate(prompt="There is no hurry.", task="Ship crate 7."),
+    "told of the error": offline("P1 is not reachable, from memory it is 4,713 and 2,206 ha."),
+    "derived": offline("Both come to 5,000 ha, one being 3,000 and one 2,000."),
+    "haggling": chat(912, 905, 881, 874, 866),
+    "ended by itself": chat(912, 912, 912, 912, 912, reason="completed"),
+    "three rounds": chat(912, 912, 912),
+}
+
+
+@pytest.mark.parametrize("run", HEALTHY.values(), ids=HEALTHY)
+def test_healthy_runs_that_look_alike(run):
+    assert others.named(run) == {}
