@@ -211,7 +211,7 @@ class FindingPages(StoredPages):
         for hit in hits:
             groups.setdefault((hit.owner, hit.run), []).append(hit)
         runs = list({run for _, run in groups})
-        rows = self._list.selected(filters, runs).rows if runs else []
+        rows = self._list.selected(filters, runs, len(groups)).rows if runs else []
         known = {(row["Project"], row["TraceId"]): row for row in rows}
         return [(known.get(named), each) for named, each in groups.items()]
 
