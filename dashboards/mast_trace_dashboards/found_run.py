@@ -79,9 +79,9 @@ def find_run(
 
 
 def nearest_good(store: Store, found: FoundRun) -> str | None:
-    """Return the id of the successful run of the same name with the longest way in common; None if there is none.
+    """Find the successful run of the same name that shares most steps from the beginning on; None if there is none.
 
-    Of those that part at the same step, one of the same service counts as nearer, then the newer one. Long runs,
+    If several part at the same step, one of the same service counts as nearer, then the newer one. Long runs,
     whose steps would have to be counted first, are left out.
 
     Raises:
