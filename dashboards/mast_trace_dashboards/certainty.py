@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace.taxonomy import FAILURE_MODES, mode_words
 from mast_trace_judge.proof import proved_step, rank_of
 from mast_trace_judge.verdict import Evidence
 
@@ -222,7 +222,7 @@ def nothing_found(verdict: Verdict) -> str:
         return shown if verdict.shown else "Nothing shows that the run failed."
     return (
         f"No evidence found of the step that went wrong; there are {verdict.steps} steps to read. "
-        "To compare it with a good run, tick both in the list of the web view."
+        "`mast-trace compare RUN` shows where it parts from the nearest good run."
     )
 
 
@@ -267,8 +267,8 @@ def likelihood(finding: ModeFinding) -> str:
 
 
 def marked(finding: ModeFinding) -> str:
-    """Return a mode's code, with a question mark where it is only possible."""
-    return finding.code if finding.is_shown else f"{finding.code}?"
+    """Return a mode's code and short words, with a question mark where it is only possible."""
+    return f"{mode_words(finding.code)}{'' if finding.is_shown else '?'}"
 
 
 def not_examined(verdict: Verdict) -> str:

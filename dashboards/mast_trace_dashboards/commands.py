@@ -50,6 +50,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "mast_trace_dashboards.cli.show",
         "Show a run: its steps, the decisive error, and the failure modes with their evidence.",
     ),
+    "compare": Command(
+        "mast_trace_dashboards.cli.compare",
+        "Show where a run parts from another one, or from the good run nearest to it.",
+    ),
     "cost": Command(
         "mast_trace_dashboards.cli.cost",
         "Show what runs have cost, and how much of it came after the decisive step.",
@@ -166,7 +170,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
 """By name; one inside of a group has the group's name before its own."""
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "Start": ("demo", "up", "runs", "show", "doctor"),
-    "Look": ("web", "cost", "profile", "patterns", "mcp", "dashboards", "import", "export"),
+    "Look": (
+        *("web", "compare", "cost", "profile", "patterns", "mcp", "dashboards", "import", "export"),
+    ),
     "Judge": ("judge", "label", "outcome", "check", "cases", "lessons", "experiment", "train"),
     "Prove": ("replay", "confirm", "inject", "selftest", "dataset"),
     "Operate": (

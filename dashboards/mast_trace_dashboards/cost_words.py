@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from math import floor, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
@@ -36,12 +37,14 @@ def cost_words(cost: float | None, unpriced: int) -> str:
 
 
 def dollars(cost: float) -> str:
-    """Return an amount with cents, or with as many digits as a smaller one needs."""
+    """Return an amount with cents; of less than a dollar, its first three digits that are no leading zeros."""
     if cost == 0:
         return "$0"
     if cost < _LEAST:
         return "less than $0.000001"
-    return f"${cost:,.2f}" if cost >= 1 else f"${cost:.6f}".rstrip("0")
+    digits = 2 if cost >= 1 else 2 - floor(log10(cost))
+    text = f"${cost:,.{digits}f}"
+    return text if cost >= 1 else text.rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True)

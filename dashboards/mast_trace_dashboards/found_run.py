@@ -1,15 +1,12 @@
-"""The look-up of one run: its row and its verdict, before its steps are read.
-
-The newest runs that match a filter, looked for in growing stretches of time.
-
-A filter on agents, outcomes or modes has to judge every run of the asked time. Most pages are full long before that.
-"""
+"""The look-up of one run: its row and its verdict, before its steps are read; and of the good run nearest to it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.proof import has_effect
@@ -22,6 +19,12 @@ if TYPE_CHECKING:
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Verdict
+
+
+_GOOD: Final = 200
+"""The newest successful runs among which the nearest one is looked for."""
+_READ: Final = 10
+"""Runs of the same name, of these, whose steps are read."""
 
 
 @dataclass(frozen=True)
@@ -73,3 +76,37 @@ def find_run(
     of_labels = None if has_effect(verdict.confirmation) else verdict
     record = record_behind(store, of_labels)
     return FoundRun(row, stored, verdict, record, verdict.confirmation)
+
+
+def nearest_good(store: Store, found: FoundRun) -> str | None:
+    """Find the successful run of the same name that shares most steps from the beginning on; None if there is none.
+
+    If several part at the same step, one of the same service counts as nearer, then the newer one. Long runs,
+    whose steps would have to be counted first, are left out.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    row = found.row
+    given = {
+        "outcomes": ["success"],
+        "projects": [row["Project"]],
+        "frameworks": [row["Framework"]],
+    }
+    rows = newest_runs(store, limit=_GOOD, **given)
+    alike = [
+        each for each in rows if each["Name"] == row["Name"] and each["TraceId"] != row["TraceId"]
+    ]
+    alike.sort(key=lambda each: each["ServiceName"] != row["ServiceName"])
+    runs = [
+        StoredRun(store, each["TraceId"], each["Project"], size=each["Spans"])
+        for each in alike[:_READ]
+    ]
+    ours = found.stored.outline.likenesses
+
+    def together(run: StoredRun) -> int:
+        pairs = zip(ours, run.outline.likenesses, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    nearest = max((run for run in runs if not run.is_long), key=together, default=None)
+    return None if nearest is None else nearest.trace_id

@@ -94,6 +94,7 @@ def test_each_page_of_a_run_shows_it(served: str, trace: str) -> None:
             "/patterns",
             "/agents",
             "/cost",
+            "/week",
             "/queue",
             "/groups/user",
             "/groups/version",

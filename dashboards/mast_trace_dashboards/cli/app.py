@@ -45,7 +45,11 @@ class LazyGroup(TyperGroup):
         if not (ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name)):
             close = ", ".join(difflib.get_close_matches(name, self.list_commands(ctx)))
             ctx.fail(f"No such command {name!r}.{f' Did you mean {close}?' if close else ''}")
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        alone = not rest or (rest[0].startswith("-") and rest[0] not in ctx.help_option_names)
+        if alone and "list" in getattr(command, "commands", ()):
+            rest = ["list", *rest]  # a group that has a list shows it
+        return found, command, rest
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a command; None if there is none of this name."""

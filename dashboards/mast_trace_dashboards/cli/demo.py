@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import sys
 import tempfile
 from contextlib import ExitStack
 from itertools import count
@@ -23,6 +24,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from mast_trace.taxonomy import mode_words
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
@@ -93,7 +95,7 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
         else:
             report(console(), finished, shown)
             console().print(_next(running, shown, keep=keep))
-        if keep:
+        if keep or (not as_json and await asyncio.to_thread(_wishes_more, running)):
             await up.wait(stop_signal(_STOP_SECONDS))
     finally:
         await up.stop()
@@ -164,13 +166,20 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView)
             one.row["Framework"],
             one.act.story,
             render.outcome(one.row),
-            Text(" ".join(one.row["Modes"]) or "-"),
+            Text("\n".join(map(mode_words, one.row["Modes"])) or "-"),
             render.place(one.row),
         )
     out.print(table)
     out.print()
     for part in run_view(shown):
         out.print(part)
+
+
+def _wishes_more(running: RunningInstance) -> bool:
+    """Ask whether to keep serving, where a person can answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return typer.confirm(f"\nKeep serving {running.web} until Ctrl-C?", default=True)
 
 
 def _next(running: RunningInstance, shown: RunView, *, keep: bool) -> Text:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.certainty import BASES, NOBODY, no_place
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.printable import clip
@@ -26,18 +27,18 @@ _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A list of runs, as the query `runs` returns them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RUN", "STARTED", "NAME", "FRAMEWORK", "OUTCOME", "MODES", "LOOK FIRST AT"):
+    for name in ("RUN", "OUTCOME", "LOOK FIRST AT", "MODES", "NAME", "FRAMEWORK", "STARTED"):
         table.add_column(name, no_wrap=name != "MODES", overflow="ellipsis")
     table.add_column("TOOK", justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             str(row["TraceId"])[:ID_SHOWN],
-            row["Start"].astimezone().strftime("%m-%d %H:%M:%S"),
+            outcome(row),
+            _place_and_cause(row),
+            Text("\n".join(map(mode_words, row["Modes"]))),
             plain(clip(row["Name"], 32)),
             plain(row["Framework"]),
-            outcome(row),
-            Text(" ".join(row["Modes"])),
-            _place_and_cause(row),
+            row["Start"].astimezone().strftime("%m-%d %H:%M:%S"),
             in_words(row["DurationMs"]),
         )
     return table

@@ -337,4 +337,4 @@ def _found(step: int, verdict: Verdict | None) -> str:
         places = [place.step for place in verdict.look_first]
         found += [f"look {places.index(step) + 1}"] if step in places else []
     found += [marked(mode) for mode in verdict.modes if step in mode.steps]
-    return " ".join(found)
+    return "\n".join(found)

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from mast_trace.exceptions import ConfigurationError
@@ -28,15 +29,20 @@ from mast_trace_dashboards.cli.options import (
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view, verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import clip, json_text
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_names import resolve_run
+from mast_trace_dashboards.run_outcome import in_words
 from mast_trace_dashboards.step_input import seen_at, why_unknown
+from mast_trace_dashboards.web.finding.seen_view import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from mast_trace_dashboards.step_input import SeenInput, SeenMessage
+    from mast_trace_dashboards.web.finding.seen_view import TreeRow
 
 _CLIP: Final = 400
 """Characters of a message that are shown; `--full` shows all."""
@@ -134,6 +140,12 @@ def show(
             show_default=False,
         ),
     ] = None,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Show its spans as a tree, with their durations.")
+    ] = False,
+    opens: Annotated[
+        bool, typer.Option("--open", help="Open its page of the running `mast-trace up`.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Follow the run until its verdict is there.")
     ] = False,
@@ -155,9 +167,11 @@ def show(
     Example: `mast-trace show last --full`
 
     Example: `mast-trace show last --step 4`
+
+    Example: `mast-trace show last --open`
     """
-    if step is not None and (steps or watch):
-        raise ConfigurationError("--step shows one step alone: leave out --steps and --watch")
+    if sum((step is not None, tree, opens, bool(steps or watch))) > 1:
+        raise ConfigurationError("--step, --tree and --open stand alone: leave out the others")
     idle = CollectorConfig.load(config).run_idle_seconds
     with open_store(url, data_dir, config) as store:
         trace_id = resolve_run(store, run, project)
@@ -168,7 +182,13 @@ def show(
         if watch:
             follow(look, every, full=full, as_json=as_json)
             return
+        if opens:
+            _open_page(trace_id, data_dir, config)
+            return
         shown = look()
+        if tree:
+            _show_tree(tree_of(store, shown.stored), as_json=as_json)
+            return
         if step is not None:
             _show_input(shown, step, full=full, as_json=as_json)
             return
@@ -178,6 +198,45 @@ def show(
             return
         for part in run_view(shown, numbers=chosen, full=full):
             console().print(part)
+
+
+def _open_page(trace_id: str, data_dir: Path | None, config: Path | None) -> None:
+    """Open the page of a run in a browser, and print its address.
+
+    Raises:
+        ConfigurationError: no web view of this folder runs.
+    """
+    folder = CollectorConfig.load(config, data_dir=data_dir).data_dir
+    running = announcement.find(folder)
+    if running is None or not running.web:
+        raise ConfigurationError(f"no `mast-trace up` with a web view serves {folder}: start one")
+    address = f"{running.web}/runs/{trace_id}"
+    console().print(plain(address))
+    typer.launch(address)
+
+
+def _show_tree(rows: Sequence[TreeRow], *, as_json: bool) -> None:
+    """Print spans, each below the one in which it ran."""
+    if as_json:
+        print_json([{**row.span, "Depth": row.depth, "Step": row.step} for row in rows])
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("SPAN", overflow="ellipsis", no_wrap=True)
+    for name in ("STEP", "AT", "TOOK"):
+        table.add_column(name, justify="right", no_wrap=True)
+    begin = min((row.span["StartNs"] for row in rows), default=0)
+    for row in rows:
+        span = row.span
+        who = span["Agent"] or span["Model"] or span["SpanName"]
+        what = span["ToolName"] if span["ToolName"] != who else ""
+        words = "  " * row.depth + " ".join(filter(None, [span["Operation"] or "span", who, what]))
+        table.add_row(
+            plain(words + (" failed" if span["Failed"] else ""), "red" if span["Failed"] else ""),
+            "" if row.step is None else str(row.step),
+            f"+{in_words((span['StartNs'] - begin) / 1e6)}",
+            in_words(row.milliseconds),
+        )
+    console().print(table)
 
 
 def _show_input(shown: RunView, number: int, *, full: bool, as_json: bool) -> None:

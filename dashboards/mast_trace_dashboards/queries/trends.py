@@ -90,6 +90,33 @@ ORDER BY Rise DESC NULLS LAST, Share DESC, Code""",
     },
 )
 
+FOUND_BY_DAY: Final = Query(
+    name="found_by_day",
+    meaning="Judged runs of each day that failed or are suspect, by failure mode, and by the agent that decided a failure.",
+    template=f"""
+SELECT toDate(RunStart) AS Day, Found.1 AS Kind, Found.2 AS Value, count() AS Runs
+FROM (
+  SELECT RunStart, ShownBits, DecisiveAgent, DecisiveStep, `LookFirst.Step` AS Places,
+    if(RunOutcome != '', RunOutcome, Outcome) = 'failure' AS Failed
+  FROM ({SHOWN_VERDICTS})
+)
+ARRAY JOIN arrayConcat(
+  if(Failed, [('failed', '')], if(empty(Places), [], [('suspect', '')])),
+  arrayMap(code -> ('mode', toString(code)),
+    arrayFilter((code, i) -> bitTest(ShownBits, i), {CODES}, range({len(FAILURE_MODES)}))),
+  if(Failed AND isNotNull(DecisiveStep) AND DecisiveAgent != '', [('agent', toString(DecisiveAgent))], [])
+) AS Found
+GROUP BY Day, Kind, Value
+ORDER BY Day, Kind, Value""",
+    params={**RANGE, **OWNERS, **SHOWN},
+    columns={
+        "Day": Column("Date", "on which the runs started, UTC"),
+        "Kind": Column("String", "failed, suspect, mode or agent"),
+        "Value": Column("String", "the mode's code, or the agent; else empty"),
+        "Runs": Column("UInt64"),
+    },
+)
+
 JUDGE_CALLS_OVER_TIME: Final = Query(
     name="judge_calls_over_time",
     meaning="The judge's model calls over time: how many, how many failed, and their cost.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from datetime import datetime, timezone
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from mast_trace.exceptions import RunErased, StorageError
+from mast_trace.taxonomy import mode_words
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.plugins import answers
 from mast_trace_collector.security import Right
@@ -56,7 +58,6 @@ from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
     from importlib.resources.abc import Traversable
 
     from starlette.requests import Request
@@ -81,6 +82,7 @@ _LABEL = 32
 """Columns of an agent's name in a list of choices."""
 # A number and its unit stay on one line.
 _SPACE = "\N{NO-BREAK SPACE}"
+_WEEK: Final = 7 * 86_400
 
 
 class Runbooks:
@@ -275,6 +277,7 @@ def _query(kept: Mapping[str, str]) -> str:
 def _pages(views: Views[Pages]) -> list[Route]:
     return [
         Route("/", views.page(lambda its: its.runs)),
+        Route("/week", views.page(lambda its: its.totals.week)),
         Route("/judge", views.page(lambda its: its.judge)),
         Route("/patterns", views.page(lambda its: its.patterns)),
         Route("/patterns/{pattern:str}", views.page(lambda its: its.pattern)),
@@ -344,7 +347,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=visible)
+    made.filters.update(
+        percent=_percent, moment=_moment, ago=_ago, seconds=_seconds, visible=visible
+    )
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
     made.filters.update(
@@ -357,6 +362,7 @@ def _environment() -> Environment:
     made.filters.update(not_measured=not_measured, html=html_of)
     made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
+    made.filters.update(mode_words=mode_words)
     made.globals.update(bases=BASES, look_heading=LOOK_HEADING)
     made.globals.update(links=[link for _, _, links in added for link in links])
     for _, words, _ in added:
@@ -379,6 +385,17 @@ def _percent(value: float | None) -> str:
 
 def _moment(value: datetime | None) -> str:
     return value.strftime("%Y-%m-%d %H:%M:%S") if value else "-"
+
+
+def _ago(value: datetime) -> str:
+    """Return the age of a time in one unit, or its date where it is older than a week, or not past."""
+    seconds = (datetime.now(timezone.utc) - value.astimezone(timezone.utc)).total_seconds()
+    if not 0 <= seconds < _WEEK:
+        return value.strftime("%Y-%m-%d")
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f}{_SPACE}{unit} ago"
+    return "just now"
 
 
 def _seconds(milliseconds: float) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
-from mast_trace_dashboards.web.run_view import PAGE, parting
+from mast_trace_dashboards.web.run_view import PAGE, colours_of, parting
 from mast_trace_dashboards.web.text_changes import changes, common
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class StepPair:
         changes: the texts' difference where both are there and differ.
         difference: names of the fields that differ, such as "text" or "agent"; empty where they are
             equal, or where one is missing.
+        number: of the pair, from 0.
     """
 
     left: Step | None
@@ -47,6 +48,7 @@ class StepPair:
     equal: bool = False
     changes: Sequence[TextChange] = ()
     difference: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,15 @@ class RunComparison:
     """Two runs, step by step.
 
     Attributes:
-        blocks: the pairs in order.
+        pairs: in order.
+        blocks: the same, some folded.
         parting: the first pair that differs; None if all that were compared are equal.
         only_left: steps that only the first run has.
         only_right: steps that only the second run has.
         changed: pairs that differ.
     """
 
+    pairs: Sequence[StepPair]
     blocks: Sequence[PairBlock]
     parting: StepPair | None
     only_left: int
@@ -82,9 +86,10 @@ def compared(left: Sequence[Step], right: Sequence[Step]) -> RunComparison:
     Steps are equal if their kind, agent, tool, arguments, text, recipients and hand-off are, with
     generated ids renamed and times masked, as in a replay. Ids of messages are not compared.
     """
-    pairs = list(_pairs(left, right))
+    pairs = [replace(pair, number=number) for number, pair in enumerate(_pairs(left, right))]
     parting = next((pair for pair in pairs if not pair.equal), None)
     return RunComparison(
+        pairs=pairs,
         blocks=list(_blocks(pairs)),
         parting=parting,
         only_left=sum(pair.right is None for pair in pairs),
@@ -214,6 +219,9 @@ def _values(left: RunSide, right: RunSide, later: int | None) -> dict[str, Any]:
     return {
         "sides": (left, right),
         "found": compared(left.steps, right.steps),
+        "colours": colours_of(
+            dict.fromkeys(each.agent for side in (left, right) for each in side.steps)
+        ),
         "later": later if beyond else None,
         "longest_shown": SHOWN,
     }

@@ -62,6 +62,7 @@ class Filters:
         user: the user for whom the program ran.
         session: the conversation that the run belongs to.
         version: of the service.
+        decided_by: the agent that made the decisive error.
         sort: of `ORDERS`; empty for the newest first.
         text: must occur in the run's texts.
         page: of a list in another order, from 1.
@@ -81,6 +82,7 @@ class Filters:
     user: str = ""
     session: str = ""
     version: str = ""
+    decided_by: str = ""
     text: str = ""
     sort: str = ""
     page: str = ""
@@ -105,6 +107,7 @@ class Filters:
             "agents": [self.agent] if self.agent else [],
             "outcomes": [self.outcome] if self.outcome else [],
             "modes": [self.mode] if self.mode else [],
+            "decisive_agents": [self.decided_by] if self.decided_by else [],
         }
         for name in ("since", "until"):
             moment = _moment(getattr(self, name))

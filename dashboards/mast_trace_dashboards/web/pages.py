@@ -14,12 +14,12 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.found_run import find_run, nearest_good
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
 from mast_trace_dashboards.web.conversation.graph import drawn
-from mast_trace_dashboards.web.conversation.table import BOXES, Choice, agent_matrix, table_of
+from mast_trace_dashboards.web.conversation.table import Choice, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.pages import FindingPages
 from mast_trace_dashboards.web.finding.queue_view import (
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.conversation.graph import Graph
-    from mast_trace_dashboards.web.conversation.table import AgentMatrix
     from mast_trace_dashboards.web.run_view import Page
 
 _STATUS = {"Ok": 1, "Error": 2}
@@ -160,7 +159,6 @@ class Pages(PatternPages):
             "first_steps": _first_steps,
             "choice": choice,
             "graph_of": lambda page: _graph_of(page, choice),
-            "matrix_of": _matrix_of,
             "table_of": lambda page: table_of(page.outline.said, page.outline.handed, choice),
             "widths": (WIDTH, BOX_WIDTH),
         }
@@ -248,11 +246,19 @@ class Pages(PatternPages):
         return RedirectResponse(f"/runs/{trace_id}{asked}#labels", 303)
 
     async def compare(self, request: Request) -> Response:
-        """Answer with two stored runs side by side."""
+        """Answer with two stored runs side by side; with one, beside the good run nearest to it."""
         chosen = request.query_params.getlist("run")
-        if len(chosen) != 2:
-            raise HTTPException(400, "Choose exactly two runs in the list to compare them.")
-        left, right = [await asyncio.to_thread(self._open, trace_id) for trace_id in chosen]
+        if len(chosen) not in (1, 2):
+            raise HTTPException(400, "Choose one or two runs in the list to compare them.")
+        left = await asyncio.to_thread(self._open, chosen[0])
+        if len(chosen) == 2:
+            other: str | None = chosen[1]
+        else:
+            other = await asyncio.to_thread(nearest_good, self._store, left)
+        if other is None:
+            said = "No run of the same name is known to have succeeded: choose two in the list."
+            raise HTTPException(404, said)
+        right = await asyncio.to_thread(self._open, other)
         values = await asyncio.to_thread(two_stored, left, right)
         return self._html(request, "compare.html", **values, modes=FAILURE_MODES, blind=False)
 
@@ -328,11 +334,6 @@ def _steps_in(text: str, count: int) -> tuple[int, ...]:
 
 def _graph_of(page: Page, choice: Choice) -> Graph | None:
     return drawn(page.outline.said, page.outline.handed, page.colours, choice, page.blamed)
-
-
-def _matrix_of(page: Page) -> AgentMatrix | None:
-    said, handed = page.outline.said, page.outline.handed
-    return agent_matrix(said, handed, list(page.colours), more_than=BOXES)
 
 
 def _number(text: str) -> int:

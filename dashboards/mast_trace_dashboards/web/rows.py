@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from itertools import groupby
@@ -73,6 +74,17 @@ class Row:
         return self.repeats is not None and not self.rank
 
     @property
+    def is_json(self) -> bool:
+        """True if its text is shown as JSON, with a line for each value."""
+        return "".join(piece.text for piece in self.pieces) != self.step.text[:CLIP]
+
+    @property
+    def arguments(self) -> str:
+        """The shown part of its arguments, as `pretty` has them; empty if there are none."""
+        asked = self.step.arguments
+        return "" if asked in ("", "{}") else pretty(asked[:CLIP])
+
+    @property
     def gist(self) -> str:
         """The beginning of its text, else of its error, in one line."""
         return " ".join((self.step.text or self.step.error or "")[:_GIST].split())
@@ -94,6 +106,23 @@ class StepBlock:
     def modes(self) -> tuple[str, ...]:
         """The failure modes that its steps are evidence of."""
         return tuple(dict.fromkeys(code for row in self.rows for code in row.modes))
+
+
+def pretty(text: str) -> str:
+    """Return an object or a list in JSON with a line for each value; any other text as it is."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def shown(text: str, quotes: Sequence[str]) -> str:
+    """Return a text as `pretty` has it, unless that would tear a quoted passage apart."""
+    lines = pretty(text)
+    torn = (quote in text and quote not in lines and pretty(quote) not in lines for quote in quotes)
+    return text if any(torn) else lines
 
 
 def blocks(rows: Sequence[Row]) -> Iterator[StepBlock]:

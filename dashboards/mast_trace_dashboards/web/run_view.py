@@ -10,11 +10,11 @@ from mast_trace.trajectory.outline import KINDS
 from mast_trace_dashboards.certainty import marked
 from mast_trace_dashboards.stored_run import left_out_words
 from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
-from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of
+from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of, pretty, shown
 from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from mast_trace.trajectory import Step
     from mast_trace.trajectory.outline import Outline
@@ -65,6 +65,8 @@ class Tick:
         modes: codes of failure modes that it is evidence of.
         failed: whether it has an error.
         repeats: whether it repeats an earlier step.
+        begun: its start, in milliseconds since the run's.
+        took: its duration in milliseconds.
         heir: ``heir`` where it holds the wrong value of the first place to look at, ``possible heir`` where it may.
     """
 
@@ -78,6 +80,8 @@ class Tick:
     modes: tuple[str, ...]
     failed: bool
     repeats: bool
+    begun: float
+    took: float
     heir: str
 
 
@@ -117,9 +121,8 @@ class Page:
         self.outline = stored.outline
         self.count = len(self.outline)
         self.left_out = left_out_words(stored.left_out) if stored.left_out else ""
-        agents = list(enumerate(self.outline.agents))
-        self.colours = {agent: number % _COLOURS for number, agent in agents}
-        self._lanes = {agent: min(number, MOST_LANES - 1) for number, agent in agents}
+        self.colours = colours_of(self.outline.agents)
+        self._lanes = {agent: min(n, MOST_LANES - 1) for n, agent in enumerate(self.outline.agents)}
         self._ranks, self._modes, self._quotes = _findings(verdict)
         self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
         if verdict is None:
@@ -161,6 +164,19 @@ class Page:
             lanes[MOST_LANES - 1 :] = [("others", _COLOURS - 1)]
         return lanes
 
+    def way(self, row: Row) -> str:
+        """Return the style classes of the arrow to the agent that a step hands over to or writes to; empty if there is none.
+
+        A message to several agents has none.
+        """
+        step = row.step
+        to = step.handoff_to or (step.recipients[0] if len(step.recipients) == 1 else "")
+        here, there = (self._lanes.get(agent) for agent in (step.agent, to))
+        if here is None or there is None or here == there:
+            return ""
+        side = f"in-{here} to-{there}" if here < there else f"in-{there} to-{here} back"
+        return f"{side} handed" if step.handoff_to else side
+
     def rows(self, begin: int, end: int, clip: int = CLIP + 1) -> list[Row]:
         """Return the steps from one number up to, not including, another.
 
@@ -193,6 +209,8 @@ class Page:
             modes=tuple(self._modes.get(number, ())),
             failed=bool(outline.failed[number]),
             repeats=outline.repeats[number] != number,
+            begun=max(outline.starts[number] - outline.run.start, 0) / 1e6,
+            took=max(outline.ends[number] - outline.starts[number], 0) / 1e6,
             heir=self._heirs.get(number, ""),
         )
 
@@ -214,6 +232,8 @@ class Page:
         span = max(run.end - run.start, 1)
         repeats = self.outline.repeats[number]
         quotes = self._quotes
+        # A quoted object has a line for each value, as the text that it is of.
+        marked = [*quotes, *map(pretty, quotes)]
         return Row(
             step=step,
             colour=self._colour(number),
@@ -224,7 +244,7 @@ class Page:
             replayable=number in self._answers,
             spent=self._spent.get(number),
             modes=tuple(self._modes.get(number, ())),
-            pieces=tuple(pieces_of(step.text[:CLIP], quotes)),
+            pieces=tuple(pieces_of(shown(step.text[:CLIP], quotes), marked)),
             quotes=tuple(q for q in quotes if q in step.text and q not in step.text[:CLIP]),
             left=round(100 * max(step.start - run.start, 0) / span, 2),
             width=round(max(100 * max(step.end - step.start, 0) / span, 0.4), 2),
@@ -234,6 +254,11 @@ class Page:
 
     def _colour(self, number: int) -> int:
         return self.colours.get(self.outline.actor(number), 0)
+
+
+def colours_of(agents: Iterable[str]) -> dict[str, int]:
+    """Return the number of each agent's colour, in their order."""
+    return {agent: number % _COLOURS for number, agent in enumerate(agents)}
 
 
 def parting(left: Outline, right: Outline) -> int | None:

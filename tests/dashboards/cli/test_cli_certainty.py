@@ -148,7 +148,7 @@ def test_a_models_own_number_is_no_likelihood_of_a_mode(shown: Any) -> None:
 def test_a_mode_below_the_threshold_is_possible(shown: Any) -> None:
     out = shown(modes=(mode(0.4),))
     assert "possible, 40%" in out
-    assert " 2.6? " in out
+    assert " 2.6 misread? " in out
     assert "possible" not in shown(modes=(mode(0.5),))
 
 

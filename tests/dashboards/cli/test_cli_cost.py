@@ -79,6 +79,8 @@ def test_a_store_without_calls_says_so(empty: CLI) -> None:
         (0.0, 2, "$0 and 2 calls of unknown price"),
         (1234.5, 0, "$1,234.50"),
         (0.00042, 1, "$0.00042 and 1 call of unknown price"),
+        (0.0123456, 0, "$0.0123"),
+        (0.9999, 0, "$1"),
         (0.0000001, 0, "less than $0.000001"),
     ],
 )

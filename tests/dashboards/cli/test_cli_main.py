@@ -213,3 +213,15 @@ def test_a_misspelt_command_is_answered_with_the_one_that_is_meant(
     assert typed in said
     assert (f"Did you mean {meant}" in said) == bool(meant)
     assert bool(meant) == ("Did you mean" in said)
+
+
+@pytest.mark.parametrize("group", ["patterns", "cases"])
+def test_a_group_with_a_list_shows_it_alone(
+    group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path))
+    said = [(run([group, *more]), *capsys.readouterr()) for more in ((), ("list",))]
+    assert said[0] == said[1]
+    assert run([group, "--help"]) == 0
+    assert "Commands" in capsys.readouterr().out

@@ -15,9 +15,12 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.render_run import _shown_text
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.cli.show import as_dict, follow, json_pieces
+from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import json_text, safe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import CLI
 
     from mast_trace_dashboards.stored_run import StoredRun
@@ -173,3 +176,38 @@ def test_a_step_is_shown_with_its_input(cli: CLI) -> None:
     shown = cli.json("show", run, "--step", "4")
     assert shown["step"]["index"] == 4
     assert (shown["input"] is None) == bool(shown["reason"])
+
+
+def test_the_spans_of_a_run_are_a_tree(cli: CLI) -> None:
+    run = cli.recorded.ids["invoices"]
+    rows = cli.json("show", run, "--tree")
+    assert rows[0]["Depth"] == 0
+    assert max(row["Depth"] for row in rows) > 0
+    out = cli.out("show", run, "--tree")
+    assert len(out.splitlines()) == len(rows) + 1
+    assert "alone" in cli.err("show", run, "--tree", "--open", status=2)
+
+
+def test_a_page_is_opened_where_one_is_served(
+    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    run = ("show", cli.recorded.ids["trip"], "--open", "--data-dir", str(tmp_path))
+    assert "serves" in cli.err(*run, status=2)
+    running = announcement.RunningInstance(1, str(tmp_path), "", "", web="http://here:1")
+    monkeypatch.setattr(announcement, "find", lambda _folder: running)
+    address = f"http://here:1/runs/{cli.recorded.ids['trip']}"
+    assert cli.out(*run).strip() == address
+    assert opened == [address]
+
+
+def test_two_runs_are_compared(cli: CLI) -> None:
+    ids = cli.recorded.ids
+    out = cli.out("compare", ids["invoices"], ids["trip"])
+    assert "They part at step 0" in out
+    told = cli.json("compare", ids["invoices"], ids["trip"])
+    assert [row["TraceId"] for row in told["runs"]] == [ids["invoices"], ids["trip"]]
+    assert told["differences"][0]["number"] == 0
+    assert "the same" in cli.out("compare", ids["trip"], ids["trip"])
+    assert "succeeded" in cli.err("compare", ids["invoices"], status=1)

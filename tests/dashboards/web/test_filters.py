@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 SINCE, UNTIL = "2026-03-01T12:00Z", "2026-03-02T12:00Z"
 NARROWING = {
     **{name: f"a {name} & ?" for name in ("project", "framework", "service", "agent", "user")},
-    **{name: f"a {name} & ?" for name in ("session", "version", "text")},
+    **{name: f"a {name} & ?" for name in ("session", "version", "decided_by", "text")},
     **dict(outcome="failure", mode="2.6", since=SINCE, until=UNTIL, sort="took"),  # noqa: C408
 }
 PLACE = {"page": "3", "before": "7", "before_run": "a" * 32}
 ALL = {**NARROWING, **PLACE}
 FILTERS = Filters.of(ALL)
 EMPTY: dict[str, Any] = {
-    each: [] for each in ("frameworks", "services", "agents", "outcomes", "modes")
+    each: []
+    for each in ("frameworks", "services", "agents", "outcomes", "modes", "decisive_agents")
 }
 
 
@@ -40,6 +41,7 @@ def day(number: int) -> datetime:
         ({"since": "nonsense", "before": "-1"}, {}),
         *(({f"{name}": f" {name} "}, {f"{name}s": [name]}) for name in ("framework", "service")),
         *(({f"{name}": name}, {f"{name}s": [name]}) for name in ("agent", "outcome", "mode")),
+        ({"decided_by": "a"}, {"decisive_agents": ["a"]}),
         ({"since": SINCE}, {"since": day(1)}),
         ({"until": UNTIL}, {"until": day(2)}),
         ({"before": "9" * 19, "before_run": "a"}, {"before": 2**63 - 1, "before_run": "a"}),

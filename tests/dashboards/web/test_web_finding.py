@@ -266,7 +266,7 @@ class TestSearch:
     def test_a_count_of_at_least(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(text_search, "MOST_HITS", 3)
         page = client.get("/search?text=said&since=3d").text
-        assert "At least 3 spans have the text" in page
+        assert "3 of the texts are shown" in page
         assert "12 spans of 3 runs have the text." in page
         monkeypatch.setattr(text_search, "COUNTED_SECONDS", -1.0)
         assert "At least 0 spans of 0 runs" in client.get("/search?text=said&since=3d").text
@@ -277,7 +277,7 @@ class TestSearch:
         for number in range(3):
             page = client.get(address).text
             assert "12 spans of 3 runs have the text." in page
-            listed = page.split('<ol class="hits">')[1].split("</ol>")[0]
+            listed = "".join(part.split("</ol>")[0] for part in page.split('<ol class="hits">')[1:])
             seen += re.findall(r'href="([^"]+)"', listed)
             moments += re.findall(r"[\d-]+ [\d:]+ UTC", listed)
             older = re.search(r'href="([^"]+)" rel="next"', page)
@@ -289,12 +289,21 @@ class TestSearch:
         assert "no further spans" in client.get("/search?text=said&since=3d&page=9").text
         monkeypatch.setattr(text_search, "READ_WHOLE", 11)
         page = client.get("/search?text=said&since=3d").text
-        assert "the first that were found are shown" in page
+        assert "shown, the first that were found" in page
         assert 'rel="next"' not in page
 
     def test_the_last_day_is_searched_without_a_time(self, client: TestClient) -> None:
-        assert "12 spans have the text" in client.get("/search?text=said").text
+        assert "12 texts in 3 runs" in client.get("/search?text=said").text
         assert "No message" in client.get("/search?text=said&since=1m").text
+
+    def test_a_text_is_shown_once_with_its_run_and_where_to_look(self, client: TestClient) -> None:
+        page = client.get("/search?text=bolt%20COSTS&since=1h").text
+        assert page.count("<mark>bolt costs</mark>") == 1
+        found = client.get("/search?text=said&since=3d").text.split('<section class="found"')[1:]
+        assert len(found) == 3
+        of_run = next(each for each in found if SURE in each)
+        assert 'class="outcome failure"' in of_run
+        assert f'href="/runs/{SURE}#step-1"' in of_run
 
     def test_special_characters_are_plain(self) -> None:
         pieces = list(pieces_with("a.b A.B axb", "a.b"))
@@ -393,3 +402,9 @@ class TestQueue:
         save_labels(store, [HumanLabel(FINE, "eve", decisive_step=2)])
         [label] = labels_of(store, FINE)
         assert label.decisive_steps == (2,)
+
+
+def test_a_run_is_compared_with_the_nearest_good_one(client: TestClient) -> None:
+    page = client.get(f"/compare?run={SURE}").text
+    assert f'B: <a href="/runs/{FINE}"' in page
+    assert client.get(f"/compare?run={FINE}").status_code == 404, "no other one has succeeded"

@@ -14,12 +14,9 @@ from mast_trace_dashboards.web.conversation.table import (
     BOXES,
     MOST_BOXES,
     MOST_LINES,
-    SHADES,
     Choice,
-    agent_matrix,
     table_of,
 )
-from mast_trace_dashboards.web.conversation.table import MOST_AGENTS as MOST_IN_MATRIX
 from mast_trace_dashboards.web.run_view import Blamed
 
 Counts = dict[tuple[str, str], int]
@@ -245,23 +242,3 @@ def test_the_table_is_complete_and_beyond_its_end_has_the_chosen_ones_first() ->
         ("a", "b", 1, False),
         ("a", "b", 5, True),
     ]
-
-
-def test_thirty_agents_have_a_matrix_with_all_numbers() -> None:
-    messages = {**ring(30), ("0xxxx", "1xxxx"): 9}
-    order = [f"{number}".ljust(5, "x") for number in range(30)]
-    assert agent_matrix(messages, {}, order, more_than=30) is None
-    matrix = agent_matrix(messages, {("0xxxx", "2xxxx"): 2}, order, more_than=12)
-    assert matrix
-    assert list(matrix.agents) == order
-    assert [cell.times for cell in matrix.rows[0][:4]] == [0, 9, 2, 0]
-    assert (matrix.rows[0][1].shade, matrix.rows[0][0].shade) == (SHADES, 0)
-    assert sum(cell.times for row in matrix.rows for cell in row) == 29 + 9 + 2
-
-
-def test_of_very_many_agents_the_least_busy_share_a_row() -> None:
-    matrix = agent_matrix(ring(3000), {}, [], more_than=12)
-    assert matrix
-    assert len(matrix.agents) == MOST_IN_MATRIX
-    assert matrix.folded == 3000 - MOST_IN_MATRIX + 1
-    assert sum(cell.times for row in matrix.rows for cell in row) == 3000

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
+from replayed_runs import PROVED
 from web_runs import BARE, LONG, LOOP, SHORT
 
 from mast_trace.trajectory import Step, StepKind
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.web.app import _environment
+from mast_trace_dashboards.web.rows import shown
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
@@ -21,7 +25,11 @@ if TYPE_CHECKING:
 
 def test_the_list_shows_runs_with_modes_and_the_place_to_look_at(client: httpx.Client) -> None:
     page = client.get("/").text
-    for text in ("trip &amp; &lt;i&gt;co&lt;/i&gt;", "researcher</span>, step 1</a>", ">2.6</a>"):
+    for text in (
+        "trip &amp; &lt;i&gt;co&lt;/i&gt;",
+        "researcher</span>, step 1</a>",
+        ">2.6 misread</a>",
+    ):
         assert text in page
 
 
@@ -221,4 +229,42 @@ def test_two_runs_are_compared(client: httpx.Client) -> None:
     assert 'They differ from <a href="#first-difference">step 0</a>' in page
     assert page.count("no such step in B") == 6
     assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
-    assert client.get(f"/compare?run={SHORT}").status_code == 400
+    assert client.get("/compare").status_code == 400
+
+
+def test_the_last_days_say_what_their_links_list(client: httpx.Client) -> None:
+    tiles = re.findall(r'<li><a href="([^"]+)">(.*?)</a></li>', client.get("/week").text, re.DOTALL)
+    assert len(tiles) == 5
+    for address, tile in tiles[:4]:
+        assert "since=" in address
+        counted = re.search(r"(\d+) in 7 days", tile)
+        assert counted
+        listed = client.get(unescape(address)).text
+        assert listed.count('<td class="what">') == int(counted[1])
+    assert "2.6 misread" in tiles[2][1]
+    assert "researcher" in tiles[3][1]
+    assert not client.get("/week?service=none").text.strip()
+
+
+def test_hand_overs_and_messages_are_arrows_between_lanes(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{PROVED}").text
+    ways = re.findall(r'class="way in-(\d) to-(\d)', page)
+    assert ways
+    assert all(int(begin) < int(end) for begin, end in ways)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "seen"),
+    [
+        ('{"a": 1}', (), '{\n  "a": 1\n}'),
+        ('{"a": 1}', ('{"a": 1}',), '{\n  "a": 1\n}'),
+        ('{"a": 1, "b": 2}', ('1, "b"',), '{"a": 1, "b": 2}'),
+        ('{"a": ', (), '{"a": '),
+        ("[" * 100_000, (), "[" * 100_000),
+        ("12", (), "12"),
+    ],
+)
+def test_json_has_lines_unless_a_quote_would_be_torn(
+    text: str, quotes: tuple[str, ...], seen: str
+) -> None:
+    assert shown(text, quotes) == seen

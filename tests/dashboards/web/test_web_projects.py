@@ -107,6 +107,7 @@ PLACES = {
     "/settings": ["/settings"],
     "/agents": ["/agents", f"/agents?project={THEIRS}", f"/agents?service={CANARY}-service"],
     "/cost": ["/cost", f"/cost?project={THEIRS}", f"/cost?service={CANARY}-service"],
+    "/week": ["/week", f"/week?project={THEIRS}", f"/week?service={CANARY}-service"],
     "/judge": ["/judge", f"/judge?project={THEIRS}"],
     "/profile": [
         "/profile",
@@ -121,6 +122,7 @@ PLACES = {
         for asked in ("", f"?project={THEIRS}", "?project=")
     ],
     "/compare": [
+        *(f"/compare?run={run}" for run in (RUN, THEIR_RUN)),
         f"/compare?run={RUN}&run={SECOND}",
         f"/compare?run={RUN}&run={THEIR_RUN}",
         f"/compare?run={THEIR_RUN}&run={THEIR_OTHER}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
@@ -12,13 +10,13 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.web.forms import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 
 BOXES: Final = 16
 """Boxes of a graph unless more are asked for: they fit on a screen, and on two of a phone."""
 MOST_BOXES: Final = 100
-"""Most boxes that may be asked for; the matrix and the table have all numbers of larger teams."""
+"""Most boxes that may be asked for; the table has all numbers of larger teams."""
 MOST_CHOSEN: Final = 50
 _STEP: Final = 24
 _NOT_KEPT: Final = ("part", "known", "token", "labelled")
@@ -114,81 +112,8 @@ def _number(name: str, text: str) -> int:
     return number
 
 
-MOST_AGENTS: Final = 40
-"""Most agents with a row and a column of their own, the busiest; the others share one."""
-SHADES: Final = 4
-"""Number of shades of a cell."""
-
 MOST_LINES: Final = 2000
 """Most lines that a page can carry; the download of the run has every message."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The messages and hand-offs from one agent to another; ``shade`` is 0 for none, up to `SHADES`."""
-
-    times: int
-    shade: int
-
-
-@dataclass(frozen=True)
-class AgentMatrix:
-    """The matrix: a row for each sender, a column for each recipient, in the order of their first action.
-
-    Attributes:
-        agents: names of rows and columns.
-        rows: the cells of each row.
-        folded: number of the agents that share the last row and column; 0 if each has its own.
-    """
-
-    agents: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    folded: int
-
-
-def agent_matrix(
-    messages: Mapping[tuple[str, str], int],
-    handed: Mapping[tuple[str, str], int],
-    order: Sequence[str],
-    *,
-    more_than: int,
-) -> AgentMatrix | None:
-    """Return the matrix; None where a picture with arrows has room for all agents.
-
-    Args:
-        messages: number of messages from one agent to another.
-        handed: number of hand-offs from one agent to another.
-        order: agents by their first action.
-        more_than: number of agents up to which there is no matrix.
-    """
-    traffic: Counter[str] = Counter()
-    for counted in (messages, handed):
-        for (sender, to), times in counted.items():
-            traffic.update({sender: times, to: times})
-    if len(traffic) <= more_than:
-        return None
-    folded = len(traffic) - MOST_AGENTS + 1 if len(traffic) > MOST_AGENTS else 0
-    shown = {agent for agent, _ in traffic.most_common(len(traffic) - folded)}
-    named = [agent for agent in dict.fromkeys([*order, *traffic]) if agent in shown]
-    places = {agent: place for place, agent in enumerate(named)}
-    sums: Counter[tuple[int, int]] = Counter()
-    for counted in (messages, handed):
-        for (sender, to), times in counted.items():
-            sums[places.get(sender, len(named)), places.get(to, len(named))] += times
-    names = [*named, f"{folded:,} others"] if folded else named
-    most = max(sums.values())
-    rows = [
-        [Cell(sums[row, column], _shade(sums[row, column], most)) for column in range(len(names))]
-        for row in range(len(names))
-    ]
-    return AgentMatrix(names, rows, folded)
-
-
-def _shade(times: int, most: int) -> int:
-    """Return a shade by the logarithm, so that few messages are seen beside many."""
-    if not times:
-        return 0
-    return 1 + min(int(SHADES * math.log(times) / math.log(most + 1)), SHADES - 1)
 
 
 class MessageCount(NamedTuple):

@@ -21,7 +21,7 @@ from mast_trace_dashboards.web.finding.queue_view import (
     queue,
 )
 from mast_trace_dashboards.web.finding.run_list import KINDS, MOST_EXPORTED, csv_of, jsonl_of
-from mast_trace_dashboards.web.finding.seen_view import MOST_SPANS, seen_view, tree_rows
+from mast_trace_dashboards.web.finding.seen_view import seen_view, tree_of
 from mast_trace_dashboards.web.finding.text_search import SearchHits, TextSearch
 from mast_trace_dashboards.web.forms import whole
 from mast_trace_dashboards.web.sections import sections_of
@@ -32,7 +32,7 @@ from mast_trace_judge.store.model_records import model_records
 from mast_trace_judge.study.agreement import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from starlette.requests import Request
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.finding.run_list import RunList
+    from mast_trace_dashboards.web.finding.text_search import TextHit
     from mast_trace_dashboards.web.loaded_run import LoadedRun
 
 
@@ -192,7 +193,7 @@ class FindingPages(StoredPages):
         values = {
             "filters": filters,
             "found": found,
-            "hits": found.hits,
+            "grouped": await asyncio.to_thread(self._by_run, filters, found.hits),
             "whole": whole,
             "count": asked.count,
             "ages": AGES,
@@ -201,6 +202,18 @@ class FindingPages(StoredPages):
         if whole:
             return self._html(request, "search.html", **values)
         return streamed(self._templates, request, "search.html", values)
+
+    def _by_run(
+        self, filters: Filters, hits: Sequence[TextHit]
+    ) -> list[tuple[Mapping[str, Any] | None, list[TextHit]]]:
+        """Return each run, None if it has no state yet, with its hits, in the order of the newest hit of each."""
+        groups: dict[tuple[str, str], list[TextHit]] = {}
+        for hit in hits:
+            groups.setdefault((hit.owner, hit.run), []).append(hit)
+        runs = list({run for _, run in groups})
+        rows = self._list.selected(filters, runs, len(groups)).rows if runs else []
+        known = {(row["Project"], row["TraceId"]): row for row in rows}
+        return [(known.get(named), each) for named, each in groups.items()]
 
     async def queue(self, request: Request) -> Response:
         """Answer with the runs to label, and the agreement so far."""
@@ -264,14 +277,7 @@ class FindingPages(StoredPages):
 
     def _tree(self, trace_id: str) -> dict[str, Any]:
         opened = self._open(trace_id)
-        project = opened.stored.project
-        spans = QUERIES["run_tree"].run(
-            self._store, run=trace_id, projects=[project], limit=MOST_SPANS
-        )
-        steps: dict[str, int] = {}
-        for number, span_id in enumerate(opened.stored.outline.span_ids):
-            steps.setdefault(span_id, number)
-        return {"row": opened.row, "found": tree_rows(spans, steps)}
+        return {"row": opened.row, "found": tree_of(self._store, opened.stored)}
 
     def _seen(self, trace_id: str, asked: str) -> dict[str, Any]:
         opened = self._open(trace_id)

@@ -123,7 +123,7 @@ class RunList:
         """
         if not chosen:
             return self.page(filters, most)
-        rows = QUERIES["runs"].run(self._store, only=list(chosen), idle=self._idle, limit=most)
+        rows = newest_runs(self._store, only=list(chosen), idle=self._idle, limit=most)
         return Listed(rows, _words(listed_costs(self._store, rows)), None)
 
     def _given(self, filters: Filters) -> tuple[dict[str, Any] | None, str]:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.text_changes import TextChange, changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from mast_trace_collector.storage import Store
     from mast_trace_dashboards.step_input import SeenInput, SeenMessage
+    from mast_trace_dashboards.stored_run import StoredRun
 
 
 MOST_SPANS: Final = 2000
@@ -47,6 +50,21 @@ class TreeRow:
     def milliseconds(self) -> float:
         """Its duration."""
         return float(self.span["DurationNs"]) / 1e6
+
+
+def tree_of(store: Store, stored: StoredRun) -> list[TreeRow]:
+    """Return the first `MOST_SPANS` spans of a run as a tree.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    spans = QUERIES["run_tree"].run(
+        store, run=stored.trace_id, projects=[stored.project], limit=MOST_SPANS
+    )
+    steps: dict[str, int] = {}
+    for number, span_id in enumerate(stored.outline.span_ids):
+        steps.setdefault(span_id, number)
+    return tree_rows(spans, steps)
 
 
 def tree_rows(spans: Sequence[Mapping[str, Any]], steps: Mapping[str, int]) -> list[TreeRow]:

@@ -31,6 +31,10 @@ _DIGITS: Final = "0123456789abcdef"
 _SMALL_SHARE: Final = "008"
 """The ids of one in 512 runs are less than this."""
 _DAY: Final = timedelta(days=1)
+_ALIKE: Final = 40
+"""Characters from an occurrence on that a model's answer and the message or the call that came of it have in common."""
+_ANSWERS: Final = ("chat", "invoke_agent")
+"""Operations whose texts other spans may have once more."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class TextHit:
 
     Attributes:
         run: id of its run.
+        owner: the project of its run.
         span: its id.
         project: the query string that names the run's project; empty where the visitor sees only one.
         agent: who acted.
@@ -51,6 +56,7 @@ class TextHit:
     """
 
     run: str
+    owner: str
     span: str
     project: str
     agent: str
@@ -137,7 +143,7 @@ class TextSearch:
         return self._found(rows, newest=len(rows) <= MOST_HITS)
 
     def _found(self, rows: Sequence[Mapping[str, Any]], *, newest: bool) -> SearchHits:
-        shown = [self._hit(row) for row in rows[:MOST_HITS]]
+        shown = [self._hit(row) for row in without_repeats(rows[:MOST_HITS], self._text)]
         return SearchHits(shown, more=len(rows) > MOST_HITS, newest=newest)
 
     def count(self) -> HitCount:
@@ -166,6 +172,7 @@ class TextSearch:
         named = row["Project"] and not self._of_project
         return TextHit(
             run=row["TraceId"],
+            owner=row["Project"],
             span=row["SpanId"],
             project=f"?{urlencode({'project': row['Project']})}" if named else "",
             agent=row["Agent"],
@@ -176,6 +183,21 @@ class TextSearch:
             cut_after=len(row["Passage"]) >= PASSAGE + len(self._text),
             pieces=tuple(pieces_with(row["Passage"].strip("\n"), self._text)),
         )
+
+
+def without_repeats(rows: Sequence[Mapping[str, Any]], text: str) -> Iterator[Mapping[str, Any]]:
+    """Yield rows of the query `search_hits`, but for answers of models that a message or a call of the run repeats."""
+
+    def alike(row: Mapping[str, Any]) -> tuple[str, str, str]:
+        passage = row["Passage"]
+        # Within an answer, a text ends at a quotation mark or goes on with an escaped character.
+        words = re.split(
+            r'["\\\n]', passage[max(passage.lower().find(text.lower()), 0) :][:_ALIKE]
+        )[0]
+        return row["Project"], row["TraceId"], words.strip()
+
+    said = {alike(row) for row in rows if row["Operation"] not in _ANSWERS}
+    return (row for row in rows if row["Operation"] not in _ANSWERS or alike(row) not in said)
 
 
 def pieces_with(passage: str, text: str) -> Iterator[QuotedPiece]:

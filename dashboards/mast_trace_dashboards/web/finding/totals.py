@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.filters import COST, Filters
 from mast_trace_dashboards.web.finding.pages import rate_words
 from mast_trace_dashboards.web.views import StoredPages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -25,8 +29,87 @@ _BUCKETS: Final = {"1h": timedelta(minutes=5), "24h": timedelta(hours=1)}
 """The stretches of the cost over time, by the chosen age; days for the others."""
 
 
+DAYS: Final = 7
+"""Days of the tiles above the list of runs; the last one is today."""
+_TILES: Final = (
+    ("failed", "Failed", "outcome=failure"),
+    ("suspect", "Suspect", "outcome=suspect"),
+    ("mode", "Most frequent mode", "mode"),
+    ("agent", "Decided most", "decided_by"),
+)
+"""Kinds of the query `found_by_day`, with titles, and the filter that lists their runs."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One measure of the last days above the list of runs.
+
+    Attributes:
+        title: its name.
+        words: its value today; of a failure mode and an agent, its own name.
+        more: its value in all days, in words.
+        address: the query string of the list of its runs.
+        bars: its value of each day, the latest last.
+    """
+
+    title: str
+    words: str
+    more: str
+    address: str
+    bars: Sequence[float]
+
+
+def week_of(store: Store, filters: Filters) -> list[Tile]:
+    """Return failed and suspect runs, the mode and the agent that fail most, and the cost, of the last `DAYS`.
+
+    There are none where no run of these days was judged, and no call priced.
+
+    Args:
+        store: the database, of the visitor's project.
+        filters: of the list; its service and its project narrow the tiles.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    today = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - timedelta(days=DAYS - 1)
+    given = {"since": first, "services": filters.narrowing["services"]}
+    found: dict[str, dict[str, list[int]]] = {
+        kind: {} for kind in ("failed", "suspect", "mode", "agent")
+    }
+    for row in QUERIES["found_by_day"].run(store, **given):
+        bars = found[row["Kind"]].setdefault(row["Value"], [0] * DAYS)
+        bars[(row["Day"] - first.date()).days] = row["Runs"]
+    spent = QUERIES["cost_over_time"].run(store, **given, bucket=86_400)
+    if not (any(found.values()) or spent):
+        return []
+    of_days = Filters(project=filters.project, service=filters.service, since=first.isoformat())
+    tiles = []
+    for kind, title, chosen in _TILES:
+        most = max(found[kind].items(), key=lambda each: sum(each[1]), default=("", [0] * DAYS))
+        value, bars = most
+        if chosen.startswith("outcome"):
+            words, address = f"{bars[-1]:,} today", of_days.with_value(*chosen.split("="))
+        else:
+            words, address = mode_words(value), of_days.with_value(chosen, value)
+        tiles.append(Tile(title, words or "-", f"{sum(bars):,} in {DAYS} days", address, bars))
+    priced = [0.0] * DAYS
+    for row in spent:
+        priced[(row["Time"].date() - first.date()).days] = row["Cost"] or 0.0
+    known = sum(priced) if any(row["Cost"] is not None for row in spent) else None
+    words = cost_words(known, sum(row["UnpricedCalls"] for row in spent))
+    address = of_days.with_value("sort", COST)
+    tiles.append(Tile("Cost", words, f"in {DAYS} days", address, priced))
+    return tiles
+
+
 class TotalsPages(StoredPages):
     """The handlers of these pages."""
+
+    async def week(self, request: Request) -> Response:
+        """Answer with the last days in a few tiles, as a part of the list of runs."""
+        tiles = await asyncio.to_thread(week_of, self._store, Filters.of(request.query_params))
+        return self._html(request, "_week.html", tiles=tiles)
 
     async def agents(self, request: Request) -> Response:
         """Answer with the agents: asserted errors among all that each did, and its cost."""

@@ -14,21 +14,41 @@ function again(more) {
   return address;
 }
 
-// The run list keeps up with what comes in, unless somebody is working in it.
+// The list keeps up with what comes in, and marks new runs. While somebody works in it, a line says that they have come.
 const list = document.querySelector("#list[data-refresh]");
+const addresses = (part) => [...part.querySelectorAll(".runs .what > a")].map((link) => link.getAttribute("href"));
 if (list) {
+  const arrived = document.getElementById("arrived");
   setInterval(async () => {
-    const busy = list.contains(document.activeElement) || list.querySelector("input:checked");
-    if (document.hidden || busy) return;
+    if (document.hidden) return;
     try {
       const fresh = await fetched(again({ part: "1" }));
-      if (fresh !== list.dataset.shown) {
-        list.innerHTML = fresh;
-        list.dataset.shown = fresh;
+      if (fresh === list.dataset.shown) return;
+      const part = document.createElement("template");
+      part.innerHTML = fresh;
+      const before = addresses(list);
+      const come = addresses(part.content).filter((address) => !before.includes(address));
+      if (list.contains(document.activeElement) || list.querySelector("input:checked")) {
+        arrived.hidden = !come.length;
+        return;
       }
+      list.replaceChildren(part.content);
+      list.dataset.shown = fresh;
+      arrived.hidden = true;
+      for (const address of before.length ? come : []) list.querySelector(`.what > a[href="${CSS.escape(address)}"]`)?.closest("tr").classList.add("arrived");
+      if (come.length) showWeek();
     } catch { /* the next look may succeed */ }
   }, 3000);
 }
+
+// The last days stand above it: they are counted while the list is read.
+const week = document.getElementById("week");
+async function showWeek() {
+  try {
+    if (week) week.innerHTML = await fetched(week.dataset.src);
+  } catch { /* the list stands without them */ }
+}
+showWeek();
 
 // So does a run that has no verdict yet: in place while nobody reads on, else a line says so.
 const run = document.getElementById("run");
@@ -157,6 +177,15 @@ function unfold(step) {
 addEventListener("hashchange", reach);
 reach();
 
+// Two runs are shown from where they part; a link to a step that is folded unfolds it.
+const parting = document.getElementById("first-difference");
+if (parting && !location.hash) parting.scrollIntoView({ block: "center" });
+addEventListener("hashchange", () => {
+  const pair = document.querySelector(".pairs .pair:target");
+  unfold(pair);
+  pair?.scrollIntoView({ block: "center" });
+});
+
 // The lane of the step in focus is marked; beside the lanes, the texts begin where to look first.
 document.addEventListener("focusin", (event) => {
   const step = event.target.closest(".step");
@@ -191,7 +220,7 @@ if (comparison) {
 }
 
 // The list tells its runs to the pages of these: n, p: next and previous run; /: the search; ?: the keys.
-const listed = [...document.querySelectorAll(".runs .what > a")].map((link) => link.getAttribute("href"));
+const listed = addresses(document);
 if (listed.length) sessionStorage.setItem("runs", JSON.stringify(listed));
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
