@@ -13,6 +13,7 @@ from mast_trace_judge.transfer.formats import (
     FORMATS,
     format_of_messages,
     format_of_record,
+    format_of_table,
     format_of_text,
     nearest_format,
 )
@@ -37,7 +38,7 @@ from mast_trace_judge.transfer.text_logs import COLOURS, entries_of_log
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mast_trace_judge.transfer.formats.kinds import Format, Read
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _ENVELOPES = (
     *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
+    "samples",
 )
 """Keys under which APIs put their lists of results."""
 _LOOKED_AT = 100
@@ -121,20 +123,32 @@ def values_in(
     The format is the given one where the beginning tells nothing. The values are None for binary data,
     which may be protobuf.
     """
-    if is_parquet(data):
-        return row, parts_joined(rows_of(data))
-    if is_zip(data):
-        return row, members_of(data)
-    if is_database(data):
-        return row, runs_of_database(data)
+    for is_kind, read in _BINARY:
+        if is_kind(data):
+            return row, read(data)
     text = text_of(data)
-    if text is None or _is_table(data):
-        return row, None if text is None else csv_rows_of(text)
+    if text is None:
+        return row, None
     start = data.peek(_HEAD)[:_HEAD].decode(text.encoding, "replace")
+    if format_of_table(start.splitlines()[0].split(",") if start.strip() else []):
+        return row, csv_rows_of(text)
     logged = format_of_text(COLOURS.sub("", start))
     if logged is None or logged.text is None or row not in {None, logged}:
         return row, _without_prose(values_of(text))
     return logged, entries_of_log(text, logged.text)
+
+
+_BINARY: tuple[
+    tuple[
+        Callable[[io.BufferedReader], bool], Callable[[io.BufferedReader], Iterator[Value | Broken]]
+    ],
+    ...,
+] = (
+    (is_parquet, lambda data: parts_joined(rows_of(data))),
+    (is_zip, members_of),
+    (is_database, runs_of_database),
+)
+"""Kinds of files that are no text, and how each is read."""
 
 
 class _File:
@@ -276,7 +290,8 @@ def _unknown(value: Any) -> str:
         value = next((each for each in listed if isinstance(each, dict)), None)
     if near := nearest_format(value):
         row, missing = near
-        what += f" is nearest to {row.title}, but lacks {', '.join(missing)}: it"
+        lacked = f"lacks {', '.join(missing)}" if missing else "holds no runs"
+        what += f" is nearest to {row.title}, but {lacked}: it"
     return f"{what} is of no known format; `mast-trace import --formats` lists what is read"
 
 
@@ -300,12 +315,6 @@ def _without_prose(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]
         )
     else:
         yield from held
-
-
-def _is_table(data: io.BufferedReader) -> bool:
-    """Return whether a text begins with the names of a table's columns, as Phoenix's data frames in CSV do."""
-    names = data.peek(_HEAD)[:_HEAD].partition(b"\n")[0]
-    return not names.lstrip(b" \t").startswith((b"{", b"[")) and b"context.trace_id" in names
 
 
 def _all_of(data: io.BufferedReader) -> bytes:

@@ -79,6 +79,7 @@ def to_request(
     if trajectory.task:
         identity = f"task-{content_hash(trajectory.task)}"
         parts = [{"type": "text", "content": trajectory.task}]
+        values[semconv.INPUT_MESSAGE_IDS] = [identity]
         values[semconv.INPUT_MESSAGES] = json.dumps(
             [{"role": "user", "id": identity, "parts": parts}], ensure_ascii=False
         )

@@ -46,6 +46,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.AGENT_NAME,
             "crewai.agent.role",
             "agent.name",
+            "agent_name",
             "graph.node.name",
             "graph.node.id",
         ),
@@ -63,12 +64,14 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "tool_call.function.arguments",
             "gcp.vertex.agent.tool_call_args",
             "ai.toolCall.args",
+            "tool_arguments",
             *INPUTS,
         ),
         "result": (
             semconv.TOOL_CALL_RESULT,
             "gcp.vertex.agent.tool_response",
             "ai.toolCall.result",
+            "tool_response",
             "tool.output",
             *OUTPUTS,
         ),
@@ -119,6 +122,10 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Field name -> attribute names, ours first."""
+
+KIND, ENTITY = "traceloop.span.kind", "traceloop.entity.name"
+ENTITIES = ("agent", "tool")
+"""Fields that OpenLLMetry spells `ENTITY` on spans whose `KIND` has the field's name; other kinds name other things so."""
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -199,7 +206,7 @@ def read(attributes: Mapping[str, Any], field: str) -> Any:
         value = attributes.get(name)
         if value is not None and value != "":
             return value
-    return None
+    return attributes.get(ENTITY) if field in ENTITIES and attributes.get(KIND) == field else None
 
 
 def operation(attributes: Mapping[str, Any]) -> str:

@@ -217,6 +217,7 @@ ALSO = {
     "chat-list.json": {"chat", "transcript"},
     "swe-agent.traj": {"swe-agent", "chat"},
     "chat-messages.jsonl": {"chat", "transcript"},
+    "inspect.json": {"inspect", "chat"},
     "inspect.eval": {"inspect", "chat"},
     "autogen-events.jsonl": {"autogen-events", "chat"},
     "autogen-events.log": {"autogen-events", "chat"},
@@ -302,7 +303,7 @@ def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
 
 def _claimed(value: Any) -> Iterator[list[str]]:
     """Yield the rows that claim a value; of what an API's answer lists, those of each item."""
-    listed = value.get("data") if isinstance(value, dict) else None
+    listed = value.get("data", value.get("samples")) if isinstance(value, dict) else None
     yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
 
 

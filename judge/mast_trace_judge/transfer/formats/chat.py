@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
-from mast_trace_judge.transfer.formats.kinds import Format, Transcript, word_in
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    Transcript,
+    usage_of,
+    usage_of_models,
+    word_in,
+)
 from mast_trace_judge.transfer.formats.messages import (
     entry_of,
     is_sharegpt,
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
 _LISTS = ("messages", "chat_history", "history", "conversations", "conversation")
 """Keys under which an enclosing object holds a chat."""
+_IDS = ("id", "chat_id", "session_id", "trace_id", "thread_id")
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
 _LANGCHAIN = frozenset({"human", "ai", "AIMessageChunk"})
 
@@ -50,16 +57,27 @@ def entries_of(messages: Sequence[Any], read: Callable[[Any], Entry] = entry_of)
 
 
 def named_within(value: Any, name: str) -> str:
-    """Return the name that the enclosing object gives a chat, else the given one."""
-    given = value.get("id", value.get("chat_id")) if isinstance(value, dict) else None
-    return f"{name}/{given}" if isinstance(given, str | int) and given != "" else name
+    """Return the name that the enclosing object gives a run, else the given one."""
+    known = value if isinstance(value, dict) else {}
+    named = (known[key] for key in _IDS if known.get(key) not in (None, ""))
+    given = next(named, None)
+    return f"{name}/{given}" if isinstance(given, str | int) else name
 
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     entries = entries_of(messages_in(value))
-    if isinstance(value, dict) and value.get("system"):
-        entries.insert(0, entry_of({"role": "system", "content": value["system"]}))
-    yield transcript_of(entries, named_within(value, name))
+    around = value if isinstance(value, dict) else {}
+    metadata, cost = around.get("metadata"), around.get("cost")
+    usage = usage_of(metadata.get("token_usage")) if isinstance(metadata, dict) else None
+    task = ""
+    if isinstance(
+        cost, dict
+    ):  # a result of AG2, where whoever began the chat has an assistant's role
+        usage = usage_of_models(cost.get("usage_including_cached_inference"))
+        task = entries[0].text
+    if around.get("system"):
+        entries.insert(0, entry_of({"role": "system", "content": around["system"]}))
+    yield transcript_of(entries, named_within(value, name), task=task, usage=usage)
 
 
 def _is_chat_message(value: Any) -> bool:

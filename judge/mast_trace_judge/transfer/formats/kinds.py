@@ -196,6 +196,13 @@ def usage_of(value: Any) -> tuple[int, int] | None:
     return None if spent is made is None else (spent or 0, made or 0)
 
 
+def usage_of_models(value: Any) -> tuple[int, int] | None:
+    """Return the tokens of all models together, from an object with the usage of each; None if it tells none."""
+    told = value.values() if isinstance(value, dict) else ()
+    used = [spent for each in told if (spent := usage_of(each)) is not None]
+    return (sum(spent for spent, _ in used), sum(made for _, made in used)) if used else None
+
+
 _INPUT = (
     *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
     *("total_prompt_tokens", "inputTokens", "promptTokens"),

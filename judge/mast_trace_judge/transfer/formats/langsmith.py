@@ -77,13 +77,8 @@ def _attributes(
             *(run, told.get("usage_metadata"), metadata.get("usage_metadata")),
             beside.get("token_usage") if isinstance(beside, dict) else None,
         )
-        spent, made = next(filter(None, map(usage_of, usages)), (None, None))
-        return {
-            **of_model_call(inputs, outputs),
-            semconv.REQUEST_MODEL: metadata.get("ls_model_name"),
-            semconv.INPUT_TOKENS: spent,
-            semconv.OUTPUT_TOKENS: made,
-        }
+        spent = next(filter(None, map(usage_of, usages)), None)
+        return of_model_call(inputs, outputs, metadata.get("ls_model_name"), spent)
     if kind == "tool":
         return of_tool_call(title, inputs, outputs)
     if is_root:

@@ -39,9 +39,17 @@ def of_run(name: str, inputs: Any) -> dict[str, Any]:
     return found
 
 
-def of_model_call(inputs: Any, outputs: Any) -> dict[str, Any]:
-    """Return the attributes of a model call: its input and its answer."""
-    found: dict[str, Any] = {semconv.OPERATION_NAME: semconv.CHAT}
+def of_model_call(
+    inputs: Any, outputs: Any, model: Any, usage: tuple[int | None, int | None] | None
+) -> dict[str, Any]:
+    """Return the attributes of a model call: its input and its answer, its model, and its tokens where they are told."""
+    spent, made = usage or (None, None)
+    found: dict[str, Any] = {
+        semconv.OPERATION_NAME: semconv.CHAT,
+        semconv.REQUEST_MODEL: model,
+        semconv.INPUT_TOKENS: spent,
+        semconv.OUTPUT_TOKENS: made,
+    }
     if seen := messages_in(loaded(inputs), "user"):
         found["gen_ai.input.messages"] = _text([message.to_genai() for message in seen])
     if answered := messages_in(loaded(outputs), "assistant"):

@@ -29,15 +29,14 @@ _ALL = "<all>"
 
 
 def _read_metagpt(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    entries = [_metagpt_entry(message) for message in _storage(value["env"])]
     context = value.get("context")
-    told = usage_of(context.get("cost_manager")) if isinstance(context, dict) else None
-    if told and (spoken := next((e for e in entries if e.role == "assistant"), None)):
-        place = entries.index(spoken)
-        entries[place] = Entry(
-            spoken.role, spoken.agent, spoken.text, recipients=spoken.recipients, usage=told
-        )
-    yield transcript_of(entries, name, framework="metagpt", task=word_in(value, "idea"))
+    yield transcript_of(
+        [_metagpt_entry(message) for message in _storage(value["env"])],
+        name,
+        framework="metagpt",
+        task=word_in(value, "idea"),
+        usage=usage_of(context.get("cost_manager")) if isinstance(context, dict) else None,
+    )
 
 
 def _storage(env: Mapping[str, Any]) -> list[dict[str, Any]]:
