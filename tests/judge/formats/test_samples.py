@@ -349,6 +349,36 @@ def test_failures_outcomes_and_places_are_read_on_both_sides(line: str) -> None:
     assert found | told == found
 
 
+def facts_of(path: Path) -> dict[str, Any]:
+    """Return what a reader learns of the first run of a file, and the number of values that nothing could read."""
+    with source_of(path) as source:
+        found = list(read_source(source))
+    pieces = [each for each in found if isinstance(each, Piece)]
+    run = trajectories_of(pieces)[0]
+    tools = [step for step in run.steps if step.kind is StepKind.TOOL]
+    return {
+        "format": pieces[0].row.name,
+        "agents": sorted({step.agent for step in run.steps}),
+        "tools": [[step.tool, step.arguments, step.text, step.error is not None] for step in tools],
+        "tokens": [run.input_tokens, run.output_tokens],
+        "told": [run.task, run.outcome, run.termination_reason],
+        "refused": len(found) - len(pieces),
+    }
+
+
+SHAPES = (Path(__file__).parent / "shapes.jsonl").read_text("utf-8").splitlines()
+"""Small files in the shapes of other releases and exports than the samples', and what they tell."""
+
+
+@pytest.mark.parametrize("line", SHAPES, ids=lambda line: json.loads(line)["name"])
+def test_every_shape_of_a_format_is_read_whole(line: str, tmp_path: Path) -> None:
+    told = json.loads(line)
+    content, file = told.pop("content"), tmp_path / told.pop("name")
+    lines = [content] if isinstance(content, str) else map(json.dumps, content)
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert facts_of(file) == told
+
+
 @pytest.mark.parametrize(
     ("text", "size", "found"),
     [
