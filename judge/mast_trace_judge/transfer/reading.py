@@ -274,9 +274,11 @@ def _records_in(value: Any, row: Format | None) -> list[Any] | None:
     if not isinstance(listed, list):
         return None
     known = row.record if row is not None else format_of_record
-    looked_at = listed[:_LOOKED_AT]
-    chats = any(isinstance(each, list) and each for each in looked_at)
-    return listed if chats or any(map(known, looked_at)) else None
+    holds = any(
+        (isinstance(each, list) and each) or known(each) or _records_in(each, row)
+        for each in listed[:_LOOKED_AT]
+    )
+    return listed if holds else None
 
 
 def _unknown(value: Any) -> str:

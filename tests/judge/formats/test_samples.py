@@ -20,6 +20,7 @@ from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_named
 from mast_trace_judge.transfer.formats.foreign_spans import id_of, put_all
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
+from mast_trace_judge.transfer.importing import Taken
 from mast_trace_judge.transfer.json_values import Value
 from mast_trace_judge.transfer.reading import Piece, Refused, read_source, values_in
 from mast_trace_judge.transfer.source import source_of
@@ -27,6 +28,8 @@ from mast_trace_judge.transfer.spans import to_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -151,8 +154,8 @@ def pieces_of(path: Path, row: str = "") -> list[Piece]:
     return [each for each in found if isinstance(each, Piece)]
 
 
-def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
-    """Return the runs as the store would give them."""
+def requests_of(pieces: list[Piece]) -> list[ExportTraceServiceRequest]:
+    """Return the spans that are stored."""
     requests = []
     for piece in pieces:
         read = piece.read
@@ -164,8 +167,13 @@ def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
             requests.append(to_spans(read))
         else:
             requests.append(read)
+    return requests
+
+
+def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
+    """Return the runs as the store would give them."""
     runs: dict[str, list[Any]] = {}
-    for record in records_of(requests):
+    for record in records_of(requests_of(pieces)):
         runs.setdefault(record.trace_id, []).append(record)
     return [read_trajectory(spans) for spans in runs.values()]
 
@@ -354,13 +362,15 @@ def facts_of(path: Path) -> dict[str, Any]:
     with source_of(path) as source:
         found = list(read_source(source))
     pieces = [each for each in found if isinstance(each, Piece)]
-    run = trajectories_of(pieces)[0]
+    run, taken = trajectories_of(pieces)[0], Taken("")
+    for request in requests_of(pieces):
+        taken.count(request)
     tools = [step for step in run.steps if step.kind is StepKind.TOOL]
     return {
         "format": pieces[0].row.name,
         "agents": sorted({step.agent for step in run.steps}),
         "tools": [[step.tool, step.arguments, step.text, step.error is not None] for step in tools],
-        "tokens": [run.input_tokens, run.output_tokens],
+        "tokens": taken.tokens and [run.input_tokens, run.output_tokens],
         "told": [run.task, run.outcome, run.termination_reason],
         "refused": len(found) - len(pieces),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -15,7 +16,6 @@ from mast_trace_judge.transfer.formats.kinds import (
 from mast_trace_judge.transfer.formats.messages import (
     entry_of,
     is_sharegpt,
-    objects,
     role_of,
     unwrapped,
 )
@@ -38,6 +38,7 @@ def messages_in(value: Any) -> list[Any]:
         for key in _LISTS:
             if isinstance(value.get(key), list) and value[key]:
                 return list(value[key])
+        return messages_in(value.get("values"))  # the state of a graph
     return []
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import (
@@ -16,7 +17,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of, objects
+from mast_trace_judge.transfer.formats.messages import entry_of
 from mast_trace_judge.transfer.formats.responses import item_entry
 
 if TYPE_CHECKING:
@@ -69,10 +70,12 @@ def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
     told = [line for line in lines if _holds_more_than_thoughts(line)]
     entries = [_claude_entry(line, agents, usage) for line in told]
     models = (word_in(line["message"], "model") for line in lines)
+    entries = [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)]
     yield transcript_of(
-        [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)],
+        entries,
         name,
         framework="claude-code",
+        task=next((entry.text for entry in entries if entry.text), ""),
         model=next(filter(None, models), ""),
     )
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.chat import entries_of, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
@@ -21,7 +22,6 @@ from mast_trace_judge.transfer.formats.kinds import (
 from mast_trace_judge.transfer.formats.messages import (
     call_of,
     entry_of,
-    objects,
     text_of_parts,
 )
 

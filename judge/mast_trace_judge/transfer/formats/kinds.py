@@ -182,7 +182,10 @@ def objects_in(value: Any, key: str) -> list[dict[str, Any]]:
 
 
 def usage_of(value: Any) -> tuple[int, int] | None:
-    """Return the tokens of input and output that a usage tells, in any provider's words; None if it tells none."""
+    """Return the tokens of input and output that a usage tells, in any provider's words; None if it tells none.
+
+    Two zeros tell none: tools write them where a provider reported nothing, as of a stream.
+    """
     if not isinstance(value, dict):
         return None
 
@@ -193,7 +196,7 @@ def usage_of(value: Any) -> tuple[int, int] | None:
 
     spent = total(_INPUT, "cache_read_input_tokens", "cache_creation_input_tokens")
     made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
-    return None if spent is made is None else (spent or 0, made or 0)
+    return (spent or 0, made or 0) if spent or made else None
 
 
 def usage_of_models(value: Any) -> tuple[int, int] | None:

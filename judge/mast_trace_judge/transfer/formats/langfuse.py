@@ -18,6 +18,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.observations import (
+    is_answer_of_tool,
     of_model_call,
     of_run,
     of_tool_call,
@@ -106,7 +107,9 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
     failed = shape.get("level") == "ERROR"
     resource, scope = known.get("resourceAttributes"), word_in(known.get("scope"), "name")
     of_program = resource if isinstance(resource, dict) else {}
-    if shape.get("type") != "TOOL" and title.startswith(_TOOL):
+    if title.startswith(_TOOL) or (
+        shape.get("type") == "SPAN" and is_answer_of_tool(_get(shape, "output"))
+    ):
         shape = {**shape, "type": "TOOL"}
     return ForeignSpan(
         trace_id=str(_get(shape, "traceId") or ""),
@@ -179,7 +182,8 @@ def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
     if beside and beside[1] > sum(v for k, v in parts.items() if k.startswith("output")):
         return beside  # with the tokens of reasoning of Google's models, which Langfuse leaves out
     sums = [[v for k, v in parts.items() if k.startswith(side)] for side in ("input", "output")]
-    return tuple(sum(each) if each else None for each in sums)  # type: ignore[return-value]  # two
+    spent, made = (sum(each) if each else None for each in sums)
+    return (spent, made) if spent or made else (None, None)
 
 
 LANGFUSE = Format(

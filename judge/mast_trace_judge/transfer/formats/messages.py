@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import ToolCall
+from mast_trace.trajectory.span_messages import listed_calls, objects
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
 from mast_trace_judge.transfer.formats.kinds import (
@@ -116,11 +117,6 @@ def entry_of(shape: Any) -> Entry:
     )
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; an empty list for other values."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
 def call_of(name: Any, arguments: Any, identity: Any) -> ToolCall:
     """Return a tool call, its arguments as the text that the model wrote."""
     written = None if arguments is None else whole_text(arguments)
@@ -182,7 +178,7 @@ def _text_of(part: Any) -> str | None:
 
 def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
     found = []
-    for call in objects(message.get("tool_calls")):
+    for call in listed_calls(message):
         function = call.get("function")
         inner = function if isinstance(function, dict) else call
         arguments = inner.get("arguments", inner.get("args"))

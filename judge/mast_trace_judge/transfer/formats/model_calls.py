@@ -10,6 +10,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace.untrusted_json import read_json
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
@@ -22,7 +23,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, entry_of, objects, role_of
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

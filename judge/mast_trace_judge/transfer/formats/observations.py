@@ -77,6 +77,11 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
     return found
 
 
+def is_answer_of_tool(outputs: Any) -> bool:
+    """Return whether an output is the message with which a tool answers a call."""
+    return _message_in(loaded(outputs)) is not None
+
+
 def task_of(inputs: Any) -> str:
     """Return the task of a run: its last user's message, its only text, or its input as JSON."""
     value = loaded(inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -14,7 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, entry_of, objects, text_of_parts
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

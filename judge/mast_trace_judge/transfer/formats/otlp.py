@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace import semconv
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
@@ -20,7 +21,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     nanoseconds_of,
     objects_in,
 )
-from mast_trace_judge.transfer.formats.messages import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

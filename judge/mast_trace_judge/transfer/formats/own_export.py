@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.labels import HumanLabel
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import Format, StoredRun, is_record
-from mast_trace_judge.transfer.formats.messages import objects
 from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.source import LARGEST
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -12,7 +13,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     nanoseconds_of,
     whole_text,
 )
-from mast_trace_judge.transfer.formats.messages import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

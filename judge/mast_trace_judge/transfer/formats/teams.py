@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -17,7 +18,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     whole_text,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, objects
+from mast_trace_judge.transfer.formats.messages import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
