@@ -226,7 +226,7 @@ class _File:
         try:
             pieces = [Piece(row, each) for each in row.read(value, name)]
         except _UNREADABLE as error:
-            problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            problem = _problem_of(error)
             yield Refused(self._name, at.line, f"no {row.title} that can be read: {problem}")
             return
         yield from pieces
@@ -251,11 +251,17 @@ class _File:
             try:
                 row.entry(message)
             except _UNREADABLE as error:
-                problem = f"no message of {row.title} that can be read: {error}"
+                problem = f"no message of {row.title} that can be read: {_problem_of(error)}"
                 yield Refused(self._name, at.line, problem)
             else:
                 readable.append(message)
         yield from self._read(row, readable, self._held[0][0], self._stem)
+
+
+def _problem_of(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it lacks {error}"
+    return str(error) if isinstance(error, ValueError) else "a part of it is of another type"
 
 
 def _belongs(row: Format, value: Any) -> bool:

@@ -190,13 +190,17 @@ def usage_of(value: Any) -> tuple[int, int] | None:
         return None
 
     def total(names: tuple[str, ...], *beside: str) -> int | None:
-        first = next((value[name] for name in names if isinstance(value.get(name), int)), None)
-        more = [value[name] for name in beside if isinstance(value.get(name), int)]
+        first = next((value[name] for name in names if _is_count(value.get(name))), None)
+        more = [value[name] for name in beside if _is_count(value.get(name))]
         return None if first is None else first + sum(more)
 
     spent = total(_INPUT, "cache_read_input_tokens", "cache_creation_input_tokens")
     made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
     return (spent or 0, made or 0) if spent or made else None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < _MOST
 
 
 def usage_of_models(value: Any) -> tuple[int, int] | None:
@@ -206,6 +210,8 @@ def usage_of_models(value: Any) -> tuple[int, int] | None:
     return (sum(spent for spent, _ in used), sum(made for _, made in used)) if used else None
 
 
+_MOST = 2**40
+"""More tokens than any run has: a larger number is no count of them."""
 _INPUT = (
     *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
     *("total_prompt_tokens", "inputTokens", "promptTokens"),

@@ -156,7 +156,7 @@ def _attributes(
         found |= of_tool_call(named, inputs, outputs)
     elif operation == semconv.INVOKE_AGENT:
         named = vocabulary.read(sent, "agent") or title.removeprefix(f"{semconv.INVOKE_AGENT} ")
-        named = named.removeprefix(_AGENT_OF_ADK).removesuffix("]")
+        named = str(named).removeprefix(_AGENT_OF_ADK).removesuffix("]")
         found |= {**(of_run("", inputs) if is_root else {}), semconv.AGENT_NAME: named}
         found["output.value"] = None if outputs is None else whole_text(outputs)
     elif is_root:
