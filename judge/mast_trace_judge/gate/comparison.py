@@ -16,7 +16,7 @@ Fleiss, A. Tytun, H. K. Ury, Biometrics 36 (1980). It approximates Fisher's exac
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, exp, inf, lgamma, log, sqrt
+from math import ceil, exp, inf, lgamma, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -187,13 +187,6 @@ def _log_choose(n: int, k: int) -> float:
     if not 0 <= k <= n:
         return -inf
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-
-
-def log_binomial(k: int, n: int, share: float) -> float:
-    """Return the logarithm of the probability of ``k`` of ``n`` at a share."""
-    if share in {0.0, 1.0}:
-        return 0.0 if k == n * share else -inf
-    return _log_choose(n, k) + k * log(share) + (n - k) * log(1 - share)
 
 
 @dataclass(frozen=True)

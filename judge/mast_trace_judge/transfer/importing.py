@@ -45,26 +45,10 @@ _COUNTED = frozenset(
 ) | {semconv.MCP_METHOD_NAME, *(name for _, names in vocabulary.MARKS for name in names)}
 """Attributes that tell the calls of tools and models, and their tokens."""
 _TEXTS = (
-    *(
-        semconv.INPUT_MESSAGES,
-        semconv.OUTPUT_MESSAGES,
-        semconv.MESSAGE_CONTENT,
-        semconv.TOOL_CALL_RESULT,
-    ),
-    *(
-        "gen_ai.input.",
-        "gen_ai.output.",
-        "gen_ai.prompt",
-        "gen_ai.completion",
-        "llm.input_messages",
-    ),
-    *(
-        "llm.output_messages",
-        "ai.prompt",
-        "gcp.vertex.agent.",
-        *vocabulary.INPUTS,
-        *vocabulary.OUTPUTS,
-    ),
+    *(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.MESSAGE_CONTENT),
+    *(semconv.TOOL_CALL_RESULT, "gen_ai.input.", "gen_ai.output.", "gen_ai.prompt"),
+    *("gen_ai.completion", "llm.input_messages", "llm.output_messages", "ai.prompt"),
+    *("gcp.vertex.agent.", *vocabulary.INPUTS, *vocabulary.OUTPUTS),
 )
 """Beginnings of the names of attributes that hold texts."""
 _BATCH_SPANS = 5000

@@ -38,7 +38,7 @@ from mast_trace_judge.transfer.text_logs import COLOURS, entries_of_log
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mast_trace_judge.transfer.formats.kinds import Format, Read
@@ -123,32 +123,21 @@ def values_in(
     The format is the given one where the beginning tells nothing. The values are None for binary data,
     which may be protobuf.
     """
-    for is_kind, read in _BINARY:
-        if is_kind(data):
-            return row, read(data)
+    if is_parquet(data):
+        return row, parts_joined(rows_of(data))
+    if is_zip(data):
+        return row, members_of(data)
+    if is_database(data):
+        return row, runs_of_database(data)
     text = text_of(data)
     if text is None:
         return row, None
     start = data.peek(_HEAD)[:_HEAD].decode(text.encoding, "replace")
-    if format_of_table(start.splitlines()[0].split(",") if start.strip() else []):
-        return row, csv_rows_of(text)
     logged = format_of_text(COLOURS.sub("", start))
-    if logged is None or logged.text is None or row not in {None, logged}:
-        return row, _without_prose(values_of(text))
-    return logged, entries_of_log(text, logged.text)
-
-
-_BINARY: tuple[
-    tuple[
-        Callable[[io.BufferedReader], bool], Callable[[io.BufferedReader], Iterator[Value | Broken]]
-    ],
-    ...,
-] = (
-    (is_parquet, lambda data: parts_joined(rows_of(data))),
-    (is_zip, members_of),
-    (is_database, runs_of_database),
-)
-"""Kinds of files that are no text, and how each is read."""
+    if logged is not None and logged.text is not None and row in {None, logged}:
+        return logged, entries_of_log(text, logged.text)
+    is_table = format_of_table(start.partition("\n")[0].split(","))
+    return row, csv_rows_of(text) if is_table else _without_prose(values_of(text))
 
 
 class _File:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from math import exp, nextafter
+from math import comb, nextafter
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from mast_trace_judge.gate.comparison import (
     compare,
     corrected,
     could_fail,
-    log_binomial,
     new_runs_needed,
     noticed_from,
     runs_needed,
@@ -91,8 +90,12 @@ def test_the_needed_runs_have_the_power(old: float, new: float, level: float, ra
     runs = runs_needed(old, new, level, ratio=ratio)
     assert runs is not None
     baseline = round(runs * ratio)
+
+    def chance(k: int, n: int, share: float) -> float:
+        return comb(n, k) * share**k * (1 - share) ** (n - k)
+
     power = sum(
-        exp(log_binomial(a, baseline, old) + log_binomial(b, runs, new))
+        chance(a, baseline, old) * chance(b, runs, new)
         for a in range(baseline + 1)
         for b in range(runs + 1)
         if worse(TwoCounts(a, baseline, b, runs)) <= level

@@ -30,7 +30,7 @@ from mast_trace_judge.transfer.formats.responses import RESPONSES
 from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
 
 if TYPE_CHECKING:
-    from mast_trace_judge.transfer.formats.kinds import Format, TextLog
+    from mast_trace_judge.transfer.formats.kinds import Format
 
 FORMATS: tuple[Format, ...] = (
     EXPORT,
@@ -98,8 +98,9 @@ def format_of_messages(messages: list[Any]) -> Format | None:
 
 def format_of_text(start: str) -> Format | None:
     """Return the row whose log in plain text begins so; None if there is none."""
-    logs = ((row, row.text) for row in FORMATS if row.text is not None)
-    return next((row for row, log in logs if _begins(log, start)), None)
+    lines = start.splitlines()
+    logs = (row for row in FORMATS if row.text and any(map(row.text.begin.match, lines)))
+    return next(logs, None)
 
 
 def format_of_table(columns: list[str]) -> Format | None:
@@ -107,10 +108,6 @@ def format_of_table(columns: list[str]) -> Format | None:
     names = {column.strip('\ufeff" \r').partition(".")[0] for column in columns}
     rows = (row for row in FORMATS if row.record is not never and row.keys)
     return next((row for row in rows if names.issuperset(row.keys)), None)
-
-
-def _begins(log: TextLog, start: str) -> bool:
-    return any(map(log.begin.match, start.splitlines()))
 
 
 def nearest_format(value: Any) -> tuple[Format, list[str]] | None:

@@ -109,49 +109,43 @@ def _is_langchain_message(value: Any) -> bool:
     )
 
 
-def _holding(is_message: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a function that recognises an enclosing object with a message of this kind."""
+def _row(name: str, title: str, recognised: str, is_message: Callable[[Any], bool]) -> Format:
+    """Return the row of a kind of messages; an object around a list of them is a run as well."""
+    return Format(
+        name=name,
+        title=title,
+        recognised=recognised,
+        read=_read,
+        record=lambda value: (
+            isinstance(value, dict) and any(map(is_message, messages_in(value)[:200]))
+        ),
+        message=is_message,
+        entry=entry_of,
+    )
 
-    def recognise(value: Any) -> bool:
-        return isinstance(value, dict) and any(map(is_message, messages_in(value)[:200]))
 
-    return recognise
-
-
-ANTHROPIC = Format(
-    name="anthropic",
-    title="Anthropic messages",
-    recognised="messages whose content holds blocks such as `tool_use` and `tool_result`",
-    read=_read,
-    record=_holding(_is_anthropic_message),
-    message=_is_anthropic_message,
-    entry=entry_of,
+ANTHROPIC = _row(
+    "anthropic",
+    "Anthropic messages",
+    "messages whose content holds blocks such as `tool_use` and `tool_result`",
+    _is_anthropic_message,
 )
-LANGCHAIN = Format(
-    name="langchain",
-    title="LangChain messages",
-    recognised="messages with `type` (`human`, `ai`) in place of a role, or `lc` and `kwargs`",
-    read=_read,
-    record=_holding(_is_langchain_message),
-    message=_is_langchain_message,
-    entry=entry_of,
+LANGCHAIN = _row(
+    "langchain",
+    "LangChain messages",
+    "messages with `type` (`human`, `ai`) in place of a role, or `lc` and `kwargs`",
+    _is_langchain_message,
 )
-SHAREGPT = Format(
-    name="sharegpt",
-    title="ShareGPT messages",
-    recognised="messages with `from` (`human`, `gpt`) and `value`, also under `conversations`",
-    read=_read,
-    record=_holding(_is_sharegpt_message),
-    message=_is_sharegpt_message,
-    entry=entry_of,
+SHAREGPT = _row(
+    "sharegpt",
+    "ShareGPT messages",
+    "messages with `from` (`human`, `gpt`) and `value`, also under `conversations`",
+    _is_sharegpt_message,
 )
-CHAT = Format(
-    name="chat",
-    title="chat messages",
-    recognised="`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, "
-    "`chat_history`, `history` or `conversations`",
-    read=_read,
-    record=_holding(_is_chat_message),
-    message=_is_chat_message,
-    entry=entry_of,
+CHAT = _row(
+    "chat",
+    "chat messages",
+    "`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, `chat_history`, `history` or "
+    "`conversations`",
+    _is_chat_message,
 )

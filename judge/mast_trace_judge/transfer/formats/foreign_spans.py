@@ -14,7 +14,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from mast_trace import semconv
 from mast_trace.content import well_formed
-from mast_trace_judge.transfer.formats.kinds import whole_text
+from mast_trace.trajectory.span_messages import objects
+from mast_trace_judge.transfer.formats.kinds import moment_or_zero, whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,6 +134,18 @@ def _put(to: AnyValue, value: Any) -> None:
             to.array_value.values.add().string_value = well_formed(each)
     else:
         to.string_value = well_formed(whole_text(value))
+
+
+def events_in(listed: Any) -> tuple[tuple[str, int, Mapping[str, Any]], ...]:
+    """Return the events of a span that OpenTelemetry's SDK has written in JSON."""
+    return tuple(
+        (
+            str(event.get("name") or ""),
+            moment_or_zero(event.get("timestamp")),
+            event["attributes"] if isinstance(event.get("attributes"), dict) else {},
+        )
+        for event in objects(listed)
+    )
 
 
 def loaded(value: Any) -> Any:

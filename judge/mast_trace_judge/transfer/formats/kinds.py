@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from mast_trace.trajectory.span_messages import objects
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -175,10 +177,7 @@ def word_in(value: Any, key: str) -> str:
 
 def objects_in(value: Any, key: str) -> list[dict[str, Any]]:
     """Return the objects of the list under a key; none if there is no such list."""
-    listed = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(listed, list):
-        return []
-    return [each for each in listed if isinstance(each, dict)]
+    return objects(value.get(key)) if isinstance(value, dict) else []
 
 
 def usage_of(value: Any) -> tuple[int, int] | None:

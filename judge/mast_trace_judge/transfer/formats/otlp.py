@@ -13,7 +13,12 @@ from mast_trace.trajectory.span_messages import objects
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, request_of
+from mast_trace_judge.transfer.formats.foreign_spans import (
+    ForeignSpan,
+    events_in,
+    hex_of,
+    request_of,
+)
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
@@ -137,14 +142,7 @@ def _read_console(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceR
             error=str(status.get("description") or "") if failed else None,
             resource=of_program,
             service=str(of_program.get(semconv.SERVICE_NAME) or ""),
-            events=tuple(
-                (
-                    str(event.get("name") or ""),
-                    moment_or_zero(event.get("timestamp")),
-                    event["attributes"] if isinstance(event.get("attributes"), dict) else {},
-                )
-                for event in objects_in(value, "events")
-            ),
+            events=events_in(value.get("events")),
         )
     )
 

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
+from mast_trace_judge.transfer.formats.foreign_spans import (
+    ForeignSpan,
+    events_in,
+    loaded,
+    request_of,
+)
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     moment_or_zero,
@@ -47,14 +52,7 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
             attributes=attributes,
             error=str(value.get("status_message") or "") if failed else None,
             scope="openinference",
-            events=tuple(
-                (
-                    str(event.get("name") or ""),
-                    moment_or_zero(event.get("timestamp")),
-                    event["attributes"] if isinstance(event.get("attributes"), dict) else {},
-                )
-                for event in objects(loaded(value.get("events")))
-            ),
+            events=events_in(loaded(value.get("events"))),
         )
     )
 
