@@ -26,17 +26,19 @@ _DEEPEST = 6
 
 def of_run(name: str, inputs: Any) -> dict[str, Any]:
     """Return the attributes of a whole run: its name, and its task where its input tells it."""
-    found: dict[str, Any] = {
+    return {
         semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW,
         semconv.WORKFLOW_NAME: name,
+        **of_task(task_of(inputs)),
     }
-    task = task_of(inputs)
-    if task:
-        identity = f"task-{content_hash(task)}"
-        parts = [{"type": "text", "content": task}]
-        found[semconv.INPUT_MESSAGE_IDS] = [identity]
-        found[semconv.INPUT_MESSAGES] = _text([{"role": "user", "id": identity, "parts": parts}])
-    return found
+
+
+def of_task(task: str) -> dict[str, Any]:
+    """Return the attributes of a run's task: it is what a user has asked; none where it is empty."""
+    identity = f"task-{content_hash(task)}"
+    said = {"role": "user", "id": identity, "parts": [{"type": "text", "content": task}]}
+    found = {semconv.INPUT_MESSAGE_IDS: [identity], semconv.INPUT_MESSAGES: _text([said])}
+    return found if task else {}
 
 
 def of_model_call(
