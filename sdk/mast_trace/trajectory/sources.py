@@ -275,6 +275,7 @@ SOURCES: Mapping[str, tuple[Callable[[Mapping[str, Any]], list[Message]], ...]] 
         _standard("input"),
         _numbered("llm.input_messages.", "message."),
         _numbered("gen_ai.prompt.", ""),
+        _numbered("llm.prompts.", ""),
         _of_events("input"),
         _whole(
             "user",
@@ -286,6 +287,7 @@ SOURCES: Mapping[str, tuple[Callable[[Mapping[str, Any]], list[Message]], ...]] 
         _standard("output"),
         _numbered("llm.output_messages.", "message."),
         _numbered("gen_ai.completion.", ""),
+        _numbered("llm.completions.", ""),
         _of_events("output"),
         _vercel_answer,
         _whole(

@@ -89,6 +89,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.RESPONSE_MODEL,
             semconv.REQUEST_MODEL,
             "llm.model_name",
+            "llm.request.model",
             "langfuse.observation.model.name",
             "ai.model.id",
         ),
@@ -96,12 +97,14 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.INPUT_TOKENS,
             "llm.token_count.prompt",
             "gen_ai.usage.prompt_tokens",
+            "llm.usage.prompt_tokens",
             "ai.usage.promptTokens",
         ),
         "output_tokens": (
             semconv.OUTPUT_TOKENS,
             "llm.token_count.completion",
             "gen_ai.usage.completion_tokens",
+            "llm.usage.completion_tokens",
             "ai.usage.completionTokens",
         ),
         "cache_read_tokens": (

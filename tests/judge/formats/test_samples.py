@@ -371,6 +371,7 @@ def facts_of(path: Path) -> dict[str, Any]:
         "agents": sorted({step.agent for step in run.steps}),
         "tools": [[step.tool, step.arguments, step.text, step.error is not None] for step in tools],
         "tokens": taken.tokens and [run.input_tokens, run.output_tokens],
+        "counted": [taken.tokens, taken.texts],
         "told": [run.task, run.outcome, run.termination_reason],
         "refused": len(found) - len(pieces),
     }
