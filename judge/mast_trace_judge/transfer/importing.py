@@ -52,6 +52,7 @@ _TEXTS = (
     *("gcp.vertex.agent.", *vocabulary.INPUTS, *vocabulary.SPELLINGS["result"]),
 )
 """Beginnings of the names of attributes that hold texts."""
+_BESIDE_TEXTS = (".role", ".finish_reason", ".tool_call_id")
 _BATCH_SPANS = 5000
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -97,7 +98,8 @@ class Taken:
                     self.tokens = (self.tokens or 0) + found
             if not self.texts:
                 self.texts = bool(span.events) or any(
-                    each.key.startswith(_TEXTS) for each in span.attributes
+                    each.key.startswith(_TEXTS) and not each.key.endswith(_BESIDE_TEXTS)
+                    for each in span.attributes
                 )
 
 

@@ -55,7 +55,8 @@ def messages_on(attributes: Mapping[str, Any], side: str, *, call: bool) -> list
         call: whether it is the call of a model; the whole input of another span is no message.
     """
     found = (read(attributes) for read in SOURCES[side][: None if call else -1])
-    return next(filter(None, found), [])
+    told = (each for each in found if any(said.content or said.tool_calls for said in each))
+    return next(told, [])
 
 
 def tool_texts(attributes: Mapping[str, Any]) -> dict[str, Any]:

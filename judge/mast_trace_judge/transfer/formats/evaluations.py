@@ -39,7 +39,7 @@ def _read_inspect(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     asked = value["input"] if isinstance(value["input"], str) else ""
     error = word_in(value.get("error"), "message")
     yield transcript_of(
-        entries_of(value["messages"] or [], _inspect_entry),
+        entries_of(value["messages"] or []),
         f"{name}/{value['id']}/{value['epoch']}",
         task=asked,
         outcome=outcome,
@@ -50,25 +50,9 @@ def _read_inspect(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     )
 
 
-def _inspect_entry(message: Any) -> Entry:
-    entry = entry_of(message)
-    failed = message.get("error") if isinstance(message, dict) else None
-    if entry.role != "tool" or not isinstance(failed, dict):
-        return entry
-    results = tuple(
-        dataclasses.replace(each, error=word_in(failed, "message") or "error")
-        for each in entry.results
-    )
-    return dataclasses.replace(entry, results=results)
-
-
 def _scored(scores: Any) -> tuple[str, str]:
     """Return the outcome that all scores state, and the reason of the first; empty where they state none."""
-    told = (
-        [each for each in scores.values() if isinstance(each, dict)]
-        if isinstance(scores, dict)
-        else []
-    )
+    told = objects(list(scores.values())) if isinstance(scores, dict) else []
     values = [each.get("value") for each in told]
     right = [any(value is each or value == each for each in (*_RIGHT, 1)) for value in values]
     wrong = [any(value is each or value == each for each in (*_WRONG, 0)) for value in values]
@@ -172,7 +156,7 @@ def _tau_messages(listed: Any) -> list[Any]:
     for message in listed if isinstance(listed, list) else []:
         for each in objects_in(message, "tool_messages") or [message]:
             if word_in(each, "role") == "tool" and "requestor" in each:
-                each = {**each, "tool_call_id": each.get("id"), "is_error": each.get("error")}  # noqa: PLW2901
+                each = {**each, "tool_call_id": each.get("id")}  # noqa: PLW2901
             found.append(each)
     return found
 

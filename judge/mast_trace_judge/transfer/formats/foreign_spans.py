@@ -35,7 +35,7 @@ class ForeignSpan:
         span_id: likewise.
         parent_id: likewise; empty for a root.
         start: nanoseconds since the epoch.
-        end: likewise.
+        end: likewise; 0 if it is not known: it ends as it begins.
         attributes: of any type; values without a type in OTLP become JSON text.
         error: text of the error; None if there was none.
         service: the program's name.

@@ -117,7 +117,7 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
         parent_id=parent,
         name=title,
         start=start,
-        end=moment_or_zero(_get(shape, "endTime")) or start,
+        end=moment_or_zero(_get(shape, "endTime")),
         attributes=_attributes(shape, title, known, is_root=not parent),
         error=whole_text(_get(shape, "statusMessage") or "error") if failed else None,
         service=str(of_program.get(semconv.SERVICE_NAME) or ""),

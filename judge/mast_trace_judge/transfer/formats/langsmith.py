@@ -54,7 +54,7 @@ def _span(run: Mapping[str, Any]) -> ForeignSpan:
         parent_id=str(parent or ""),
         name=title,
         start=start,
-        end=moment_or_zero(run.get("end_time")) or start,
+        end=moment_or_zero(run.get("end_time")),
         attributes={
             **_attributes(run, title, known, is_root=not parent),
             semconv.CONVERSATION_ID: known.get("thread_id") or known.get("session_id"),

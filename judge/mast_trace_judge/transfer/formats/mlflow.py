@@ -58,7 +58,7 @@ def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
         parent_id=parent,
         name=title,
         start=start,
-        end=moment_or_zero(span.get("end_time_unix_nano", span.get("end_time"))) or start,
+        end=moment_or_zero(span.get("end_time_unix_nano", span.get("end_time"))),
         attributes=_attributes(sent, title, is_root=not parent),
         error=said or "error" if failed else None,
         scope="mlflow",

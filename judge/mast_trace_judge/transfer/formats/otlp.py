@@ -137,7 +137,7 @@ def _read_console(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceR
             parent_id=str(value.get("parent_id") or ""),
             name=str(value.get("name") or ""),
             start=start,
-            end=moment_or_zero(value.get("end_time")) or start,
+            end=moment_or_zero(value.get("end_time")),
             attributes=attributes,
             error=str(status.get("description") or "") if failed else None,
             resource=of_program,

@@ -48,7 +48,7 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
             parent_id=str(value.get("parent_id") or ""),
             name=str(value.get("name") or ""),
             start=start,
-            end=moment_or_zero(value.get("end_time")) or start,
+            end=moment_or_zero(value.get("end_time")),
             attributes=attributes,
             error=str(value.get("status_message") or "") if failed else None,
             scope="openinference",
