@@ -27,13 +27,7 @@ from mast_trace_judge.transfer.json_values import (
     rows_of,
     values_of,
 )
-from mast_trace_judge.transfer.source import (
-    LARGEST,
-    UnreadableFile,
-    is_parquet,
-    is_zip,
-    text_of,
-)
+from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, is_zip, text_of
 from mast_trace_judge.transfer.text_logs import COLOURS, entries_of_log
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
+from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     Transcript,
@@ -13,12 +13,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of_models,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import (
-    entry_of,
-    is_sharegpt,
-    role_of,
-    unwrapped,
-)
+from mast_trace_judge.transfer.formats.messages import entry_of, is_sharegpt, role_of, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +70,7 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         cost, dict
     ):  # a result of AG2, where whoever began the chat has an assistant's role
         usage = usage_of_models(cost.get("usage_including_cached_inference"))
-        task = entries[0].text
+        task = task_at_first(entries)
     if around.get("system"):
         entries.insert(0, entry_of({"role": "system", "content": around["system"]}))
     yield transcript_of(entries, named_within(value, name), task=task, usage=usage)

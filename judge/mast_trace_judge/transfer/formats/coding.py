@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
+from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -75,7 +75,7 @@ def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
         entries,
         name,
         framework="claude-code",
-        task=next((entry.text for entry in entries if entry.text), ""),
+        task=task_at_first(entries),
         model=next(filter(None, models), ""),
     )
 

@@ -153,6 +153,11 @@ def _said(entry: Entry) -> Step:
     )
 
 
+def task_at_first(entries: Sequence[Entry]) -> str:
+    """Return the first text of a conversation: it is the task where whoever begins may have any name or role."""
+    return next((entry.text for entry in entries if entry.text), "")
+
+
 def transcript_of(
     entries: Sequence[Entry],
     name: str,

@@ -19,11 +19,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of_models,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import (
-    call_of,
-    entry_of,
-    text_of_parts,
-)
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,11 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     whole_text,
 )
-from mast_trace_judge.transfer.formats.observations import (
-    of_model_call,
-    of_run,
-    of_tool_call,
-)
+from mast_trace_judge.transfer.formats.observations import of_model_call, of_run, of_tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,12 +11,7 @@ from mast_trace.messages import ToolCall
 from mast_trace.trajectory.span_messages import listed_calls, objects
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
-from mast_trace_judge.transfer.formats.kinds import (
-    moment_or_zero,
-    usage_of,
-    whole_text,
-    word_in,
-)
+from mast_trace_judge.transfer.formats.kinds import moment_or_zero, usage_of, whole_text, word_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
-from mast_trace_judge.transfer.formats.foreign_spans import (
-    ForeignSpan,
-    hex_of,
-    loaded,
-    request_of,
-)
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
