@@ -128,7 +128,7 @@ _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instruc
 
 def _is_codex(value: Any) -> bool:
     if is_record(value, "record_type") or is_record(value, "id", "timestamp", "instructions"):
-        return True  # of a rollout of the first releases, whose items have nothing around them
+        return True  # the first releases wrote items with nothing around them
     return word_in(value, "type") in _LINES and isinstance(value.get("payload"), dict)
 
 

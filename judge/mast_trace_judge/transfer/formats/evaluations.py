@@ -93,7 +93,7 @@ def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
         entry = entry_of(message)
         if asked and entry.role == "user":  # the output of the last command
             entry = Entry("tool", "tool", results=(Result(entry.text, asked),))
-        elif entry.role == "user":  # whose history it is stands on every message
+        elif entry.role == "user":  # every message names the agent that has this history
             entry = dataclasses.replace(entry, agent="user")
         asked = ""
         if entry.role == "assistant":
@@ -151,7 +151,7 @@ def _tau_messages(listed: Any) -> list[Any]:
     found: list[Any] = []
     for message in listed if isinstance(listed, list) else []:
         for each in objects_in(message, "tool_messages") or [message]:
-            if word_in(each, "role") == "tool" and "requestor" in each:
+            if word_in(each, "role") == "tool" and "tool_call_id" not in each:
                 each = {**each, "tool_call_id": each.get("id")}  # noqa: PLW2901
             found.append(each)
     return found

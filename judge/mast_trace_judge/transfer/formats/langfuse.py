@@ -139,7 +139,7 @@ def _attributes(
     if not operation and (named or title.startswith(_AGENT_OF_ADK)):
         operation = semconv.INVOKE_AGENT
     found: dict[str, Any] = {"metadata": whole_text(dict(metadata)) if metadata else None}
-    if _OPENINFERENCE in sent:  # whose reader knows what its own names mean
+    if _OPENINFERENCE in sent:  # its reader knows what these names mean
         told = (("input.value", inputs), ("output.value", outputs))
         sent = {k: whole_text(v) for k, v in told if v is not None} | sent
     if operation == semconv.CHAT:
