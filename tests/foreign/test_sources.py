@@ -27,6 +27,23 @@ CALL: dict[str, tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]] = {
         },
         [],
     ),
+    "roles alone before the whole": (
+        {
+            "gen_ai.prompt.0.role": "user",
+            "gen_ai.completion.0.role": "assistant",
+            "input.value": QUESTION,
+            "output.value": ANSWER,
+        },
+        [],
+    ),
+    "OpenLLMetry's first releases": (
+        {
+            "llm.prompts.0.role": "user",
+            "llm.prompts.0.content": QUESTION,
+            "llm.completions.0.content": ANSWER,
+        },
+        [],
+    ),
     "events of the convention": (
         {},
         [

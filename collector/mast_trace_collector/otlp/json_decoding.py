@@ -176,7 +176,7 @@ class _Reader:
             raise ValueError(f"{value} is no integer")
         try:
             return int(value)
-        except ValueError:
+        except (ValueError, TypeError):
             raise ValueError(f"{str(value)[:40]!r} is no integer") from None
 
     def number(self, value: Any, _: Any, __: int) -> float:

@@ -22,12 +22,19 @@ def literal(text: str) -> str:
 
 def field(name: str) -> str:
     """Return the first attribute that spells ``name`` and is not empty; else the empty string."""
-    values = [f"SpanAttributes[{literal(key)}]" for key in vocabulary.SPELLINGS[name]]
+    values = [_attribute(key) for key in vocabulary.SPELLINGS[name]]
+    if name in vocabulary.ENTITIES:
+        kind, entity = _attribute(vocabulary.KIND), _attribute(vocabulary.ENTITY)
+        values.append(f"if({kind} = {literal(name)}, {entity}, '')")
     if len(values) == 1:
         return values[0]
     *first, last = values
     tests = ", ".join(f"{value} != '', {value}" for value in first)
     return f"multiIf({tests}, {last})"
+
+
+def _attribute(name: str) -> str:
+    return f"SpanAttributes[{literal(name)}]"
 
 
 def operation() -> str:
@@ -36,8 +43,7 @@ def operation() -> str:
     ours = ", ".join(literal(word) for word in vocabulary.OPERATIONS.values())
     stated = field("operation")
     needed = {
-        semconv.EXECUTE_TOOL: f"SpanAttributes[{literal(semconv.MCP_METHOD_NAME)}] "
-        f"IN ('', {literal(vocabulary.MCP_CALL)})",
+        semconv.EXECUTE_TOOL: f"{_attribute(semconv.MCP_METHOD_NAME)} IN ('', {literal(vocabulary.MCP_CALL)})",
         semconv.CHAT: f"{field('model')} != ''",
     }
     marked = ", ".join(
@@ -48,7 +54,7 @@ def operation() -> str:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    return " OR ".join(f"SpanAttributes[{literal(name)}] != ''" for name in names)
+    return " OR ".join(f"{_attribute(name)} != ''" for name in names)
 
 
 def strings(name: str) -> str:

@@ -10,6 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.sources import EVENTS
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_columns import attributes_text
 from mast_trace_collector.storage.span_writer import SpanWriter
@@ -45,28 +46,13 @@ _COUNTED = frozenset(
 ) | {semconv.MCP_METHOD_NAME, *(name for _, names in vocabulary.MARKS for name in names)}
 """Attributes that tell the calls of tools and models, and their tokens."""
 _TEXTS = (
-    *(
-        semconv.INPUT_MESSAGES,
-        semconv.OUTPUT_MESSAGES,
-        semconv.MESSAGE_CONTENT,
-        semconv.TOOL_CALL_RESULT,
-    ),
-    *(
-        "gen_ai.input.",
-        "gen_ai.output.",
-        "gen_ai.prompt",
-        "gen_ai.completion",
-        "llm.input_messages",
-    ),
-    *(
-        "llm.output_messages",
-        "ai.prompt",
-        "gcp.vertex.agent.",
-        *vocabulary.INPUTS,
-        *vocabulary.OUTPUTS,
-    ),
+    *(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.MESSAGE_CONTENT, EVENTS),
+    *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "ai.prompt"),
+    *("llm.input_messages", "llm.output_messages", "llm.prompts", "llm.completions"),
+    *("gcp.vertex.agent.", *vocabulary.INPUTS, *vocabulary.SPELLINGS["result"]),
 )
 """Beginnings of the names of attributes that hold texts."""
+_BESIDE_TEXTS = (".role", ".finish_reason", ".tool_call_id")
 _BATCH_SPANS = 5000
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -102,14 +88,18 @@ class Taken:
         """Count the calls of tools and the tokens of spans."""
         for span in _spans_of(request):
             told = attributes_text(each for each in span.attributes if each.key in _COUNTED)
-            self.tools += vocabulary.operation(told) == semconv.EXECUTE_TOOL
-            for field_ in ("input_tokens", "output_tokens"):
+            operation = vocabulary.operation(told)
+            self.tools += operation == semconv.EXECUTE_TOOL
+            # An agent's span may have the tokens of its calls once more.
+            counted = ("input_tokens", "output_tokens") if operation == semconv.CHAT else ()
+            for field_ in counted:
                 found = vocabulary.integer(vocabulary.read(told, field_))
                 if found is not None:
                     self.tokens = (self.tokens or 0) + found
             if not self.texts:
                 self.texts = bool(span.events) or any(
-                    each.key.startswith(_TEXTS) for each in span.attributes
+                    each.key.startswith(_TEXTS) and not each.key.endswith(_BESIDE_TEXTS)
+                    for each in span.attributes
                 )
 
 

@@ -13,6 +13,7 @@ from mast_trace_judge.transfer.formats import (
     FORMATS,
     format_of_messages,
     format_of_record,
+    format_of_table,
     format_of_text,
     nearest_format,
 )
@@ -26,13 +27,7 @@ from mast_trace_judge.transfer.json_values import (
     rows_of,
     values_of,
 )
-from mast_trace_judge.transfer.source import (
-    LARGEST,
-    UnreadableFile,
-    is_parquet,
-    is_zip,
-    text_of,
-)
+from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, is_zip, text_of
 from mast_trace_judge.transfer.text_logs import COLOURS, entries_of_log
 
 if TYPE_CHECKING:
@@ -45,6 +40,7 @@ if TYPE_CHECKING:
 
 _ENVELOPES = (
     *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
+    "samples",
 )
 """Keys under which APIs put their lists of results."""
 _LOOKED_AT = 100
@@ -128,13 +124,14 @@ def values_in(
     if is_database(data):
         return row, runs_of_database(data)
     text = text_of(data)
-    if text is None or _is_table(data):
-        return row, None if text is None else csv_rows_of(text)
+    if text is None:
+        return row, None
     start = data.peek(_HEAD)[:_HEAD].decode(text.encoding, "replace")
     logged = format_of_text(COLOURS.sub("", start))
-    if logged is None or logged.text is None or row not in {None, logged}:
-        return row, _without_prose(values_of(text))
-    return logged, entries_of_log(text, logged.text)
+    if logged is not None and logged.text is not None and row in {None, logged}:
+        return logged, entries_of_log(text, logged.text)
+    is_table = format_of_table(start.partition("\n")[0].split(","))
+    return row, csv_rows_of(text) if is_table else _without_prose(values_of(text))
 
 
 class _File:
@@ -212,7 +209,7 @@ class _File:
         try:
             pieces = [Piece(row, each) for each in row.read(value, name)]
         except _UNREADABLE as error:
-            problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            problem = _problem_of(error)
             yield Refused(self._name, at.line, f"no {row.title} that can be read: {problem}")
             return
         yield from pieces
@@ -237,11 +234,17 @@ class _File:
             try:
                 row.entry(message)
             except _UNREADABLE as error:
-                problem = f"no message of {row.title} that can be read: {error}"
+                problem = f"no message of {row.title} that can be read: {_problem_of(error)}"
                 yield Refused(self._name, at.line, problem)
             else:
                 readable.append(message)
         yield from self._read(row, readable, self._held[0][0], self._stem)
+
+
+def _problem_of(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it lacks {error}"
+    return str(error) if isinstance(error, ValueError) else "a part of it is of another type"
 
 
 def _belongs(row: Format, value: Any) -> bool:
@@ -260,9 +263,11 @@ def _records_in(value: Any, row: Format | None) -> list[Any] | None:
     if not isinstance(listed, list):
         return None
     known = row.record if row is not None else format_of_record
-    looked_at = listed[:_LOOKED_AT]
-    chats = any(isinstance(each, list) and each for each in looked_at)
-    return listed if chats or any(map(known, looked_at)) else None
+    holds = any(
+        (isinstance(each, list) and each) or known(each) or _records_in(each, row)
+        for each in listed[:_LOOKED_AT]
+    )
+    return listed if holds else None
 
 
 def _unknown(value: Any) -> str:
@@ -276,7 +281,8 @@ def _unknown(value: Any) -> str:
         value = next((each for each in listed if isinstance(each, dict)), None)
     if near := nearest_format(value):
         row, missing = near
-        what += f" is nearest to {row.title}, but lacks {', '.join(missing)}: it"
+        lacked = f"lacks {', '.join(missing)}" if missing else "holds no runs"
+        what += f" is nearest to {row.title}, but {lacked}: it"
     return f"{what} is of no known format; `mast-trace import --formats` lists what is read"
 
 
@@ -300,12 +306,6 @@ def _without_prose(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]
         )
     else:
         yield from held
-
-
-def _is_table(data: io.BufferedReader) -> bool:
-    """Return whether a text begins with the names of a table's columns, as Phoenix's data frames in CSV do."""
-    names = data.peek(_HEAD)[:_HEAD].partition(b"\n")[0]
-    return not names.lstrip(b" \t").startswith((b"{", b"[")) and b"context.trace_id" in names
 
 
 def _all_of(data: io.BufferedReader) -> bytes:

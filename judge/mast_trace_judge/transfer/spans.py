@@ -13,11 +13,12 @@ from mast_trace import semconv
 from mast_trace.content import content_hash
 from mast_trace.trajectory import StepKind, vocabulary
 from mast_trace_judge.local.layers import TRANSCRIPTS
+from mast_trace_judge.transfer.formats.foreign_spans import put_all
+from mast_trace_judge.transfer.formats.observations import of_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opentelemetry.proto.common.v1.common_pb2 import KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
     from mast_trace.trajectory import Step, Trajectory
@@ -62,12 +63,28 @@ def to_request(
     trace_id = trace_id_of(trajectory)
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
-    _put(resource.resource.attributes.add(), semconv.SERVICE_NAME, TRANSCRIPTS)
+    put_all(resource.resource.attributes, {semconv.SERVICE_NAME: TRANSCRIPTS})
     scope = resource.scope_spans.add()
     scope.scope.name = SCOPE
-    root_id = _span_id(trace_id, -1)
-    root = scope.spans.add()
-    values: dict[str, Any] = {
+    key, root = bytes.fromhex(trace_id), _span_id(trace_id, -1)
+
+    def add(number: int, title: str, begin: int, end: int, values: Mapping[str, Any]) -> Span:
+        span = scope.spans.add(
+            trace_id=key,
+            span_id=_span_id(trace_id, number),
+            parent_span_id=b"" if number == -1 else root,
+            name=title.strip(),
+            start_time_unix_nano=begin,
+            end_time_unix_nano=end,
+        )
+        told = {k: v for k, v in values.items() if v is not False and v not in ("", [])}
+        put_all(span.attributes, told)
+        return span
+
+    begins = _begins(trajectory, start)
+    start = min(start, begins[0]) if begins else start
+    end = (begins[-1] if begins else start) + _APART
+    of_run = {
         semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW,
         semconv.WORKFLOW_NAME: name,
         semconv.FRAMEWORK: trajectory.framework,
@@ -75,43 +92,21 @@ def to_request(
         semconv.RUN_OUTCOME_REASON: trajectory.outcome_reason,
         semconv.RUN_EXPECTED: trajectory.expected,
         semconv.RUN_TERMINATION_REASON: trajectory.termination_reason,
+        **of_task(trajectory.task),
     }
-    if trajectory.task:
-        identity = f"task-{content_hash(trajectory.task)}"
-        parts = [{"type": "text", "content": trajectory.task}]
-        values[semconv.INPUT_MESSAGES] = json.dumps(
-            [{"role": "user", "id": identity, "parts": parts}], ensure_ascii=False
-        )
-    begins = _begins(trajectory, start)
-    start = min(start, begins[0]) if begins else start
-    end = (begins[-1] if begins else start) + _APART
-    _fill(root, trace_id, root_id, f"{semconv.INVOKE_WORKFLOW} {name}", (start, end), values)
+    add(-1, f"{semconv.INVOKE_WORKFLOW} {name}", start, end, of_run)
     for step in trajectory.steps:
-        span = scope.spans.add()
         begin = begins[step.index]
         operation = _OPERATIONS[step.kind]
-        title = f"{operation} {step.tool or step.agent}".strip()
-        times = (begin, max(begin + 1, min(step.end or begin + _APART // 2, end)))
-        _fill(
-            span, trace_id, _span_id(trace_id, step.index), title, times, _values(step, operation)
-        )
-        span.parent_span_id = root_id
+        last = max(begin + 1, min(step.end or begin + _APART // 2, end))
+        title = f"{operation} {step.tool or step.agent}"
+        span = add(step.index, title, begin, last, _values(step, operation))
         if step.error is not None:
             span.status.code = Status.STATUS_CODE_ERROR
             span.status.message = step.error
         if (step.input_tokens or step.output_tokens) and operation != semconv.CHAT:
-            call = scope.spans.add()
             spent = {**_values_of_call(step), **_tokens(step), semconv.REQUEST_MODEL: model}
-            call_id = _span_id(trace_id, -2 - step.index)
-            _fill(
-                call,
-                trace_id,
-                call_id,
-                f"{semconv.CHAT} {model}".strip(),
-                (begin, begin + 1),
-                spent,
-            )
-            call.parent_span_id = root_id
+            add(-2 - step.index, f"{semconv.CHAT} {model}", begin, begin + 1, spent)
     return request
 
 
@@ -174,36 +169,6 @@ def _asked(step: Step) -> str:
     calls = [{"type": "tool_call", **call} for call in vocabulary.loaded(step.arguments) or ()]
     parts = [*([{"type": "text", "content": step.text}] if step.text else []), *calls]
     return json.dumps([{"role": "assistant", "parts": parts}], ensure_ascii=False)
-
-
-def _fill(
-    span: Span,
-    trace_id: str,
-    span_id: bytes,
-    name: str,
-    times: tuple[int, int],
-    values: Mapping[str, Any],
-) -> None:
-    span.trace_id = bytes.fromhex(trace_id)
-    span.span_id = span_id
-    span.name = name
-    span.start_time_unix_nano, span.end_time_unix_nano = times
-    for key, value in values.items():
-        if value is not False and value not in ("", []):
-            _put(span.attributes.add(), key, value)
-
-
-def _put(attribute: KeyValue, key: str, value: str | bool | int | list[str]) -> None:
-    attribute.key = key
-    if isinstance(value, bool):
-        attribute.value.bool_value = value
-    elif isinstance(value, int):
-        attribute.value.int_value = value
-    elif isinstance(value, list):
-        for each in value:
-            attribute.value.array_value.values.add().string_value = each
-    else:
-        attribute.value.string_value = value
 
 
 def _span_id(trace_id: str, index: int) -> bytes:

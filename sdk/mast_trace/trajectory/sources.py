@@ -55,7 +55,8 @@ def messages_on(attributes: Mapping[str, Any], side: str, *, call: bool) -> list
         call: whether it is the call of a model; the whole input of another span is no message.
     """
     found = (read(attributes) for read in SOURCES[side][: None if call else -1])
-    return next(filter(None, found), [])
+    told = (each for each in found if any(said.content or said.tool_calls for said in each))
+    return next(told, [])
 
 
 def tool_texts(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,6 +276,7 @@ SOURCES: Mapping[str, tuple[Callable[[Mapping[str, Any]], list[Message]], ...]] 
         _standard("input"),
         _numbered("llm.input_messages.", "message."),
         _numbered("gen_ai.prompt.", ""),
+        _numbered("llm.prompts.", ""),
         _of_events("input"),
         _whole(
             "user",
@@ -286,6 +288,7 @@ SOURCES: Mapping[str, tuple[Callable[[Mapping[str, Any]], list[Message]], ...]] 
         _standard("output"),
         _numbered("llm.output_messages.", "message."),
         _numbered("gen_ai.completion.", ""),
+        _numbered("llm.completions.", ""),
         _of_events("output"),
         _vercel_answer,
         _whole(

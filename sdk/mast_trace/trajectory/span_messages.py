@@ -50,7 +50,7 @@ def message_of(shape: Mapping[str, Any]) -> Message:
             texts.append(as_text(part.get("content", part.get("text", untold))))
     if content and not _are_parts(content):
         texts.append(as_text(content))
-    for call in objects(shape.get("tool_calls")):
+    for call in listed_calls(shape):
         function = call.get("function")
         calls.append(call_of(function if isinstance(function, dict) else call, call.get("id")))
     role = vocabulary.role(word(shape.get("role")))
@@ -60,6 +60,14 @@ def message_of(shape: Mapping[str, Any]) -> Message:
         name=word(shape.get("name")),
         tool_calls=tuple(calls),
         tool_call_id=answers or word(shape.get("tool_call_id")),
+    )
+
+
+def listed_calls(shape: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls that a message lists, as OpenAI does, or among what LangChain keeps beside it."""
+    beside = shape.get("additional_kwargs")
+    return objects(shape.get("tool_calls")) or (
+        objects(beside.get("tool_calls")) if isinstance(beside, dict) else []
     )
 
 

@@ -46,6 +46,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.AGENT_NAME,
             "crewai.agent.role",
             "agent.name",
+            "agent_name",
             "graph.node.name",
             "graph.node.id",
         ),
@@ -63,12 +64,14 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "tool_call.function.arguments",
             "gcp.vertex.agent.tool_call_args",
             "ai.toolCall.args",
+            "tool_arguments",
             *INPUTS,
         ),
         "result": (
             semconv.TOOL_CALL_RESULT,
             "gcp.vertex.agent.tool_response",
             "ai.toolCall.result",
+            "tool_response",
             "tool.output",
             *OUTPUTS,
         ),
@@ -86,6 +89,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.RESPONSE_MODEL,
             semconv.REQUEST_MODEL,
             "llm.model_name",
+            "llm.request.model",
             "langfuse.observation.model.name",
             "ai.model.id",
         ),
@@ -93,12 +97,14 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.INPUT_TOKENS,
             "llm.token_count.prompt",
             "gen_ai.usage.prompt_tokens",
+            "llm.usage.prompt_tokens",
             "ai.usage.promptTokens",
         ),
         "output_tokens": (
             semconv.OUTPUT_TOKENS,
             "llm.token_count.completion",
             "gen_ai.usage.completion_tokens",
+            "llm.usage.completion_tokens",
             "ai.usage.completionTokens",
         ),
         "cache_read_tokens": (
@@ -119,6 +125,10 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Field name -> attribute names, ours first."""
+
+KIND, ENTITY = "traceloop.span.kind", "traceloop.entity.name"
+ENTITIES = ("agent", "tool")
+"""Fields that OpenLLMetry spells `ENTITY` on spans whose `KIND` has the field's name; other kinds name other things so."""
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -199,7 +209,7 @@ def read(attributes: Mapping[str, Any], field: str) -> Any:
         value = attributes.get(name)
         if value is not None and value != "":
             return value
-    return None
+    return attributes.get(ENTITY) if field in ENTITIES and attributes.get(KIND) == field else None
 
 
 def operation(attributes: Mapping[str, Any]) -> str:

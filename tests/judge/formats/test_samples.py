@@ -20,6 +20,7 @@ from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_named
 from mast_trace_judge.transfer.formats.foreign_spans import id_of, put_all
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
+from mast_trace_judge.transfer.importing import Taken
 from mast_trace_judge.transfer.json_values import Value
 from mast_trace_judge.transfer.reading import Piece, Refused, read_source, values_in
 from mast_trace_judge.transfer.source import source_of
@@ -27,6 +28,8 @@ from mast_trace_judge.transfer.spans import to_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -151,8 +154,8 @@ def pieces_of(path: Path, row: str = "") -> list[Piece]:
     return [each for each in found if isinstance(each, Piece)]
 
 
-def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
-    """Return the runs as the store would give them."""
+def requests_of(pieces: list[Piece]) -> list[ExportTraceServiceRequest]:
+    """Return the spans that are stored."""
     requests = []
     for piece in pieces:
         read = piece.read
@@ -164,8 +167,13 @@ def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
             requests.append(to_spans(read))
         else:
             requests.append(read)
+    return requests
+
+
+def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
+    """Return the runs as the store would give them."""
     runs: dict[str, list[Any]] = {}
-    for record in records_of(requests):
+    for record in records_of(requests_of(pieces)):
         runs.setdefault(record.trace_id, []).append(record)
     return [read_trajectory(spans) for spans in runs.values()]
 
@@ -217,6 +225,7 @@ ALSO = {
     "chat-list.json": {"chat", "transcript"},
     "swe-agent.traj": {"swe-agent", "chat"},
     "chat-messages.jsonl": {"chat", "transcript"},
+    "inspect.json": {"inspect", "chat"},
     "inspect.eval": {"inspect", "chat"},
     "autogen-events.jsonl": {"autogen-events", "chat"},
     "autogen-events.log": {"autogen-events", "chat"},
@@ -302,7 +311,7 @@ def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
 
 def _claimed(value: Any) -> Iterator[list[str]]:
     """Yield the rows that claim a value; of what an API's answer lists, those of each item."""
-    listed = value.get("data") if isinstance(value, dict) else None
+    listed = value.get("data", value.get("samples")) if isinstance(value, dict) else None
     yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
 
 
@@ -346,6 +355,39 @@ def test_failures_outcomes_and_places_are_read_on_both_sides(line: str) -> None:
         ((span, *_),) = [list(records_of([piece.read])) for piece in pieces]
         found["span"] = span.name
     assert found | told == found
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    """Return what a reader learns of the first run of a file, and the number of values that nothing could read."""
+    with source_of(path) as source:
+        found = list(read_source(source))
+    pieces = [each for each in found if isinstance(each, Piece)]
+    run, taken = trajectories_of(pieces)[0], Taken("")
+    for request in requests_of(pieces):
+        taken.count(request)
+    tools = [step for step in run.steps if step.kind is StepKind.TOOL]
+    return {
+        "format": pieces[0].row.name,
+        "agents": sorted({step.agent for step in run.steps}),
+        "tools": [[step.tool, step.arguments, step.text, step.error is not None] for step in tools],
+        "tokens": taken.tokens and [run.input_tokens, run.output_tokens],
+        "counted": [taken.tokens, taken.texts],
+        "told": [run.task, run.outcome, run.termination_reason],
+        "refused": len(found) - len(pieces),
+    }
+
+
+SHAPES = (Path(__file__).parent / "shapes.jsonl").read_text("utf-8").splitlines()
+"""Small files in the shapes of other releases and exports than the samples', and what they tell."""
+
+
+@pytest.mark.parametrize("line", SHAPES, ids=lambda line: json.loads(line)["name"])
+def test_every_shape_of_a_format_is_read_whole(line: str, tmp_path: Path) -> None:
+    told = json.loads(line)
+    content, file = told.pop("content"), tmp_path / told.pop("name")
+    lines = [content] if isinstance(content, str) else map(json.dumps, content)
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert facts_of(file) == told
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.jaeger import JAEGER
+from mast_trace_judge.transfer.formats.kinds import never
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
 from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
@@ -29,7 +30,7 @@ from mast_trace_judge.transfer.formats.responses import RESPONSES
 from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
 
 if TYPE_CHECKING:
-    from mast_trace_judge.transfer.formats.kinds import Format, TextLog
+    from mast_trace_judge.transfer.formats.kinds import Format
 
 FORMATS: tuple[Format, ...] = (
     EXPORT,
@@ -97,12 +98,16 @@ def format_of_messages(messages: list[Any]) -> Format | None:
 
 def format_of_text(start: str) -> Format | None:
     """Return the row whose log in plain text begins so; None if there is none."""
-    logs = ((row, row.text) for row in FORMATS if row.text is not None)
-    return next((row for row, log in logs if _begins(log, start)), None)
+    lines = start.splitlines()
+    logs = (row for row in FORMATS if row.text and any(map(row.text.begin.match, lines)))
+    return next(logs, None)
 
 
-def _begins(log: TextLog, start: str) -> bool:
-    return any(map(log.begin.match, start.splitlines()))
+def format_of_table(columns: list[str]) -> Format | None:
+    """Return the row whose records a table with these columns in CSV holds; None if there is none."""
+    names = {column.strip('\ufeff" \r').partition(".")[0] for column in columns}
+    rows = (row for row in FORMATS if row.record is not never and row.keys)
+    return next((row for row in rows if names.issuperset(row.keys)), None)
 
 
 def nearest_format(value: Any) -> tuple[Format, list[str]] | None:

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.study.datasets.labelled import plain_name
 from mast_trace_judge.transfer.formats.chat import entries_of, messages_in, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
@@ -18,7 +19,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, objects, text_of_parts
+from mast_trace_judge.transfer.formats.messages import call_of, text_of_parts
 from mast_trace_judge.transfer.formats.plain import recipient_of
 
 if TYPE_CHECKING:

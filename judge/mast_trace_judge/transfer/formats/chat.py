@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
-from mast_trace_judge.transfer.formats.kinds import Format, Transcript, word_in
-from mast_trace_judge.transfer.formats.messages import (
-    entry_of,
-    is_sharegpt,
-    objects,
-    role_of,
-    unwrapped,
+from mast_trace.trajectory.span_messages import objects
+from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    Transcript,
+    usage_of,
+    usage_of_models,
+    word_in,
 )
+from mast_trace_judge.transfer.formats.messages import entry_of, is_sharegpt, role_of, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _LISTS = ("messages", "chat_history", "history", "conversations", "conversation")
 """Keys under which an enclosing object holds a chat."""
+_IDS = ("id", "chat_id", "session_id", "trace_id", "thread_id")
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
 _LANGCHAIN = frozenset({"human", "ai", "AIMessageChunk"})
 
@@ -31,6 +33,7 @@ def messages_in(value: Any) -> list[Any]:
         for key in _LISTS:
             if isinstance(value.get(key), list) and value[key]:
                 return list(value[key])
+        return messages_in(value.get("values"))  # the state of a graph
     return []
 
 
@@ -50,16 +53,27 @@ def entries_of(messages: Sequence[Any], read: Callable[[Any], Entry] = entry_of)
 
 
 def named_within(value: Any, name: str) -> str:
-    """Return the name that the enclosing object gives a chat, else the given one."""
-    given = value.get("id", value.get("chat_id")) if isinstance(value, dict) else None
-    return f"{name}/{given}" if isinstance(given, str | int) and given != "" else name
+    """Return the name that the enclosing object gives a run, else the given one."""
+    known = value if isinstance(value, dict) else {}
+    named = (known[key] for key in _IDS if known.get(key) not in (None, ""))
+    given = next(named, None)
+    return f"{name}/{given}" if isinstance(given, str | int) else name
 
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     entries = entries_of(messages_in(value))
-    if isinstance(value, dict) and value.get("system"):
-        entries.insert(0, entry_of({"role": "system", "content": value["system"]}))
-    yield transcript_of(entries, named_within(value, name))
+    around = value if isinstance(value, dict) else {}
+    metadata, cost = around.get("metadata"), around.get("cost")
+    usage = usage_of(metadata.get("token_usage")) if isinstance(metadata, dict) else None
+    task = ""
+    if isinstance(
+        cost, dict
+    ):  # a result of AG2, where whoever began the chat has an assistant's role
+        usage = usage_of_models(cost.get("usage_including_cached_inference"))
+        task = task_at_first(entries)
+    if around.get("system"):
+        entries.insert(0, entry_of({"role": "system", "content": around["system"]}))
+    yield transcript_of(entries, named_within(value, name), task=task, usage=usage)
 
 
 def _is_chat_message(value: Any) -> bool:
@@ -90,49 +104,43 @@ def _is_langchain_message(value: Any) -> bool:
     )
 
 
-def _holding(is_message: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a function that recognises an enclosing object with a message of this kind."""
+def _row(name: str, title: str, recognised: str, is_message: Callable[[Any], bool]) -> Format:
+    """Return the row of a kind of messages; an object around a list of them is a run as well."""
+    return Format(
+        name=name,
+        title=title,
+        recognised=recognised,
+        read=_read,
+        record=lambda value: (
+            isinstance(value, dict) and any(map(is_message, messages_in(value)[:200]))
+        ),
+        message=is_message,
+        entry=entry_of,
+    )
 
-    def recognise(value: Any) -> bool:
-        return isinstance(value, dict) and any(map(is_message, messages_in(value)[:200]))
 
-    return recognise
-
-
-ANTHROPIC = Format(
-    name="anthropic",
-    title="Anthropic messages",
-    recognised="messages whose content holds blocks such as `tool_use` and `tool_result`",
-    read=_read,
-    record=_holding(_is_anthropic_message),
-    message=_is_anthropic_message,
-    entry=entry_of,
+ANTHROPIC = _row(
+    "anthropic",
+    "Anthropic messages",
+    "messages whose content holds blocks such as `tool_use` and `tool_result`",
+    _is_anthropic_message,
 )
-LANGCHAIN = Format(
-    name="langchain",
-    title="LangChain messages",
-    recognised="messages with `type` (`human`, `ai`) in place of a role, or `lc` and `kwargs`",
-    read=_read,
-    record=_holding(_is_langchain_message),
-    message=_is_langchain_message,
-    entry=entry_of,
+LANGCHAIN = _row(
+    "langchain",
+    "LangChain messages",
+    "messages with `type` (`human`, `ai`) in place of a role, or `lc` and `kwargs`",
+    _is_langchain_message,
 )
-SHAREGPT = Format(
-    name="sharegpt",
-    title="ShareGPT messages",
-    recognised="messages with `from` (`human`, `gpt`) and `value`, also under `conversations`",
-    read=_read,
-    record=_holding(_is_sharegpt_message),
-    message=_is_sharegpt_message,
-    entry=entry_of,
+SHAREGPT = _row(
+    "sharegpt",
+    "ShareGPT messages",
+    "messages with `from` (`human`, `gpt`) and `value`, also under `conversations`",
+    _is_sharegpt_message,
 )
-CHAT = Format(
-    name="chat",
-    title="chat messages",
-    recognised="`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, "
-    "`chat_history`, `history` or `conversations`",
-    read=_read,
-    record=_holding(_is_chat_message),
-    message=_is_chat_message,
-    entry=entry_of,
+CHAT = _row(
+    "chat",
+    "chat messages",
+    "`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, `chat_history`, `history` or "
+    "`conversations`",
+    _is_chat_message,
 )

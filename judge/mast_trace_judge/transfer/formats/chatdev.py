@@ -7,6 +7,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.local.texts import says_failed
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
@@ -16,7 +17,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     is_record,
     moment_or_zero,
 )
-from mast_trace_judge.transfer.formats.messages import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
+from mast_trace.trajectory.span_messages import objects
+from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -15,8 +17,8 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of, objects
-from mast_trace_judge.transfer.formats.responses import is_reasoning, item_entry
+from mast_trace_judge.transfer.formats.messages import entry_of
+from mast_trace_judge.transfer.formats.responses import item_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,10 +70,12 @@ def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
     told = [line for line in lines if _holds_more_than_thoughts(line)]
     entries = [_claude_entry(line, agents, usage) for line in told]
     models = (word_in(line["message"], "model") for line in lines)
+    entries = [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)]
     yield transcript_of(
-        [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)],
+        entries,
         name,
         framework="claude-code",
+        task=task_at_first(entries),
         model=next(filter(None, models), ""),
     )
 
@@ -117,21 +121,30 @@ CLAUDE_CODE = Format(
 # -- Codex ----------------------------------------------------------------------------------------
 
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_ENDED = re.compile(r"^(?:Exit code:|Process exited with code) (\d{1,9})$", re.MULTILINE)
+_HEAD = 200
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 
 
 def _is_codex(value: Any) -> bool:
+    if is_record(value, "record_type") or is_record(value, "id", "timestamp", "instructions"):
+        return True  # the first releases wrote items with nothing around them
     return word_in(value, "type") in _LINES and isinstance(value.get("payload"), dict)
 
 
+def _line(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return value if "payload" in value else {"type": "response_item", "payload": value}
+
+
 def _is_item(line: Mapping[str, Any]) -> bool:
-    return line["type"] == "response_item" and not is_reasoning(line["payload"])
+    kind = word_in(line["payload"], "type")
+    return line["type"] == "response_item" and kind.endswith(("message", "_call", "_output"))
 
 
 def _read_codex(value: Any, name: str) -> Iterator[Transcript]:
     entries: list[Entry] = []
     model, used = "", 0
-    for line in objects(value):
+    for line in map(_line, objects(value)):
         payload = line["payload"]
         if _is_item(line):
             entry = _codex_entry(line)
@@ -166,6 +179,8 @@ def _codex_entry(line: Mapping[str, Any]) -> Entry:
 
 def _output(text: str) -> tuple[str, bool]:
     """Return what a command wrote, and whether it has failed."""
+    if ended := _ENDED.search(text[:_HEAD]):
+        return text, int(ended[1]) != 0
     told = loaded(text)
     if not is_record(told, "output", "metadata"):
         return text, False
@@ -180,5 +195,5 @@ CODEX = Format(
     read=_read_codex,
     keys=("type", "payload", "timestamp"),
     message=_is_codex,
-    entry=lambda line: _codex_entry(line) if _is_item(line) else None,
+    entry=lambda value: _codex_entry(line) if _is_item(line := _line(value)) else None,
 )

@@ -133,9 +133,8 @@ class _Steps:
         if result.call_id:
             ids = (n for n, (call, _) in self._waiting.items() if call.id == result.call_id)
             return next(ids, None)
-        unnamed = {n: call for n, (call, _) in self._waiting.items() if not call.id}
-        named = (n for n, call in unnamed.items() if not result.tool or call.name == result.tool)
-        return next(named, None)
+        tools = ((n, call.name) for n, (call, _) in self._waiting.items())
+        return next((n for n, tool in tools if result.tool in {"", tool}), None)
 
 
 def _said(entry: Entry) -> Step:
@@ -154,6 +153,11 @@ def _said(entry: Entry) -> Step:
     )
 
 
+def task_at_first(entries: Sequence[Entry]) -> str:
+    """Return the first text of a conversation: it is the task where whoever begins may have any name or role."""
+    return next((entry.text for entry in entries if entry.text), "")
+
+
 def transcript_of(
     entries: Sequence[Entry],
     name: str,
@@ -164,10 +168,12 @@ def transcript_of(
     outcome: str = "",
     outcome_reason: str = "",
     model: str = "",
+    usage: tuple[int, int] | None = None,
 ) -> Transcript:
     """Return a conversation as a run; its task is the user's first message, where none is given.
 
-    An outcome comes from a field of the file that states it, never from its format.
+    An outcome comes from a field of the file that states it, never from its format. Tokens of the run as a
+    whole stand on the first entry of a model, where no entry has its own.
 
     A message that holds nothing but tool calls becomes their steps; a tool's answer stands on the
     step of its call. System prompts that come before everything else are no steps, as in spans.
@@ -176,6 +182,11 @@ def transcript_of(
         ValueError: it holds no messages.
     """
     made = _Steps()
+    spoken = next((entry for entry in entries if entry.role == "assistant"), None)
+    if usage and spoken and not any(entry.usage for entry in entries):
+        entries = [
+            dataclasses.replace(each, usage=usage) if each is spoken else each for each in entries
+        ]
     for entry in dropwhile(lambda entry: entry.role == "system", entries):
         made.add(entry)
     steps = made.finished()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.transfer.formats.chat import entries_of
+from mast_trace.trajectory.span_messages import objects
+from mast_trace_judge.transfer.formats.chat import entries_of, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -14,26 +16,13 @@ from mast_trace_judge.transfer.formats.kinds import (
     moment_or_zero,
     objects_in,
     usage_of,
+    usage_of_models,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import (
-    call_of,
-    entry_of,
-    objects,
-    text_of_parts,
-)
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-
-def _spent(entries: Sequence[Entry], usage: tuple[int, int] | None) -> list[Entry]:
-    """Return the entries of a run; the first of the model has the tokens of the run as a whole."""
-    found = list(entries)
-    place = next((n for n, entry in enumerate(found) if entry.role == "assistant"), None)
-    if usage and place is not None:
-        found[place] = dataclasses.replace(found[place], usage=usage)
-    return found
+    from collections.abc import Iterator, Mapping
 
 
 # -- inspect_ai -----------------------------------------------------------------------------------
@@ -41,62 +30,25 @@ def _spent(entries: Sequence[Entry], usage: tuple[int, int] | None) -> list[Entr
 _RIGHT, _WRONG = ("C", "correct", True), ("I", "incorrect", False)
 
 
-def _is_sample(value: Any) -> bool:
-    return is_record(value, "id", "epoch", "input", "messages")
-
-
-def _is_inspect(value: Any) -> bool:
-    return _is_sample(value) or (is_record(value, "eval", "status") and "samples" in value)
-
-
 def _read_inspect(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    if not _is_sample(value):
-        samples = objects_in(value, "samples")
-        if not samples:
-            raise ValueError("it holds no samples")
-        for sample in samples:
-            yield from _read_inspect(sample, name)
-        return
-    models = value.get("model_usage")
-    used = [
-        spent
-        for each in (models.values() if isinstance(models, dict) else ())
-        if (spent := usage_of(each)) is not None
-    ]
-    total = (sum(spent for spent, _ in used), sum(made for _, made in used)) if used else None
     outcome, why = _scored(value.get("scores"))
     asked = value["input"] if isinstance(value["input"], str) else ""
     error = word_in(value.get("error"), "message")
     yield transcript_of(
-        _spent(entries_of(value["messages"] or [], _inspect_entry), total),
+        entries_of(value["messages"] or []),
         f"{name}/{value['id']}/{value['epoch']}",
         task=asked,
         outcome=outcome,
         outcome_reason=why,
         termination_reason=error or word_in(value.get("limit"), "type"),
         model=word_in(value.get("output"), "model"),
+        usage=usage_of_models(value.get("model_usage")),
     )
-
-
-def _inspect_entry(message: Any) -> Entry:
-    entry = entry_of(message)
-    failed = message.get("error") if isinstance(message, dict) else None
-    if entry.role != "tool" or not isinstance(failed, dict):
-        return entry
-    results = tuple(
-        dataclasses.replace(each, error=word_in(failed, "message") or "error")
-        for each in entry.results
-    )
-    return dataclasses.replace(entry, results=results)
 
 
 def _scored(scores: Any) -> tuple[str, str]:
     """Return the outcome that all scores state, and the reason of the first; empty where they state none."""
-    told = (
-        [each for each in scores.values() if isinstance(each, dict)]
-        if isinstance(scores, dict)
-        else []
-    )
+    told = objects(list(scores.values())) if isinstance(scores, dict) else []
     values = [each.get("value") for each in told]
     right = [any(value is each or value == each for each in (*_RIGHT, 1)) for value in values]
     wrong = [any(value is each or value == each for each in (*_WRONG, 0)) for value in values]
@@ -110,25 +62,30 @@ INSPECT = Format(
     recognised="`eval`, `status` and `samples`, or a sample with `epoch` and `messages`; `.eval` files as well",
     read=_read_inspect,
     keys=("eval", "status", "samples"),
-    record=_is_inspect,
+    record=lambda value: is_record(value, "id", "epoch", "input", "messages"),
 )
 
 # -- SWE-agent ------------------------------------------------------------------------------------
 
 
+_COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+"""A command in a message of mini-swe-agent."""
+
+
 def _is_swe(value: Any) -> bool:
+    info = value.get("info") if isinstance(value, dict) else None
     return (
-        is_record(value, "history", "info")
-        and isinstance(value["info"], dict)
-        and bool(value["info"].keys() & {"exit_status", "model_stats"})
+        isinstance(info, dict)
+        and bool(value.keys() & {"history", "messages"})
+        and bool(info.keys() & {"exit_status", "model_stats"})
     )
 
 
 def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     entries: list[Entry] = []
     asked = ""
-    for number, message in enumerate(objects_in(value, "history")):
-        if message.get("is_demo"):
+    for number, message in enumerate(objects_in(value, "history") or objects_in(value, "messages")):
+        if message.get("is_demo") or message.get("role") == "exit":
             continue
         identities = message.get("tool_call_ids")
         if isinstance(identities, list) and identities:
@@ -136,31 +93,39 @@ def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
         entry = entry_of(message)
         if asked and entry.role == "user":  # the output of the last command
             entry = Entry("tool", "tool", results=(Result(entry.text, asked),))
+        elif entry.role == "user":  # every message names the agent that has this history
+            entry = dataclasses.replace(entry, agent="user")
         asked = ""
         if entry.role == "assistant":
-            action = word_in(message, "action").strip()
+            command = _COMMAND.search(entry.text)
+            action = word_in(message, "action").strip() or (command[1].strip() if command else "")
             if action and not entry.calls:
                 asked = f"action-{number}"
                 call = call_of(action.split()[0], {"command": action}, asked)
                 entry = dataclasses.replace(
                     entry, text=word_in(message, "thought") or entry.text, calls=(call,)
                 )
-            name_of_agent = word_in(message, "agent") or "main"
-            entry = dataclasses.replace(entry, agent=name_of_agent)
+            extra = message.get("extra")
+            answer = extra.get("response") if isinstance(extra, dict) else None
+            entry = dataclasses.replace(
+                entry,
+                agent=word_in(message, "agent") or "main",
+                usage=usage_of(answer.get("usage")) if isinstance(answer, dict) else None,
+            )
         entries.append(entry)
-    info = value["info"]
     yield transcript_of(
-        _spent(entries, usage_of(info.get("model_stats"))),
+        entries,
         name,
         framework="swe-agent",
-        termination_reason=word_in(info, "exit_status"),
+        termination_reason=word_in(value["info"], "exit_status"),
+        usage=usage_of(value["info"].get("model_stats")),
     )
 
 
 SWE_AGENT = Format(
     name="swe-agent",
     title="SWE-agent trajectory",
-    recognised="`history` and `info` with `exit_status` or `model_stats`",
+    recognised="`history` (mini-swe-agent: `messages`) and `info` with `exit_status` or `model_stats`",
     read=_read_swe,
     keys=("history", "info", "trajectory"),
     record=_is_swe,
@@ -170,16 +135,26 @@ SWE_AGENT = Format(
 
 
 def _read_tau(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    messages = value.get("traj", value.get("messages"))
     told = value.get("reward_info")
     reward = value.get("reward", told.get("reward") if isinstance(told, dict) else None)
     outcome = "success" if reward == 1 else "failure" if reward == 0 else ""
     yield transcript_of(
-        entries_of(messages if isinstance(messages, list) else []),
+        entries_of(_tau_messages(value.get("traj", value.get("messages")))),
         f"{name}/{value['task_id']}/{value['trial']}",
         outcome=outcome,
         termination_reason=word_in(value, "termination_reason"),
     )
+
+
+def _tau_messages(listed: Any) -> list[Any]:
+    """Return messages, the answers of tools each by itself, whose own id is that of its call."""
+    found: list[Any] = []
+    for message in listed if isinstance(listed, list) else []:
+        for each in objects_in(message, "tool_messages") or [message]:
+            if word_in(each, "role") == "tool" and "tool_call_id" not in each:
+                each = {**each, "tool_call_id": each.get("id")}  # noqa: PLW2901
+            found.append(each)
+    return found
 
 
 TAU_BENCH = Format(
@@ -204,12 +179,11 @@ def _is_atif(value: Any) -> bool:
 
 def _read_atif(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     agent = value.get("agent")
-    entries = [_atif_entry(step, word_in(agent, "name")) for step in objects_in(value, "steps")]
-    if not any(entry.usage for entry in entries):
-        entries = _spent(entries, usage_of(value.get("final_metrics")))
-    identity = word_in(value, "session_id")
     yield transcript_of(
-        entries, f"{name}/{identity}" if identity else name, model=word_in(agent, "model_name")
+        [_atif_entry(step, word_in(agent, "name")) for step in objects_in(value, "steps")],
+        named_within(value, name),
+        model=word_in(agent, "model_name"),
+        usage=usage_of(value.get("final_metrics")),
     )
 
 

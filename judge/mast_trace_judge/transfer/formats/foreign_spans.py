@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -14,7 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from mast_trace import semconv
 from mast_trace.content import well_formed
-from mast_trace_judge.transfer.formats.kinds import whole_text
+from mast_trace.trajectory.span_messages import objects
+from mast_trace_judge.transfer.formats.kinds import moment_or_zero, nanoseconds_of, whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +36,7 @@ class ForeignSpan:
         span_id: likewise.
         parent_id: likewise; empty for a root.
         start: nanoseconds since the epoch.
-        end: likewise.
+        end: likewise; 0 if it is not known: it ends as it begins.
         attributes: of any type; values without a type in OTLP become JSON text.
         error: text of the error; None if there was none.
         service: the program's name.
@@ -133,6 +135,38 @@ def _put(to: AnyValue, value: Any) -> None:
             to.array_value.values.add().string_value = well_formed(each)
     else:
         to.string_value = well_formed(whole_text(value))
+
+
+def span_of_sdk(
+    value: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    error: str | None,
+    *,
+    scope: str = "",
+    resource: Mapping[str, Any] = MappingProxyType({}),
+) -> ForeignSpan:
+    """Return a span that OpenTelemetry's SDK, or who follows it, has written in JSON."""
+    return ForeignSpan(
+        trace_id=str(value["context"].get("trace_id") or ""),
+        span_id=str(value["context"].get("span_id") or ""),
+        parent_id=str(value.get("parent_id") or ""),
+        name=str(value.get("name") or ""),
+        start=nanoseconds_of(value.get("start_time"), "start_time"),
+        end=moment_or_zero(value.get("end_time")),
+        attributes=attributes,
+        error=error,
+        service=str(resource.get(semconv.SERVICE_NAME) or ""),
+        scope=scope,
+        resource=resource,
+        events=tuple(
+            (
+                str(event.get("name") or ""),
+                moment_or_zero(event.get("timestamp")),
+                event["attributes"] if isinstance(event.get("attributes"), dict) else {},
+            )
+            for event in objects(loaded(value.get("events")))
+        ),
+    )
 
 
 def loaded(value: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from mast_trace.trajectory.span_messages import objects
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -175,27 +177,40 @@ def word_in(value: Any, key: str) -> str:
 
 def objects_in(value: Any, key: str) -> list[dict[str, Any]]:
     """Return the objects of the list under a key; none if there is no such list."""
-    listed = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(listed, list):
-        return []
-    return [each for each in listed if isinstance(each, dict)]
+    return objects(value.get(key)) if isinstance(value, dict) else []
 
 
 def usage_of(value: Any) -> tuple[int, int] | None:
-    """Return the tokens of input and output that a usage tells, in any provider's words; None if it tells none."""
+    """Return the tokens of input and output that a usage tells, in any provider's words; None if it tells none.
+
+    Two zeros tell none: tools write them where a provider reported nothing, as of a stream.
+    """
     if not isinstance(value, dict):
         return None
 
     def total(names: tuple[str, ...], *beside: str) -> int | None:
-        first = next((value[name] for name in names if isinstance(value.get(name), int)), None)
-        more = [value[name] for name in beside if isinstance(value.get(name), int)]
+        first = next((value[name] for name in names if _is_count(value.get(name))), None)
+        more = [value[name] for name in beside if _is_count(value.get(name))]
         return None if first is None else first + sum(more)
 
     spent = total(_INPUT, "cache_read_input_tokens", "cache_creation_input_tokens")
     made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
-    return None if spent is made is None else (spent or 0, made or 0)
+    return (spent or 0, made or 0) if spent or made else None
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < _MOST
+
+
+def usage_of_models(value: Any) -> tuple[int, int] | None:
+    """Return the tokens of all models together, from an object with the usage of each; None if it tells none."""
+    told = value.values() if isinstance(value, dict) else ()
+    used = [spent for each in told if (spent := usage_of(each)) is not None]
+    return (sum(spent for spent, _ in used), sum(made for _, made in used)) if used else None
+
+
+_MOST = 2**40
+"""More tokens than any run has: a larger number is no count of them."""
 _INPUT = (
     *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
     *("total_prompt_tokens", "inputTokens", "promptTokens"),

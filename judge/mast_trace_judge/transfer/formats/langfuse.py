@@ -13,10 +13,12 @@ from mast_trace_judge.transfer.formats.kinds import (
     moment_or_zero,
     nanoseconds_of,
     objects_in,
+    usage_of,
     whole_text,
     word_in,
 )
 from mast_trace_judge.transfer.formats.observations import (
+    is_answer_of_tool,
     of_model_call,
     of_run,
     of_tool_call,
@@ -37,6 +39,8 @@ _OPERATIONS = {
     "AGENT": semconv.INVOKE_AGENT,
 }
 _TOOL = f"{semconv.EXECUTE_TOOL} "
+_AGENT_OF_ADK = "agent_run ["
+_OPENINFERENCE = "openinference.span.kind"
 
 
 def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
@@ -103,7 +107,9 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
     failed = shape.get("level") == "ERROR"
     resource, scope = known.get("resourceAttributes"), word_in(known.get("scope"), "name")
     of_program = resource if isinstance(resource, dict) else {}
-    if shape.get("type") != "TOOL" and title.startswith(_TOOL):
+    if title.startswith(_TOOL) or (
+        shape.get("type") == "SPAN" and is_answer_of_tool(_get(shape, "output"))
+    ):
         shape = {**shape, "type": "TOOL"}
     return ForeignSpan(
         trace_id=str(_get(shape, "traceId") or ""),
@@ -111,7 +117,7 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
         parent_id=parent,
         name=title,
         start=start,
-        end=moment_or_zero(_get(shape, "endTime")) or start,
+        end=moment_or_zero(_get(shape, "endTime")),
         attributes=_attributes(shape, title, known, is_root=not parent),
         error=whole_text(_get(shape, "statusMessage") or "error") if failed else None,
         service=str(of_program.get(semconv.SERVICE_NAME) or ""),
@@ -128,22 +134,29 @@ def _attributes(
         {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else {}
     )
     kind, inputs, outputs = shape.get("type"), shape.get("input"), shape.get("output")
+    named = vocabulary.read(sent, "agent") if is_root else None
     operation = vocabulary.operation(sent) or _OPERATIONS.get(str(kind), "")
+    if not operation and (named or title.startswith(_AGENT_OF_ADK)):
+        operation = semconv.INVOKE_AGENT
     found: dict[str, Any] = {"metadata": whole_text(dict(metadata)) if metadata else None}
+    if _OPENINFERENCE in sent:  # its reader knows what these names mean
+        told = (("input.value", inputs), ("output.value", outputs))
+        sent = {k: whole_text(v) for k, v in told if v is not None} | sent
     if operation == semconv.CHAT:
-        found |= of_model_call(inputs, outputs)
-        found[semconv.REQUEST_MODEL] = shape.get("model") or _get(shape, "providedModelName")
-        found |= dict(zip((semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS), _used(shape), strict=True))
+        model = shape.get("model") or _get(shape, "providedModelName")
+        found |= of_model_call(inputs, outputs, model, _used(shape))
         if found[semconv.OUTPUT_TOKENS] is not None:
             for name in (
                 *vocabulary.SPELLINGS["input_tokens"],
                 *vocabulary.SPELLINGS["output_tokens"],
             ):
                 sent.pop(name, None)  # without the tokens of reasoning, which Langfuse counts
-    elif operation == semconv.EXECUTE_TOOL:
-        found |= of_tool_call(title.removeprefix(_TOOL), inputs, outputs)
+    elif operation == semconv.EXECUTE_TOOL and _OPENINFERENCE not in sent:
+        named = vocabulary.read(sent, "tool") or title.removeprefix(_TOOL)
+        found |= of_tool_call(named, inputs, outputs)
     elif operation == semconv.INVOKE_AGENT:
         named = vocabulary.read(sent, "agent") or title.removeprefix(f"{semconv.INVOKE_AGENT} ")
+        named = str(named).removeprefix(_AGENT_OF_ADK).removesuffix("]")
         found |= {**(of_run("", inputs) if is_root else {}), semconv.AGENT_NAME: named}
         found["output.value"] = None if outputs is None else whole_text(outputs)
     elif is_root:
@@ -159,16 +172,18 @@ def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
     Where the parts make the total, those of the cache and of reasoning stand beside ``input`` and ``output``.
     """
     usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
-    used = (
-        {k: int(v) for k, v in usage.items() if isinstance(v, int | float)}
-        if isinstance(usage, dict)
-        else {}
-    )
+    told = usage if isinstance(usage, dict) else {}
+    used = {k: n for k, v in told.items() if (n := vocabulary.integer(v)) is not None}
     parts = {key: value for key, value in used.items() if key != "total"}
     if sum(parts.values()) != used.get("total"):
         parts = {key: value for key, value in parts.items() if key in {"input", "output"}}
+    answer = loaded(shape.get("output"))
+    beside = usage_of(answer.get("usage_metadata")) if isinstance(answer, dict) else None
+    if beside and beside[1] > sum(v for k, v in parts.items() if k.startswith("output")):
+        return beside  # with the tokens of reasoning of Google's models, which Langfuse leaves out
     sums = [[v for k, v in parts.items() if k.startswith(side)] for side in ("input", "output")]
-    return tuple(sum(each) if each else None for each in sums)  # type: ignore[return-value]  # two
+    spent, made = (sum(each) if each else None for each in sums)
+    return (spent, made) if spent or made else (None, None)
 
 
 LANGFUSE = Format(

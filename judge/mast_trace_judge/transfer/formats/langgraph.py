@@ -6,6 +6,7 @@ import dataclasses
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -14,7 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     objects_in,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of, objects, role_of, unwrapped
+from mast_trace_judge.transfer.formats.messages import entry_of, role_of, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,11 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     whole_text,
 )
-from mast_trace_judge.transfer.formats.observations import (
-    of_model_call,
-    of_run,
-    of_tool_call,
-)
+from mast_trace_judge.transfer.formats.observations import of_model_call, of_run, of_tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,7 +50,7 @@ def _span(run: Mapping[str, Any]) -> ForeignSpan:
         parent_id=str(parent or ""),
         name=title,
         start=start,
-        end=moment_or_zero(run.get("end_time")) or start,
+        end=moment_or_zero(run.get("end_time")),
         attributes={
             **_attributes(run, title, known, is_root=not parent),
             semconv.CONVERSATION_ID: known.get("thread_id") or known.get("session_id"),
@@ -77,13 +73,8 @@ def _attributes(
             *(run, told.get("usage_metadata"), metadata.get("usage_metadata")),
             beside.get("token_usage") if isinstance(beside, dict) else None,
         )
-        spent, made = next(filter(None, map(usage_of, usages)), (None, None))
-        return {
-            **of_model_call(inputs, outputs),
-            semconv.REQUEST_MODEL: metadata.get("ls_model_name"),
-            semconv.INPUT_TOKENS: spent,
-            semconv.OUTPUT_TOKENS: made,
-        }
+        spent = next(filter(None, map(usage_of, usages)), None)
+        return of_model_call(inputs, outputs, metadata.get("ls_model_name"), spent)
     if kind == "tool":
         return of_tool_call(title, inputs, outputs)
     if is_root:

@@ -8,14 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import ToolCall
+from mast_trace.trajectory.span_messages import listed_calls, objects
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
-from mast_trace_judge.transfer.formats.kinds import (
-    moment_or_zero,
-    usage_of,
-    whole_text,
-    word_in,
-)
+from mast_trace_judge.transfer.formats.kinds import moment_or_zero, usage_of, whole_text, word_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,19 +87,10 @@ def entry_of(shape: Any) -> Entry:
         raise ValueError("it has no role" if given is None else f"its role is {str(given)[:40]!r}")
     texts, calls, results = _content(message)
     calls += _calls(message)
-    failed = message.get("status") == "error" or message.get("is_error") is True
-    answers = objects(message.get("tool_responses"))
-    if role == "tool" and answers:
-        results += [_result(each, each.get("tool_call_id"), failed=failed) for each in answers]
-    elif role == "tool":
-        results.append(
-            _made(
-                "\n".join(texts),
-                str(message.get("tool_call_id") or ""),
-                tool=str(message.get("name") or ""),
-                failed=failed,
-            )
-        )
+    if role == "tool":
+        told = objects(message.get("tool_responses")) or [{**message, "content": "\n".join(texts)}]
+        error = _error_of(message)
+        results += [_result(each, each.get("tool_call_id"), error) for each in told]
     spoken = role != "tool" and not (results and not any(texts))
     return Entry(
         role=role,
@@ -114,11 +101,6 @@ def entry_of(shape: Any) -> Entry:
         time=moment_or_zero(message.get("timestamp") or message.get("created_at")),
         usage=next(filter(None, (usage_of(message.get(key)) for key in _USAGE)), None),
     )
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; an empty list for other values."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def call_of(name: Any, arguments: Any, identity: Any) -> ToolCall:
@@ -157,9 +139,7 @@ def _content(message: Mapping[str, Any]) -> tuple[list[str], list[ToolCall], lis
             if part.get("id") not in listed:
                 calls.append(call_of(part.get("name"), part.get("input"), part.get("id")))
         elif kind.endswith("tool_result"):
-            results.append(
-                _result(part, part.get("tool_use_id"), failed=part.get("is_error") is True)
-            )
+            results.append(_result(part, part.get("tool_use_id"), _error_of(part)))
         else:
             part_text = _text_of(part)
             texts += [] if part_text is None else [part_text]
@@ -182,7 +162,7 @@ def _text_of(part: Any) -> str | None:
 
 def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
     found = []
-    for call in objects(message.get("tool_calls")):
+    for call in listed_calls(message):
         function = call.get("function")
         inner = function if isinstance(function, dict) else call
         arguments = inner.get("arguments", inner.get("args"))
@@ -194,13 +174,18 @@ def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
     return found
 
 
-def _result(part: Mapping[str, Any], call_id: Any, *, failed: bool) -> Result:
+def _result(part: Mapping[str, Any], call_id: Any, error: str | None) -> Result:
     text = text_of_parts(part.get("content"))
-    return _made(text, str(call_id or ""), tool=str(part.get("name") or ""), failed=failed)
+    failed = None if error is None else error or text or "error"
+    return Result(text, str(call_id or ""), str(part.get("name") or ""), failed)
 
 
-def _made(text: str, call_id: str, *, tool: str, failed: bool) -> Result:
-    return Result(text, call_id, tool, (text or "error") if failed else None)
+def _error_of(answer: Mapping[str, Any]) -> str | None:
+    """Return the text of an error that a tool's answer states beside its content; empty without one, None if it states none."""
+    told = answer.get("error")
+    if isinstance(told, dict):
+        return word_in(told, "message") or "error"
+    return "" if answer.get("status") == "error" or True in (answer.get("is_error"), told) else None
 
 
 def _named(value: Any) -> str:

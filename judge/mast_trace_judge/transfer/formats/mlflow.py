@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
-from mast_trace_judge.transfer.formats.foreign_spans import (
-    ForeignSpan,
-    hex_of,
-    loaded,
-    request_of,
-)
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
@@ -33,13 +28,12 @@ _FAILED = frozenset({"STATUS_CODE_ERROR", "ERROR"})
 
 
 def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
-    spans = objects_in(value["data"], "spans")
+    spans = objects_in(value.get("data", value), "spans")
     if not spans:
         raise ValueError("it holds no spans")
+    info = value.get("info", value)
     for span in spans:
-        yield request_of(
-            _span(span, str(value["info"].get("trace_id") or value["info"].get("request_id")))
-        )
+        yield request_of(_span(span, str(info.get("trace_id") or info.get("request_id"))))
 
 
 def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
@@ -59,7 +53,7 @@ def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
         parent_id=parent,
         name=title,
         start=start,
-        end=moment_or_zero(span.get("end_time_unix_nano", span.get("end_time"))) or start,
+        end=moment_or_zero(span.get("end_time_unix_nano", span.get("end_time"))),
         attributes=_attributes(sent, title, is_root=not parent),
         error=said or "error" if failed else None,
         scope="mlflow",
@@ -70,14 +64,10 @@ def _attributes(sent: Mapping[str, Any], title: str, *, is_root: bool) -> dict[s
     kind = vocabulary.OPERATIONS.get(f'"{sent.get("mlflow.spanType")}"', "")
     inputs, outputs = sent.get("mlflow.spanInputs"), sent.get("mlflow.spanOutputs")
     if kind == semconv.CHAT:
-        spent, made = usage_of(sent.get("mlflow.chat.tokenUsage")) or (None, None)
-        asked = inputs.get("model") if isinstance(inputs, dict) else None
-        return {
-            **of_model_call(inputs, outputs),
-            semconv.REQUEST_MODEL: sent.get("mlflow.llm.model") or asked,
-            semconv.INPUT_TOKENS: spent,
-            semconv.OUTPUT_TOKENS: made,
-        }
+        beside = outputs.get("usage") if isinstance(outputs, dict) else None
+        spent = usage_of(sent.get("mlflow.chat.tokenUsage")) or usage_of(beside)
+        model = sent.get("mlflow.llm.model") or sent.get("model") or word_in(inputs, "model")
+        return of_model_call(inputs, outputs, model or None, spent)
     if kind == semconv.EXECUTE_TOOL:
         return of_tool_call(title, inputs, outputs)
     found = of_run(title, inputs) if is_root else {}
@@ -90,12 +80,15 @@ def _attributes(sent: Mapping[str, Any], title: str, *, is_root: bool) -> dict[s
 MLFLOW = Format(
     name="mlflow",
     title="MLflow traces",
-    recognised="`info` and `data` with `spans`",
+    recognised="`info` and `data` with `spans`, or a row of `search_traces` with `spans`",
     read=_read,
     keys=("info", "data"),
     record=lambda value: (
-        is_record(value, "info", "data")
-        and isinstance(value["info"], dict)
-        and is_record(value["data"], "spans")
+        is_record(value, "spans", "trace_metadata")
+        or (
+            is_record(value, "info", "data")
+            and isinstance(value["info"], dict)
+            and is_record(value["data"], "spans")
+        )
     ),
 )

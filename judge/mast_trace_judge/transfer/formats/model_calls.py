@@ -10,8 +10,14 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace.untrusted_json import read_json
-from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
+from mast_trace_judge.transfer.formats.conversation import (
+    Entry,
+    Result,
+    task_at_first,
+    transcript_of,
+)
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     TextLog,
@@ -22,7 +28,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, entry_of, objects, role_of
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,25 +85,6 @@ def _new(message: dict[str, Any], caller: str, known: set[str]) -> Iterator[Entr
         yield dataclasses.replace(entry, role=spoken)
 
 
-def _run(
-    entries: list[Entry],
-    name: str,
-    *,
-    framework: str,
-    model: str = "",
-    termination_reason: str = "",
-) -> Transcript:
-    """Return a run, whose first message is its task: whoever begins such a conversation may have any name."""
-    return transcript_of(
-        entries,
-        name,
-        framework=framework,
-        task=entries[0].text if entries else "",
-        model=model,
-        termination_reason=termination_reason,
-    )
-
-
 # -- AutoGen's events -----------------------------------------------------------------------------
 
 _EVENTS = frozenset({"LLMCall", "ToolCall", "Message", "MessageDropped", "MessageHandlerException"})
@@ -124,10 +111,12 @@ def _read_events(value: Any, name: str) -> Iterator[Transcript]:
     if not calls:
         raise ValueError("it holds no calls of models")
     failed = (word_in(line, "exception") for line in lines if "exception" in line)
-    yield _run(
-        list(_entries(calls)),
+    entries = list(_entries(calls))
+    yield transcript_of(
+        entries,
         name,
         framework="autogen",
+        task=task_at_first(entries),
         model=word_in(calls[0].answer, "model"),
         termination_reason=next(failed, ""),
     )
@@ -200,7 +189,8 @@ AG2_CONSOLE = Format(
     title="AG2 console output",
     recognised="text with lines such as `user (to assistant):`, and a line of 80 dashes after each message",
     read=lambda value, name: [
-        _run([_printed_entry(each) for each in objects(value)], name, framework="ag2")
+        transcript_of(entries, name, framework="ag2", task=task_at_first(entries))
+        for entries in [[_printed_entry(each) for each in objects(value)]]
     ],
     message=lambda value: is_record(value, "ag2_sender", "ag2_recipient", "content"),
     entry=_printed_entry,
@@ -224,8 +214,8 @@ def _read_ag2(value: dict[str, Any], name: str) -> Iterator[Transcript]:
         if isinstance(row.get("response"), dict)
     ]
     model = word_in(calls[0].answer, "model") if calls else ""
-    named = f"{name}/{value['session_id']}"
-    yield _run(list(_entries(calls)), named, framework="ag2", model=model)
+    named, entries = f"{name}/{value['session_id']}", list(_entries(calls))
+    yield transcript_of(entries, named, framework="ag2", task=task_at_first(entries), model=model)
 
 
 AG2_LOGGING = Format(

@@ -26,22 +26,32 @@ _DEEPEST = 6
 
 def of_run(name: str, inputs: Any) -> dict[str, Any]:
     """Return the attributes of a whole run: its name, and its task where its input tells it."""
-    found: dict[str, Any] = {
+    return {
         semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW,
         semconv.WORKFLOW_NAME: name,
+        **of_task(task_of(inputs)),
     }
-    task = task_of(inputs)
-    if task:
-        identity = f"task-{content_hash(task)}"
-        parts = [{"type": "text", "content": task}]
-        found[semconv.INPUT_MESSAGE_IDS] = [identity]
-        found[semconv.INPUT_MESSAGES] = _text([{"role": "user", "id": identity, "parts": parts}])
-    return found
 
 
-def of_model_call(inputs: Any, outputs: Any) -> dict[str, Any]:
-    """Return the attributes of a model call: its input and its answer."""
-    found: dict[str, Any] = {semconv.OPERATION_NAME: semconv.CHAT}
+def of_task(task: str) -> dict[str, Any]:
+    """Return the attributes of a run's task: it is what a user has asked; none where it is empty."""
+    identity = f"task-{content_hash(task)}"
+    said = {"role": "user", "id": identity, "parts": [{"type": "text", "content": task}]}
+    found = {semconv.INPUT_MESSAGE_IDS: [identity], semconv.INPUT_MESSAGES: _text([said])}
+    return found if task else {}
+
+
+def of_model_call(
+    inputs: Any, outputs: Any, model: Any, usage: tuple[int | None, int | None] | None
+) -> dict[str, Any]:
+    """Return the attributes of a model call: its input and its answer, its model, and its tokens where they are told."""
+    spent, made = usage or (None, None)
+    found: dict[str, Any] = {
+        semconv.OPERATION_NAME: semconv.CHAT,
+        semconv.REQUEST_MODEL: model,
+        semconv.INPUT_TOKENS: spent,
+        semconv.OUTPUT_TOKENS: made,
+    }
     if seen := messages_in(loaded(inputs), "user"):
         found["gen_ai.input.messages"] = _text([message.to_genai() for message in seen])
     if answered := messages_in(loaded(outputs), "assistant"):
@@ -67,6 +77,11 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
     elif result is not None:
         found[semconv.TOOL_CALL_RESULT] = whole_text(_unwrapped(result))
     return found
+
+
+def is_answer_of_tool(outputs: Any) -> bool:
+    """Return whether an output is the message with which a tool answers a call."""
+    return _message_in(loaded(outputs)) is not None
 
 
 def task_of(inputs: Any) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     Transcript,
     is_record,
     moment_or_zero,
-    objects_in,
     usage_of,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, entry_of, objects, text_of_parts
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,8 +36,8 @@ def _is_event(value: Any) -> bool:
 
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
-    events = objects(value) if isinstance(value, list) else objects_in(value, "history")
     known = value if isinstance(value, dict) else {}
+    events = _events(value)
     entries = [entry for event in events if (entry := _entry(event)) is not None]
     used = [
         spent
@@ -46,12 +46,11 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         if isinstance(metrics, dict)
         if (spent := usage_of(metrics.get("accumulated_token_usage"))) is not None
     ]
-    place = next((n for n, entry in enumerate(entries) if entry.role == "assistant"), None)
-    if used and place is not None:  # the figures grow from event to event
-        entries[place] = dataclasses.replace(entries[place], usage=max(used))
     tested = known.get("test_result")
     report = tested.get("report") if isinstance(tested, dict) else None
+    report = report if isinstance(report, dict) else known.get("report")
     resolved = report.get("resolved") if isinstance(report, dict) else None
+    metadata = known.get("metadata")
     identity = word_in(known, "instance_id")
     yield transcript_of(
         entries,
@@ -59,7 +58,20 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         framework="openhands",
         outcome="" if not isinstance(resolved, bool) else "success" if resolved else "failure",
         termination_reason=word_in(known, "error"),
+        model=word_in(metadata.get("llm_config"), "model") if isinstance(metadata, dict) else "",
+        usage=max(used, default=None),  # the figures grow from event to event
     )
+
+
+def _events(value: Any) -> list[dict[str, Any]]:
+    """Return the events of a list, or of an evaluation; its first releases keep pairs of an action and what came of it."""
+    known = value if isinstance(value, dict) else {"history": value}
+    listed = known.get("history", known.get("trajectory"))
+    pairs = [
+        each if isinstance(each, list) else [each]
+        for each in (listed if isinstance(listed, list) else [])
+    ]
+    return [event for pair in pairs for event in objects(pair)]
 
 
 def _entry(event: Mapping[str, Any]) -> Entry | None:
@@ -90,7 +102,7 @@ def _entry(event: Mapping[str, Any]) -> Entry | None:
 
 
 def _observed(event: Mapping[str, Any], time: int) -> Entry | None:
-    if event.get("cause") is None:
+    if event.get("cause") is None or event["observation"] in _STATES:
         return None
     text, extras = text_of_parts(event.get("content")), event.get("extras")
     metadata = extras.get("metadata") if isinstance(extras, dict) else None
@@ -130,10 +142,10 @@ OPENHANDS = Format(
     name="openhands",
     title="OpenHands trajectory",
     recognised="events with `source`, `timestamp` and `action` or `observation` (or a `kind` such as `ActionEvent`), "
-    "also under `history`",
+    "also under `history` or `trajectory`",
     read=_read,
     keys=("source", "timestamp", "action", "args"),
-    record=lambda value: any(map(_is_event, objects_in(value, "history"))),
+    record=lambda value: isinstance(value, dict) and any(map(_is_event, _events(value))),
     message=_is_event,
     entry=_entry,
 )

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from mast_trace import semconv
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, request_of
-from mast_trace_judge.transfer.formats.kinds import (
-    Format,
-    is_record,
-    moment_or_zero,
-    nanoseconds_of,
-    objects_in,
-)
-from mast_trace_judge.transfer.formats.messages import objects
+from mast_trace_judge.transfer.formats.foreign_spans import hex_of, request_of, span_of_sdk
+from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,37 +109,12 @@ OTLP = Format(
 
 
 def _read_console(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
-    context, status = value["context"], value.get("status") or {}
-    start = nanoseconds_of(value.get("start_time"), "start_time")
-    attributes = value.get("attributes") or {}
-    resource = value.get("resource") or {}
-    if not all(isinstance(each, dict) for each in (status, attributes, resource)):
-        raise ValueError("its status, attributes or resource are no objects")
-    known = resource.get("attributes")
-    of_program = known if isinstance(known, dict) else {}
+    status, resource = value.get("status") or {}, value.get("resource") or {}
     failed = status.get("status_code") == "ERROR"
-    yield request_of(
-        ForeignSpan(
-            trace_id=str(context.get("trace_id") or ""),
-            span_id=str(context.get("span_id") or ""),
-            parent_id=str(value.get("parent_id") or ""),
-            name=str(value.get("name") or ""),
-            start=start,
-            end=moment_or_zero(value.get("end_time")) or start,
-            attributes=attributes,
-            error=str(status.get("description") or "") if failed else None,
-            resource=of_program,
-            service=str(of_program.get(semconv.SERVICE_NAME) or ""),
-            events=tuple(
-                (
-                    str(event.get("name") or ""),
-                    moment_or_zero(event.get("timestamp")),
-                    event["attributes"] if isinstance(event.get("attributes"), dict) else {},
-                )
-                for event in objects_in(value, "events")
-            ),
-        )
-    )
+    error = str(status.get("description") or "") if failed else None
+    of_program = resource.get("attributes")
+    known = of_program if isinstance(of_program, dict) else {}
+    yield request_of(span_of_sdk(value, value.get("attributes") or {}, error, resource=known))
 
 
 def _is_console(value: Any) -> bool:

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.labels import HumanLabel
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import Format, StoredRun, is_record
-from mast_trace_judge.transfer.formats.messages import objects
 from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.source import LARGEST
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step
 
 _MOST = 2**31
-
-_LAST_STEP = 2**31
 _FIELDS = {field.name for field in dataclasses.fields(HumanLabel)} - {"blind"}
 """The fields that are read: nobody has seen how a label of a file was given, so it is not blind here."""
 
@@ -116,12 +114,11 @@ def _label(shape: Mapping[str, Any]) -> HumanLabel:
     step = given.get("decisive_step")
     if step is not None and (isinstance(step, bool) or not isinstance(step, int)):
         raise ValueError("a label's decisive_step is no whole number")
-    if step is not None and not 0 <= step < _LAST_STEP:
+    if step is not None and not 0 <= step < _MOST:
         raise ValueError(f"a label's decisive_step is no step: {str(step)[:20]}")
     steps = given.get("decisive_steps") or ()
     if not isinstance(steps, list | tuple) or not all(
-        isinstance(each, int) and not isinstance(each, bool) and 0 <= each < _LAST_STEP
-        for each in steps
+        isinstance(each, int) and not isinstance(each, bool) and 0 <= each < _MOST for each in steps
     ):
         raise ValueError("a label's decisive_steps are no steps")
     for name in _FIELDS - {"decisive_step", "decisive_steps", "modes"}:

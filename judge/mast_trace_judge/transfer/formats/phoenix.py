@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import vocabulary
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
-from mast_trace_judge.transfer.formats.kinds import (
-    Format,
-    moment_or_zero,
-    nanoseconds_of,
-    whole_text,
-)
-from mast_trace_judge.transfer.formats.messages import objects
+from mast_trace.trajectory.span_messages import objects
+from mast_trace_judge.transfer.formats.foreign_spans import loaded, request_of, span_of_sdk
+from mast_trace_judge.transfer.formats.kinds import Format, whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,37 +27,13 @@ _AS_JSON = frozenset({"metadata", "llm.invocation_parameters"})
 
 
 def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
-    start = nanoseconds_of(value.get("start_time"), "start_time")
     failed = value.get("status_code") == "ERROR"
     attributes = _attributes(value)
     attributes.setdefault(_KIND, value.get("span_kind"))
-    yield request_of(
-        ForeignSpan(
-            trace_id=_context(value, "trace_id"),
-            span_id=_context(value, "span_id"),
-            parent_id=str(value.get("parent_id") or ""),
-            name=str(value.get("name") or ""),
-            start=start,
-            end=moment_or_zero(value.get("end_time")) or start,
-            attributes=attributes,
-            error=str(value.get("status_message") or "") if failed else None,
-            scope="openinference",
-            events=tuple(
-                (
-                    str(event.get("name") or ""),
-                    moment_or_zero(event.get("timestamp")),
-                    event["attributes"] if isinstance(event.get("attributes"), dict) else {},
-                )
-                for event in objects(loaded(value.get("events")))
-            ),
-        )
-    )
-
-
-def _context(value: Mapping[str, Any], key: str) -> str:
-    inner = value.get("context")
-    found = inner.get(key) if isinstance(inner, dict) else value.get(f"context.{key}")
-    return str(found or "")
+    columns = {key: value.get(f"context.{key}") for key in ("trace_id", "span_id")}
+    error = str(value.get("status_message") or "") if failed else None
+    known = {"context": columns, **value}
+    yield request_of(span_of_sdk(known, attributes, error, scope="openinference"))
 
 
 def _attributes(value: Mapping[str, Any]) -> dict[str, Any]:

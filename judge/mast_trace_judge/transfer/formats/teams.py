@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -17,7 +18,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     whole_text,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import call_of, objects
+from mast_trace_judge.transfer.formats.messages import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,15 +30,14 @@ _ALL = "<all>"
 
 
 def _read_metagpt(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    entries = [_metagpt_entry(message) for message in _storage(value["env"])]
     context = value.get("context")
-    told = usage_of(context.get("cost_manager")) if isinstance(context, dict) else None
-    if told and (spoken := next((e for e in entries if e.role == "assistant"), None)):
-        place = entries.index(spoken)
-        entries[place] = Entry(
-            spoken.role, spoken.agent, spoken.text, recipients=spoken.recipients, usage=told
-        )
-    yield transcript_of(entries, name, framework="metagpt", task=word_in(value, "idea"))
+    yield transcript_of(
+        [_metagpt_entry(message) for message in _storage(value["env"])],
+        name,
+        framework="metagpt",
+        task=word_in(value, "idea"),
+        usage=usage_of(context.get("cost_manager")) if isinstance(context, dict) else None,
+    )
 
 
 def _storage(env: Mapping[str, Any]) -> list[dict[str, Any]]:
