@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import logging
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -146,12 +148,24 @@ class Lifecycle(ABC):
             after = {**targets(self.instrumentor), **self.beside()}
             assert [path for path in before if after[path] is not before[path]] == []
 
-    def test_signatures_are_still_there(self) -> None:
-        """Programs that look at what they call see what they saw."""
+    def test_functions_look_and_are_copied_as_before(self) -> None:
+        """Programs that look at what they call, copy it, or send it to other processes, see what they saw."""
+
+        def sent(target: Any) -> bool:
+            try:
+                there = pickle.loads(pickle.dumps(target))
+            except (AttributeError, TypeError, pickle.PicklingError):  # of a decorator
+                return True
+            return there is target or there == target
 
         def seen() -> dict[str, Any]:
             return {
-                path: (str(inspect.signature(target)), inspect.iscoroutinefunction(target))
+                path: (
+                    str(inspect.signature(target)),
+                    inspect.iscoroutinefunction(target),
+                    copy.copy(target) is copy.deepcopy(target) is target,
+                    sent(target),
+                )
                 for path, target in targets(self.instrumentor).items()
                 if inspect.isroutine(target) or callable(target)
             }
