@@ -97,7 +97,7 @@ class Lifecycle(ABC):
             if name in values:
                 given = values[name]
                 metafunc.parametrize(
-                    name, given, ids=[str(each).replace(" ", "-") for each in given]
+                    name, given, ids=[_named(each) for each in given]
                 )
 
     @pytest.fixture
@@ -151,20 +151,22 @@ class Lifecycle(ABC):
     def test_functions_look_and_are_copied_as_before(self) -> None:
         """Programs that look at what they call, copy it, or send it to other processes, see what they saw."""
 
-        def sent(target: Any) -> bool:
-            try:
-                there = pickle.loads(pickle.dumps(target))
-            except (AttributeError, TypeError, pickle.PicklingError):  # of a decorator
-                return True
-            return there is target or there == target
+        def is_itself_in_copies(target: Any) -> bool:
+            for copied in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+                try:
+                    there = copied(target)
+                except (AttributeError, TypeError, pickle.PicklingError):
+                    continue  # made by a decorator
+                if there is not target and there != target:
+                    return False
+            return True
 
         def seen() -> dict[str, Any]:
             return {
                 path: (
                     str(inspect.signature(target)),
                     inspect.iscoroutinefunction(target),
-                    copy.copy(target) is copy.deepcopy(target) is target,
-                    sent(target),
+                    isinstance(target, staticmethod) or is_itself_in_copies(target),
                 )
                 for path, target in targets(self.instrumentor).items()
                 if inspect.isroutine(target) or callable(target)
@@ -263,6 +265,10 @@ class Lifecycle(ABC):
             self.work(lambda function, *args: _driven(function(*args)), recorded)
         missing = recorded.instrumentor.state.missing
         sys.stdout.write(f"SPANS\n{tree_of(recorded)}\nmissing {missing}\n")
+
+
+def _named(value: Any) -> str:
+    return str(getattr(value, "__name__", value)).replace(" ", "-")
 
 
 def _driven(result: Any) -> Any:

@@ -245,6 +245,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "runs": _runs,
     "run_states_v2": lambda options, _: _arriving(options, "v2"),
     "run_states_v3": lambda options, _: _arriving(options, "v3"),
+    "run_states_v4": lambda options, _: _arriving(options, "v4"),
     "operation": lambda _, __: span_sql.operation(),
     "field": lambda _, name: span_sql.field(name),
     "strings": lambda _, name: span_sql.strings(name),
