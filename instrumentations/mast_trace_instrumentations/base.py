@@ -252,7 +252,7 @@ class Instrumentor:
             for module in dict.fromkeys(row.module for row in rows):
                 if module in sys.modules:
                     self._apply(module)
-                elif _is_gone(module):
+                elif version and _is_gone(module):
                     self._report_module(module)
                 else:
                     self._wait_for(module)

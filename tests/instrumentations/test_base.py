@@ -187,15 +187,23 @@ class TestMissingTargets:
         assert state.missing == []
         assert self.warned(caplog) == []
 
-    def test_a_package_that_is_not_installed_lacks_nothing(self, toy, caplog):
-        """Rows for an optional companion of a framework wait, silently."""
+    @pytest.mark.parametrize(
+        ("installed", "module"),
+        [("1.5", "toycompanion.extras"), ("", "toyframework.agents.lead")],
+    )
+    def test_a_package_that_is_not_installed_lacks_nothing(self, installed, module, toy, caplog):
+        """Rows of an optional companion wait, silently, and all rows where only others share the name.
+
+        `opentelemetry-instrument` turns on what is not installed: `google` is there wherever protobuf is.
+        """
 
         class Wider(toy):
-            patches = (Patch("toycompanion.extras", "Extra.run", wrapper="_run"),)
+            version = installed
+            patches = (Patch(module, "Extra.run", wrapper="_run"),)
 
         state = Wider().instrument(TracerProvider())
 
-        assert state.waiting == ["toycompanion.extras"]
+        assert state.waiting == [module]
         assert self.warned(caplog) == []
 
 
