@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mast_trace.semconv import Termination
 from mast_trace_dashboards.queries.sql import NO_END
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ _OPEN = frozenset({"running", NO_END})
 SUSPECT: Final = "suspect"
 """Stands beside the outcome of a judged run that did not fail, and whose record contradicts a good end."""
 _SHOWN_STATES = _OPEN | {"waiting", "unscored", SUSPECT}
+_LIMITS = {
+    Termination.TIME_LIMIT: "time limit",
+    Termination.RECURSION_LIMIT: "recursion limit",
+    Termination.BUDGET: "budget",
+}
+"""Limits that break a run off, by its termination reason."""
 
 
 def in_words(milliseconds: float, *, space: str = " ") -> str:
@@ -65,8 +72,8 @@ class OutcomeWords(NamedTuple):
     Attributes:
         outcome: success, failure or unknown; empty for a run that may go on and has no recorded
             outcome.
-        state: running, no end seen, waiting, unscored or suspect, which is shown beside the outcome; else
-            empty.
+        state: running, no end seen, waiting, unscored, suspect or the limit that broke the run off, which
+            is shown beside the outcome; else empty.
     """
 
     outcome: str
@@ -80,4 +87,5 @@ def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
         outcome = ""
     if state == "judged" and outcome != "failure" and row["LookStep"] is not None:
         state = SUSPECT
-    return OutcomeWords(outcome, state if state in _SHOWN_STATES else "")
+    limit = _LIMITS.get(row["TerminationReason"], "")
+    return OutcomeWords(outcome, state if state in _SHOWN_STATES else limit)
