@@ -84,7 +84,7 @@ class ImportHook:
     method: str
 
 
-class _BoundWrapper(wrapt.BoundFunctionWrapper):
+class _BoundWrapper(wrapt.BoundFunctionWrapper):  # type: ignore[type-arg]
     """A patched function as a method, copied and pickled by its instance and its name, as methods are."""
 
     def __copy__(self) -> Any:
@@ -101,13 +101,18 @@ class _BoundWrapper(wrapt.BoundFunctionWrapper):
         return getattr, (self._self_instance, self._name())
 
     def _name(self) -> str:
-        return str(self._self_parent._self_path.rpartition(".")[2])
+        path: str = self._self_parent._self_path  # noqa: SLF001  # wrapt keeps what has this prefix
+        return path.rpartition(".")[2]
 
 
-class _Wrapper(wrapt.FunctionWrapper):
+class _Wrapper(wrapt.FunctionWrapper):  # type: ignore[type-arg]
     """A patched function, copied and pickled by its name, as functions are; wrapt refuses both."""
 
     __bound_function_wrapper__ = _BoundWrapper
+
+    def __init__(self, original: Any, handle: Any, needed: Any, path: str) -> None:
+        super().__init__(original, handle, needed)
+        self._self_path = path
 
     def __copy__(self) -> Any:
         return self
@@ -318,8 +323,7 @@ class Instrumentor:
         # Evaluated at every call of the target, without a Python frame.
         is_on = partial(getattr, self.state, "active")
         needed = getattr(self, patch.only_if) if patch.only_if else is_on
-        wrapper = _Wrapper(original, self._handler(patch, original), needed)
-        wrapper._self_path = patch.path
+        wrapper = _Wrapper(original, self._handler(patch, original), needed, patch.path)
         setattr(owner, attribute, wrapper)
         self._applied.append(_Applied(owner, attribute, original, wrapper, own))
         self.state.patched.append(patch.path)

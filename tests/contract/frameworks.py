@@ -351,7 +351,9 @@ class FrameworkContract(Lifecycle):
             results = call(complaint, self.awaited_program(), server.url, recorded)
         assert results == [plain[0]] * len(results)
         assert trees_of(recorded) == [self.tree.strip()] * len(results)
-        assert [r for r in caplog.records if r.name.startswith(("mast_trace", "opentelemetry"))] == []
+        assert [
+            r for r in caplog.records if r.name.startswith(("mast_trace", "opentelemetry"))
+        ] == []
 
     def test_inside_of_a_span_of_the_programs_own(self, call: Call, recorded: Any) -> None:
         """The run is a child of the current span, and leaves that current."""

@@ -96,9 +96,7 @@ class Lifecycle(ABC):
         for name in metafunc.fixturenames:
             if name in values:
                 given = values[name]
-                metafunc.parametrize(
-                    name, given, ids=[_named(each) for each in given]
-                )
+                metafunc.parametrize(name, given, ids=[_named(each) for each in given])
 
     @pytest.fixture
     def call(self) -> Iterator[Call]:

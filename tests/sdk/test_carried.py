@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import queue
 import threading
 from collections import Counter
@@ -19,6 +18,7 @@ from mast_trace._session import current_session
 from mast_trace.spans import carried, telemetry
 
 if TYPE_CHECKING:
+    import contextvars
     from collections.abc import Callable, Iterator
 
     from mast_trace.testing import CapturedSpans
