@@ -1,7 +1,7 @@
 """Model calls of runs with their cost: the SQL that queries on cost share.
 
 Costs are sums of decimals, without rounding between. Calls count as in the totals of a run
-(`storage/schema/runs.v4.part`): see `storage/schema/facts.v1.part`.
+(`storage/schema/runs.v3.part`): see `storage/schema/facts.v1.part`.
 """
 
 from __future__ import annotations

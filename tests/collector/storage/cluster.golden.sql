@@ -1981,9 +1981,8 @@ SELECT
         cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
         cityHash64(marks, Outcome, OutcomeReason)))) AS Fingerprint,
     max(s.Kind) AS Kind,
-    multiIf(max(s.Old) = 1, 'being counted', is_old, 'about', is_full OR max(s.CallsMissing) = 1
-        OR arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted),
-        'at least', 'exact') AS Totals,
+    multiIf(max(s.Old) = 1, 'being counted', is_old, 'about', is_full OR max(s.CallsMissing) = 1 OR arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
+        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted), 'at least', 'exact') AS Totals,
     toUInt8(max(notEmpty(s.ErrorIds) OR notEmpty(s.Errors))) AS Failed
 FROM traces.mast_run_states AS s
 GROUP BY s.RunKey, s.Project, s.TraceId;

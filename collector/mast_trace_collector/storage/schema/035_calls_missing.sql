@@ -10,4 +10,4 @@ ALTER TABLE {database}.mast_run_states_mv {on_cluster} MODIFY QUERY
 {run_states_v4};
 
 CREATE OR REPLACE VIEW {database}.mast_runs {on_cluster} AS
-{part:runs.v4};
+{runs_v4};
