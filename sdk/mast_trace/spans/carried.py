@@ -31,7 +31,7 @@ logger = logging.getLogger("mast_trace")
 
 _OURS: Final = "mast-trace"
 _INHERITED: Final[bool] = getattr(sys.flags, "thread_inherit_context", False)
-"""Whether threads begin with the context of their starter, as they do by default without a GIL."""
+"""True where threads begin with the context of their starter: the default of Python 3.14 without a GIL."""
 _started_in: weakref.WeakKeyDictionary[threading.Thread, weakref.ref[Run]] = (
     weakref.WeakKeyDictionary()
 )
