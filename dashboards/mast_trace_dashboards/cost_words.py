@@ -20,16 +20,17 @@ _AROUND: Final = timedelta(seconds=1)
 """Times in questions are in milliseconds."""
 
 
-def cost_words(cost: float | None, unpriced: int) -> str:
+def cost_words(cost: float | None, unpriced: int, *, quality: str = "exact") -> str:
     """Return a cost in US dollars.
 
     Args:
         cost: of the calls with a known price; None if there are none.
         unpriced: number of the calls whose price is unknown.
+        quality: of a run's totals, as the query `runs` has it; of a cost, only "at least" is said.
     """
     if cost is None:
         return "unknown" if unpriced else "$0"
-    text = dollars(cost)
+    text = f"at least {dollars(cost)}" if quality == "at least" else dollars(cost)
     if not unpriced:
         return text
     calls = "1 call" if unpriced == 1 else f"{unpriced:,} calls"
@@ -54,15 +55,17 @@ class ListedCost:
     Attributes:
         usd: US dollars of the calls with a known price; None if none has one.
         unpriced: number of calls whose price is unknown.
+        quality: of the run's totals, as the query `runs` has it.
     """
 
     usd: float | None = None
     unpriced: int = 0
+    quality: str = "exact"
 
     @property
     def words(self) -> str:
         """The cost in words; an unknown price is said."""
-        return cost_words(self.usd, self.unpriced)
+        return cost_words(self.usd, self.unpriced, quality=self.quality)
 
 
 def listed_costs(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, ListedCost]:
@@ -82,4 +85,8 @@ def listed_costs(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, L
         since=min(row["Start"] for row in rows) - _AROUND,
         only=[row["TraceId"] for row in rows],
     )
-    return {row["TraceId"]: ListedCost(row["Cost"], row["UnpricedCalls"]) for row in found}
+    quality = {row["TraceId"]: row["Totals"] for row in rows}
+    return {
+        row["TraceId"]: ListedCost(row["Cost"], row["UnpricedCalls"], quality[row["TraceId"]])
+        for row in found
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mast_trace.semconv import Termination
 from mast_trace_dashboards.queries.sql import NO_END
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ SUSPECT: Final = "suspect"
 READING: Final = "a model is reading"
 """Stands beside the verdict of the local layers until the reading's replaces it."""
 _SHOWN_STATES = _OPEN | {"waiting", "unscored", SUSPECT}
+_LIMITS = {
+    Termination.TIME_LIMIT: "time limit",
+    Termination.RECURSION_LIMIT: "recursion limit",
+    Termination.BUDGET: "budget",
+}
+"""Limits that break a run off, by its termination reason."""
 
 
 def in_words(milliseconds: float, *, space: str = " ") -> str:
@@ -67,8 +74,8 @@ class OutcomeWords(NamedTuple):
     Attributes:
         outcome: success, failure or unknown; empty for a run that may go on and has no recorded
             outcome.
-        state: running, no end seen, waiting, unscored or suspect, which is shown beside the outcome; else
-            empty.
+        state: running, no end seen, waiting, unscored, suspect or the limit that broke the run off, which
+            is shown beside the outcome; else empty.
         reading: `READING` where a model is to read the run yet; else empty.
     """
 
@@ -84,5 +91,6 @@ def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
         outcome = ""
     if state == "judged" and outcome != "failure" and row["LookStep"] is not None:
         state = SUSPECT
+    limit = _LIMITS.get(row["TerminationReason"], "")
     reading = READING if row["Method"] == "reading" else ""
-    return OutcomeWords(outcome, state if state in _SHOWN_STATES else "", reading)
+    return OutcomeWords(outcome, state if state in _SHOWN_STATES else limit, reading)

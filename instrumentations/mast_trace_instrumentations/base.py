@@ -7,14 +7,16 @@ target that a version lacks is reported, and the others work.
 
 from __future__ import annotations
 
+import copy
 import logging
+import pkgutil
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import wrapt
 
@@ -80,6 +82,46 @@ class ImportHook:
 
     module: str
     method: str
+
+
+class _BoundWrapper(wrapt.BoundFunctionWrapper):  # type: ignore[type-arg]
+    """A patched function as a method, copied and pickled by its instance and its name, as methods are."""
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self._self_instance is None:
+            return self
+        return getattr(copy.deepcopy(self._self_instance, memo), self._name())
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if self._self_instance is None:
+            return self._self_parent.__reduce_ex__(protocol)
+        return getattr, (self._self_instance, self._name())
+
+    def _name(self) -> str:
+        path: str = self._self_parent._self_path  # noqa: SLF001  # wrapt keeps what has this prefix
+        return path.rpartition(".")[2]
+
+
+class _Wrapper(wrapt.FunctionWrapper):  # type: ignore[type-arg]
+    """A patched function, copied and pickled by its name, as functions are; wrapt refuses both."""
+
+    __bound_function_wrapper__ = _BoundWrapper
+
+    def __init__(self, original: Any, handle: Any, needed: Any, path: str) -> None:
+        super().__init__(original, handle, needed)
+        self._self_path = path
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce_ex__(self, _protocol: SupportsIndex) -> Any:
+        return pkgutil.resolve_name, (self._self_path,)
 
 
 @dataclass
@@ -215,7 +257,7 @@ class Instrumentor:
             for module in dict.fromkeys(row.module for row in rows):
                 if module in sys.modules:
                     self._apply(module)
-                elif _is_gone(module):
+                elif version and _is_gone(module):
                     self._report_module(module)
                 else:
                     self._wait_for(module)
@@ -281,7 +323,7 @@ class Instrumentor:
         # Evaluated at every call of the target, without a Python frame.
         is_on = partial(getattr, self.state, "active")
         needed = getattr(self, patch.only_if) if patch.only_if else is_on
-        wrapper = wrapt.FunctionWrapper(original, self._handler(patch, original), needed)
+        wrapper = _Wrapper(original, self._handler(patch, original), needed, patch.path)
         setattr(owner, attribute, wrapper)
         self._applied.append(_Applied(owner, attribute, original, wrapper, own))
         self.state.patched.append(patch.path)

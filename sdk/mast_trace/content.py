@@ -32,6 +32,12 @@ _DEPTH_LIMIT = 24
 _REMEMBERED_LENGTH = 8 * 1024
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 """Characters that JSON spells otherwise."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256}")
+_DATA_URL = re.compile(rf"data:[^,\s]{{0,128}};base64,(?={_BASE64.pattern})")
+_OF_MEDIA = {"base64", "data"}
+"""Names under which parts of messages hold a picture or a sound in base64."""
+_HASHED = 1 << 16
+"""Characters at each end of encoded data that distinguish one picture from another."""
 
 Capture = Literal[True, False, "full"]
 """True: each text once. "full": every input in full as well. False: hashes and sizes only."""
@@ -68,6 +74,14 @@ def content_hash(text: str) -> str:
     # A conversation's messages are hashed every time an agent sees them. Long ones are not cached,
     # because the cache would keep their texts alive.
     return _remembered_hash(text) if len(text) <= _REMEMBERED_LENGTH else _hash(text)
+
+
+def data_mark(data: str | bytes) -> str:
+    """Return size and hash of a picture, a sound or a document, as bytes or in base64, to be shown in place of it."""
+    ends = [data] if len(data) <= 2 * _HASHED else [data[:_HASHED], data[-_HASHED:]]
+    text = "".join(end if isinstance(end, str) else end.hex() for end in ends)
+    unit = "characters of base64" if isinstance(data, str) else "bytes"
+    return f"{len(data)} {unit}, {content_hash(text)[:12]}"
 
 
 def _hash(text: str) -> str:
@@ -190,6 +204,9 @@ class _Capped:
     def copy(self, value: Any, depth: int) -> Any:
         kind = type(value)
         if kind is str:
+            media = _DATA_URL.match(value)
+            if media:
+                value = media[0] + self._media(value[media.end() :])
             return self._text(value)
         # Each item counts, or a structure that contains itself twice would grow for ever.
         self._left -= 4
@@ -212,7 +229,8 @@ class _Capped:
                 copied["..."] = f"{len(value) - len(copied)} more keys cut"
                 break
             name = self._cleaned(key) if type(key) is str else self._text(shown(key))
-            copied[name] = self.copy(item, depth + 1)
+            is_media = name in _OF_MEDIA and type(item) is str and _BASE64.match(item)
+            copied[name] = self.copy(self._media(item) if is_media else item, depth + 1)
         return copied
 
     def _items(self, value: Any, depth: int) -> list[Any]:
@@ -224,6 +242,10 @@ class _Capped:
                 break
             copied.append(self.copy(item, depth + 1))
         return copied
+
+    def _media(self, data: str) -> str:
+        self.is_cut = True
+        return f"[{data_mark(data)}]"
 
     def _text(self, text: str) -> str:
         too_long = len(text) > self._left

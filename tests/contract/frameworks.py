@@ -20,6 +20,7 @@ from received_inputs import check_inputs, tools_asked_for
 from recorded_spans import record, recording
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
+from contract.complaints import COMPLAINTS
 from contract.lifecycle import Lifecycle
 from contract.span_trees import tree_of, trees_of
 from mast_trace import semconv
@@ -131,6 +132,7 @@ class FrameworkContract(Lifecycle):
             "peer": list(self.peers),
             "order": self.orders,
             "shared": [True, False],
+            "complaint": list(COMPLAINTS),
         }
 
     def outcome(self, call: Call, program: Program) -> Any:
@@ -340,6 +342,18 @@ class FrameworkContract(Lifecycle):
         assert tree_of(recorded) == self.tree.strip()
         frameworks = {span.attributes[semconv.FRAMEWORK] for span in recorded.all}
         assert frameworks == {self.instrumentor.framework}
+
+    def test_where_other_tools_lose_spans_ours_are_there(
+        self, complaint: Any, plain: Any, call: Call, recorded: Any, caplog: Any
+    ) -> None:
+        """The program's results are what they are without, and nobody complains in the log."""
+        with self.serving(self.main.script) as server:
+            results = call(complaint, self.awaited_program(), server.url, recorded)
+        assert results == [plain[0]] * len(results)
+        assert trees_of(recorded) == [self.tree.strip()] * len(results)
+        assert [
+            r for r in caplog.records if r.name.startswith(("mast_trace", "opentelemetry"))
+        ] == []
 
     def test_inside_of_a_span_of_the_programs_own(self, call: Call, recorded: Any) -> None:
         """The run is a child of the current span, and leaves that current."""

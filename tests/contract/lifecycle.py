@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import logging
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -94,9 +96,7 @@ class Lifecycle(ABC):
         for name in metafunc.fixturenames:
             if name in values:
                 given = values[name]
-                metafunc.parametrize(
-                    name, given, ids=[str(each).replace(" ", "-") for each in given]
-                )
+                metafunc.parametrize(name, given, ids=[_named(each) for each in given])
 
     @pytest.fixture
     def call(self) -> Iterator[Call]:
@@ -146,12 +146,26 @@ class Lifecycle(ABC):
             after = {**targets(self.instrumentor), **self.beside()}
             assert [path for path in before if after[path] is not before[path]] == []
 
-    def test_signatures_are_still_there(self) -> None:
-        """Programs that look at what they call see what they saw."""
+    def test_functions_look_and_are_copied_as_before(self) -> None:
+        """Programs that look at what they call, copy it, or send it to other processes, see what they saw."""
+
+        def is_itself_in_copies(target: Any) -> bool:
+            for copied in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+                try:
+                    there = copied(target)
+                except (AttributeError, TypeError, pickle.PicklingError):
+                    continue  # made by a decorator
+                if there is not target and there != target:
+                    return False
+            return True
 
         def seen() -> dict[str, Any]:
             return {
-                path: (str(inspect.signature(target)), inspect.iscoroutinefunction(target))
+                path: (
+                    str(inspect.signature(target)),
+                    inspect.iscoroutinefunction(target),
+                    isinstance(target, staticmethod) or is_itself_in_copies(target),
+                )
                 for path, target in targets(self.instrumentor).items()
                 if inspect.isroutine(target) or callable(target)
             }
@@ -249,6 +263,10 @@ class Lifecycle(ABC):
             self.work(lambda function, *args: _driven(function(*args)), recorded)
         missing = recorded.instrumentor.state.missing
         sys.stdout.write(f"SPANS\n{tree_of(recorded)}\nmissing {missing}\n")
+
+
+def _named(value: Any) -> str:
+    return str(getattr(value, "__name__", value)).replace(" ", "-")
 
 
 def _driven(result: Any) -> Any:

@@ -172,9 +172,14 @@ def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
     listed = QUERIES["cost_of_runs"].run(store, only=only)
     assert {row["TraceId"]: (row["Cost"], row["UnpricedCalls"]) for row in listed} == wanted
     assert set(wanted) == {RUN, OTHER}
-    costs = listed_costs(store, QUERIES["runs"].run(store, only=only))
+    rows = QUERIES["runs"].run(store, only=only)
+    costs = listed_costs(store, rows)
     assert {run: (cost.usd, cost.unpriced) for run, cost in costs.items()} == wanted
     assert "unknown" in costs[RUN].words
+    lost = listed_costs(store, [{**row, "Totals": "at least"} for row in rows])
+    assert {run: cost.words for run, cost in lost.items() if cost.usd} == {
+        run: f"at least {cost.words}" for run, cost in costs.items() if cost.usd
+    }
 
 
 def test_an_unknown_price_is_never_zero(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from stores import SERVER
 
+from mast_trace import semconv
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.queries import QUERIES
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(SERVER), reason="reads a folder")
 
-EXACT, CUT, GONE, OLD = (letter * 32 for letter in "abcd")
+EXACT, CUT, GONE, OLD, LOST = (letter * 32 for letter in "abcde")
 SHOWN = {
     EXACT: "107",
     CUT: "at least 268,435,462",
     GONE: "about 3,072",
     OLD: "3,072 (being counted)",
+    LOST: "at least 107",
 }
 
 
@@ -49,9 +51,10 @@ def url(tmp_path: Path) -> str:
                         "gen_ai.operation.name": "chat",
                         "gen_ai.usage.input_tokens": tokens,
                         "gen_ai.usage.output_tokens": "7",
+                        semconv.CALLS_MISSING: str(trace == LOST).lower(),
                     },
                 }
-                for trace, tokens in ((EXACT, "100"), (CUT, str(2**31)))
+                for trace, tokens in ((EXACT, "100"), (CUT, str(2**31)), (LOST, "100"))
             ],
         )
         old = {"Start": at, "End": at, "Spans": [2**33], "OldInputTokens": 3072}
@@ -69,12 +72,8 @@ def store(url: str) -> Iterator[Store]:
 def test_queries_say_what_the_totals_are(store: Store) -> None:
     rows = {row["TraceId"]: row for row in QUERIES["runs"].run(store)}
     assert {trace: tokens_of(row) for trace, row in rows.items()} == SHOWN
-    assert [rows[trace]["Totals"] for trace in SHOWN] == [
-        "exact",
-        "at least",
-        "about",
-        "being counted",
-    ]
+    qualities = ["exact", "at least", "about", "being counted", "at least"]
+    assert [rows[trace]["Totals"] for trace in SHOWN] == qualities
     for trace, shown in SHOWN.items():
         row = QUERIES["run"].one(store, run=trace)
         assert row is not None
@@ -82,7 +81,7 @@ def test_queries_say_what_the_totals_are(store: Store) -> None:
 
 
 def test_the_command_line_shows_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for trace in (EXACT, CUT, OLD):
+    for trace in (EXACT, CUT, OLD, LOST):
         assert run(["show", trace, "--url", url]) == 0
         assert f", {SHOWN[trace]} tokens" in capsys.readouterr().out
     assert run(["runs", "--json", "--url", url]) == 0

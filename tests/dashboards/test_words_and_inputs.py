@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.step_input import SeenInput, SeenMessage, input_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.loaded_run import read_upload
@@ -95,3 +96,19 @@ def test_a_message_that_is_not_like_the_one_in_its_place_hides_none(
     (block,) = seen_view(SeenInput(1, "a", "m", (), False, 0, messages)).blocks
     assert [each.state for each in block.messages] == states
     assert [each.text for each in block.messages][-1] == (before if after is None else after)
+
+
+@pytest.mark.parametrize(
+    ("reason", "state", "shown"),
+    [
+        ("time_limit", "judged", "time limit"),
+        ("recursion_limit", "judged", "recursion limit"),
+        ("time_limit", "unscored", "unscored"),
+        ("completed", "judged", ""),
+    ],
+)
+def test_the_limit_that_broke_a_run_off_stands_beside_its_outcome(
+    reason: str, state: str, shown: str
+) -> None:
+    row = {"Outcome": "failure", "State": state, "LookStep": None, "TerminationReason": reason}
+    assert outcome_words(row) == ("failure", shown)

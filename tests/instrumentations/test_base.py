@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 import textwrap
 from collections import Counter
@@ -185,15 +187,23 @@ class TestMissingTargets:
         assert state.missing == []
         assert self.warned(caplog) == []
 
-    def test_a_package_that_is_not_installed_lacks_nothing(self, toy, caplog):
-        """Rows for an optional companion of a framework wait, silently."""
+    @pytest.mark.parametrize(
+        ("installed", "module"),
+        [("1.5", "toycompanion.extras"), ("", "toyframework.agents.lead")],
+    )
+    def test_a_package_that_is_not_installed_lacks_nothing(self, installed, module, toy, caplog):
+        """Rows of an optional companion wait, silently, and all rows where only others share the name.
+
+        `opentelemetry-instrument` turns on what is not installed: `google` is there wherever protobuf is.
+        """
 
         class Wider(toy):
-            patches = (Patch("toycompanion.extras", "Extra.run", wrapper="_run"),)
+            version = installed
+            patches = (Patch(module, "Extra.run", wrapper="_run"),)
 
         state = Wider().instrument(TracerProvider())
 
-        assert state.waiting == ["toycompanion.extras"]
+        assert state.waiting == [module]
         assert self.warned(caplog) == []
 
 
@@ -211,6 +221,25 @@ class TestUninstrument:
         assert vars(module.Agent)["run"] is before[0]
         assert module.start is before[1]
         assert not instrumentor.state.active
+
+    @pytest.mark.parametrize("on", [False, True])
+    def test_methods_are_copied_and_pickled_with_what_they_are_bound_to(self, on, toy):
+        """Programs hand them to worker processes, and copy the state that holds them."""
+        module = core()
+        instrumentor = toy()
+        if on:
+            instrumentor.instrument(TracerProvider())
+        agent = module.Lead()
+        agent.name = "first"
+        for copied in (copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+            there = copied({"method": agent.run, "function": module.start, "all": module.Agent.run})
+            assert (there["function"], there["all"]) == (module.start, module.Agent.run)
+            other = there["method"].__self__
+            assert (type(other), other.name, other is agent) == (module.Lead, "first", False)
+            assert there["method"]("x") == "done: x"
+        assert copy.copy(agent.run).__self__ is agent
+        instrumentor.uninstrument()
+        assert instrumentor.calls == ["run"] * (2 * on)
 
     def test_an_inherited_attribute_is_inherited_again(self, toy):
         """A patch on a class that only inherits the method leaves nothing behind."""

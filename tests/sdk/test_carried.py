@@ -18,6 +18,7 @@ from mast_trace._session import current_session
 from mast_trace.spans import carried, telemetry
 
 if TYPE_CHECKING:
+    import contextvars
     from collections.abc import Callable, Iterator
 
     from mast_trace.testing import CapturedSpans
@@ -117,6 +118,26 @@ def test_a_plain_thread_belongs_to_the_run_while_that_is_open(
     over.set()
     thread.join()
     assert set(owners(captured_spans)) == {("first", "before"), ("after", "after")}
+
+
+def test_a_service_inherits_no_run_where_threads_inherit_the_context(
+    captured_spans: CapturedSpans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.14 without a GIL; elsewhere its way of starting a thread is done by hand."""
+    monkeypatch.setattr(carried, "_INHERITED", True)
+
+    class Service(threading.Thread):
+        _context: contextvars.Context | None = None
+
+        def run(self) -> None:
+            assert self._context is not None
+            self._context.run(call, "asked")
+
+    with mast_trace.run("first"):
+        service = Service()
+        service.start()
+        service.join()
+    assert set(owners(captured_spans)) == {("asked", "asked")}
 
 
 def test_a_run_whose_service_calls_a_model_says_that_calls_may_be_missing(

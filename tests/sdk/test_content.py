@@ -151,6 +151,26 @@ class TestAsText:
         """No quotes around what is text already, no NaN that JSON does not know."""
         assert as_text(value) == text
 
+    @pytest.mark.parametrize(
+        "part",
+        [
+            {"image_url": {"url": "data:image/png;base64,{}"}},
+            {"input_audio": {"data": "{}", "format": "wav"}},
+            {"type": "image", "base64": "{}", "mime_type": "image/png"},
+        ],
+    )
+    def test_of_a_picture_is_its_size_and_hash(self, part: dict[str, Any]) -> None:
+        """Pictures of megabytes are kept apart, small ones and addresses stay, and what is missing is noted."""
+        texts = {}
+        for data in ("QUJD", "A" * 5_000_000, "B" * 5_000_000):
+            cut: list[str] = []
+            given = json.loads(json.dumps(part).replace("{}", data))
+            texts[data] = as_text(given, on_cut=lambda kept=cut: kept.append("cut"))
+            assert bool(cut) is (len(data) > 4)
+            assert (json.loads(texts[data]) == given) is not bool(cut)
+        assert len(set(texts.values())) == 3
+        assert max(map(len, texts.values())) < 200
+
     @QUICK
     @given(ANY_VALUE, st.integers(1, 3000), st.sampled_from([0, 20, 9000]))
     def test_of_arguments_rendered_before_is_the_same(

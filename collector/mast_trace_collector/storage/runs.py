@@ -184,8 +184,8 @@ class RunSummary:
         has_root: whether the root span has arrived; without it the end is unknown.
         outcome: ``success``, ``failure`` or empty when none was recorded.
         kind: empty for a program's own run.
-        totals: quality of the numbers: ``exact``, ``at least`` (more spans than are counted, or a
-            value that does not fit), ``being counted`` (stored by an earlier version, and not
+        totals: quality of the numbers: ``exact``, ``at least`` (more spans than are counted, a value that
+            does not fit, or calls that the run's threads made outside of it), ``being counted`` (stored by an earlier version, and not
             counted anew yet) or ``about`` (the same, and the spans are gone).
     """
 

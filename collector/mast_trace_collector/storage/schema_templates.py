@@ -203,10 +203,10 @@ def _runs(options: SchemaOptions, key: str) -> str:
     return _part(options, "runs.v1", column=column, key=f"s.{key}, " if key else "")
 
 
-def _arriving(options: SchemaOptions, version: str) -> str:
-    """The states of spans as they arrive."""
+def _arriving(options: SchemaOptions, version: str, more: str = "") -> str:
+    """The states of spans as they arrive; ``more`` is a further column."""
     spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
-    return _part(options, f"run_states.{version}", seen="now64(3)", spans=spans, of="")
+    return _part(options, f"run_states.{version}", seen="now64(3)", spans=spans, of="", more=more)
 
 
 def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
@@ -216,7 +216,7 @@ def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
         options: of the tables.
         of: a condition on the spans.
     """
-    given = {"seen": "toDateTime64(0, 3)", "of": f" AND {of}"}
+    given = {"seen": "toDateTime64(0, 3)", "of": f" AND {of}", "more": ""}
     return _part(options, "run_states.v3", spans=f"{options.database}.otel_traces", **given)
 
 
@@ -230,6 +230,9 @@ def facts_of_stored_spans(options: SchemaOptions, of: str = "") -> str:
     return _part(options, "facts.v1", of=of and f" AND {of}")
 
 
+_CALLS_MISSING = (
+    "\n    toUInt8(max(SpanAttributes['mast.run.calls_missing'] = 'true')) AS CallsMissing,"
+)
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "database": lambda options, _: options.database,
     "on_cluster": _on_cluster,
@@ -245,6 +248,9 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "runs": _runs,
     "run_states_v2": lambda options, _: _arriving(options, "v2"),
     "run_states_v3": lambda options, _: _arriving(options, "v3"),
+    "run_states_v4": lambda options, _: _arriving(options, "v3", _CALLS_MISSING),
+    "runs_v3": lambda options, _: _part(options, "runs.v3", more=""),
+    "runs_v4": lambda options, _: _part(options, "runs.v3", more=" OR max(s.CallsMissing) = 1"),
     "operation": lambda _, __: span_sql.operation(),
     "field": lambda _, name: span_sql.field(name),
     "strings": lambda _, name: span_sql.strings(name),

@@ -20,8 +20,8 @@ from mast_trace_dashboards.queries.sql import (
 from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
 
 TOTALS: Final = (
-    "what spans, errors and tokens are: exact; at least (a run of millions of spans, or a number that "
-    "does not fit); being counted (stored by an earlier version, and not counted anew yet); about (the same, and the "
+    "what spans, errors and tokens are: exact; at least (a run of millions of spans, a number that does "
+    "not fit, or a run whose threads called a model outside of it); being counted (stored by an earlier version, and not counted anew yet); about (the same, and the "
     "spans are gone)"
 )
 _RUN_COLUMNS: Final = {

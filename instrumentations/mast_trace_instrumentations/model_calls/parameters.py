@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mast_trace import semconv
-from mast_trace.content import content_hash, shown
+from mast_trace.content import content_hash, data_mark, shown
 from mast_trace.spans import guarded, open_chat
-
-_HASHED = 1 << 16
-"""Characters at each end of encoded data that distinguish one picture from another."""
 
 _NAMES: Final = (
     *("temperature", "top_p", "top_k", "seed", "n", "stop", "stop_sequences", "logit_bias"),
@@ -46,10 +43,7 @@ def media_mark(kind: str, data: Any) -> str:
     if not isinstance(data, str | bytes):
         # Files, paths and the like: the client reads them.
         return f"[{kind} {type(data).__name__}]"
-    ends = [data] if len(data) <= 2 * _HASHED else [data[:_HASHED], data[-_HASHED:]]
-    text = "".join(end if isinstance(end, str) else end.hex() for end in ends)
-    unit = "characters of base64" if isinstance(data, str) else "bytes"
-    return f"[{kind}, {len(data)} {unit}, {content_hash(text)[:12]}]"
+    return f"[{kind}, {data_mark(data)}]"
 
 
 def parameters_of(request: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,9 @@ Only the values of mast-trace are carried: the traces of other tools stay as the
 
 from __future__ import annotations
 
+import contextvars
 import logging
+import sys
 import threading
 import weakref
 from functools import partial
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mast_trace")
 
 _OURS: Final = "mast-trace"
+_INHERITED: Final[bool] = getattr(sys.flags, "thread_inherit_context", False)
+"""True where threads begin with the context of their starter: the default of Python 3.14 without a GIL."""
 _started_in: weakref.WeakKeyDictionary[threading.Thread, weakref.ref[Run]] = (
     weakref.WeakKeyDictionary()
 )
@@ -118,6 +122,9 @@ def _start(
             target = getattr(thread, "_target", None)
             if target is not None and _is_for_the_run(thread, target):
                 thread._target = partial(_inside, _WhileOpen(_values(), run), target)  # type: ignore[attr-defined]  # noqa: SLF001
+            elif _INHERITED and thread._context is None:  # type: ignore[attr-defined]  # noqa: SLF001
+                thread._context = contextvars.copy_context()  # type: ignore[attr-defined]  # noqa: SLF001
+                thread._context.run(otel_context.attach, Context())  # type: ignore[attr-defined]  # noqa: SLF001
     return wrapped(*args, **kwargs)
 
 

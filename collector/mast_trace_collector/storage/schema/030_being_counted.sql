@@ -11,4 +11,4 @@ GROUP BY Project, TraceId
 HAVING max(Old) = 1;
 
 CREATE OR REPLACE VIEW {database}.mast_runs {on_cluster} AS
-{part:runs.v3};
+{runs_v3};
