@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from code_blocks import PAGES
 
 pytestmark = pytest.mark.documents
 

@@ -59,7 +59,9 @@ def _evidence() -> Mapping[str, set[str]]:
 
 
 _MEASURED = ROOT / "benchmarks" / "judge"
-_OVERVIEW = "| mode | examined by | people / rules | both | kappa (95 %) |\n|---|---|---:|---:|---:|"
+_OVERVIEW = (
+    "| mode | examined by | people / rules | both | kappa (95 %) |\n|---|---|---:|---:|---:|"
+)
 
 
 def overview(pages: Mapping[str, str]) -> str:

@@ -69,7 +69,9 @@ def test_how_often_a_step_is_proved() -> None:
     right, fewer, least = (row(table, f"single error, V .{rate} ")[2] for rate in (9, 6, 3))
     assert f"is proved in {right} of the runs where" in told
     assert f"At .6 it is {fewer}, and at .3 {least}." in told
-    wrong = re.findall(r"^\| nothing planted[^|]*\| \d+ \| [^|]+\| ([\d.]+)% ", text(table), re.M)
+    wrong = re.findall(
+        r"^\| nothing planted[^|]*\| \d+ \| [^|]+\| ([\d.]+)% ", text(table), re.MULTILINE
+    )
     assert f"a wrong step in more than {max(map(float, wrong))}%." in told
 
 
