@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 PAGE, RESULTS = HERE / "README.md", HERE / "results.json"
 TEAM, COSTS, SECONDS = HERE / "team.json", HERE / "costs.json", HERE / "seconds.json"
-GUIDE = HERE.parents[1] / "docs" / "understand" / "confirmation.md"
 CHECKS = 6
 """Replays without a live call: the verification and five scores."""
 
@@ -132,21 +131,6 @@ def tables(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reached(results: list[dict[str, Any]]) -> str:
-    """Return the table of the page for users: what was named, and at what cost."""
-    lines = [
-        "| simulated runs | right origin | wrong step | none | live calls |",
-        "|---|---|---|---|---|",
-    ]
-    for each in results:
-        runs, origin = each["runs"], each["origin"]
-        shares = " | ".join(
-            f"{origin.get(key, 0) / runs:.1%}" for key in ("right", "wrong", "none")
-        )
-        lines.append(f"| {each['name']} | {shares} | {each['calls']:,.0f} |")
-    return "\n".join(lines) + "\n"
-
-
 def team(stored: dict[str, Any]) -> str:
     """Return the table of the real team: its runs, beside the simulated ones and their bounds."""
     from team_bounds import bounds
@@ -224,9 +208,8 @@ def part(name: str) -> str:
 def write() -> None:
     """Put the stored results into the pages."""
     results = json.loads(RESULTS.read_text())
-    for page, table in ((PAGE, tables(results)), (GUIDE, reached(results))):
-        before, rest = page.read_text().split(BEGIN)
-        page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
+    before, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{tables(results)}\n{END}{rest.split(END)[1]}")
     for name, (stored, _) in PARTS.items():
         if stored.exists():
             before, rest = PAGE.read_text().split(f"<!-- {name} -->\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from code_blocks import PAGES
 
 pytestmark = pytest.mark.documents
 
@@ -77,6 +78,14 @@ def pages() -> list[Path]:
 
 def test_the_site_has_been_built() -> None:
     assert len(pages()) > 20
+
+
+def test_the_site_can_be_searched() -> None:
+    """The index of words is a file of the site, as all that it loads is, and knows each page."""
+    assert "searchindex.js" in " ".join(read(SITE / "search.html").loads)
+    index = (SITE / "searchindex.js").read_text("utf-8")
+    names = {path.relative_to(PAGES).with_suffix("").as_posix() for path in PAGES.rglob("*.md")}
+    assert {name for name in names if f'"{name}"' not in index} == set()
 
 
 def test_every_link_and_its_anchor_exist() -> None:

@@ -1,8 +1,8 @@
-"""The tables of the page on alerts, made from the rules in all their forms."""
+"""The table of the page on alerts, made from the rules in all their forms."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import os
 from typing import TYPE_CHECKING, Any
 
 from documentation.rule_tables import ROOT
@@ -18,28 +18,37 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "operate" / "alerts.md"
 RUNBOOKS = ROOT / "dashboards" / "mast_trace_dashboards" / "alerts" / "runbooks"
 HEAD = (
-    "| rule | level | fires above | ends below | waits | goes on |\n|---|---|---:|---:|---:|---:|"
+    "| rule, and its runbook | says | level | fires above | ends below | waits | goes on |\n"
+    "|---|---|---|---:|---:|---:|---:|"
 )
-ONLY_PROMETHEUS = "| rule, of Prometheus alone | level | waits |\n|---|---|---:|"
 
 
-def tables() -> Mapping[str, str]:
-    """Return a table of rules for each runbook to which one of them links, by its name."""
-    rows: dict[str, list[str]] = defaultdict(list)
-    for rule in RULES:
-        rows[rule.runbook].append(_row(rule))
-    made = {name: "\n".join([HEAD, *lines]) for name, lines in rows.items()}
-    for rule in rule_file()["groups"][0]["rules"]:
-        name = rule["annotations"]["runbook_url"].rpartition("/")[2]
-        if name not in rows:
-            made[name] = f"{ONLY_PROMETHEUS}\n{_prometheus_row(rule)}"
-    return made
+def table() -> str:
+    """Return the table of all rules, those of Prometheus alone at its end."""
+    own = {rule.runbook for rule in RULES}
+    others = [
+        _prometheus_row(rule)
+        for rule in rule_file()["groups"][0]["rules"]
+        if _runbook_of(rule) not in own
+    ]
+    return "\n".join([HEAD, *map(_row, RULES), *others])
 
 
 def _row(rule: Rule) -> str:
     number = f"| {rule.above:g} | {rule.recover:g} | {rule.hold} s | {rule.keep} s |"
-    return f"| `{rule.uid}` | {rule.severity} {number}"
+    return f"| {_linked(rule.uid, rule.runbook)} | {rule.title} | {rule.severity} {number}"
 
 
 def _prometheus_row(rule: Mapping[str, Any]) -> str:
-    return f"| `{rule['alert']}` | {rule['labels']['severity']} | {rule.get('for', '0s')} |"
+    title = rule["annotations"]["summary"].rstrip(".")
+    level, waits = rule["labels"]["severity"], rule.get("for", "0s")
+    return f"| {_linked(rule['alert'], _runbook_of(rule))} | {title} | {level} | | | {waits} | |"
+
+
+def _runbook_of(rule: Mapping[str, Any]) -> str:
+    name: str = rule["annotations"]["runbook_url"].rpartition("/")[2]
+    return name
+
+
+def _linked(rule: str, runbook: str) -> str:
+    return f"[`{rule}`]({os.path.relpath(RUNBOOKS, PAGE.parent)}/{runbook}.md)"

@@ -7,21 +7,20 @@ import re
 from typing import TYPE_CHECKING
 
 from documentation.mode_examples import NO_RULE, PAIRS, picture
-from documentation.rule_tables import ROOT, agreement, examined_by, worth
+from documentation.rule_tables import ROOT, examined_by, overview
 from judge.llm.scripted_judge import JudgeScript, judged, point, reading, with_answers
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.local.layers import judge_by_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 FOLDER = ROOT / "docs" / "understand" / "modes"
-SECTIONS = ("Examined by", "Example", "Healthy look-alikes", "Limits", "Figures")
+SECTIONS = ("Examined by", "Example", "Healthy look-alikes", "Limits")
 _BLOCK = re.compile(r"^```text\n.*?^```$", re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 
@@ -48,8 +47,7 @@ def refreshed(code: str, text: str) -> str:
     }
     for name, block in blocks.items():
         parts[name] = _BLOCK.sub(lambda _, made=block: made, parts[name], count=1)
-    parts["Examined by"] = _with_tables(parts["Examined by"], [examined_by(code)])
-    parts["Figures"] = _with_tables(parts["Figures"], [agreement(code), worth(code)])
+    parts["Examined by"] = _with_table(parts["Examined by"], examined_by(code))
     return parts.pop("") + "".join(f"## {name}{body}" for name, body in parts.items())
 
 
@@ -76,7 +74,14 @@ def _model(code: str) -> JudgeScript:
     return with_answers(read=reading(point(step, quote), modes=[mode]))
 
 
-def _with_tables(text: str, tables: Sequence[str]) -> str:
-    """Put tables in the place of those of a text, in their order; empty ones are left out."""
-    made = iter([table for table in tables if table])
-    return _TABLE.sub(lambda _: f"{next(made)}\n", text)
+def refreshed_index(text: str) -> str:
+    """Return the page of all modes with its table made anew."""
+    links = {
+        code: f"[{code} {mode.name}]({path_of(code).name})" for code, mode in FAILURE_MODES.items()
+    }
+    return _with_table(text, overview(links))
+
+
+def _with_table(text: str, table: str) -> str:
+    """Put a table in the place of that of a text."""
+    return _TABLE.sub(lambda _: f"{table}\n", text, count=1)

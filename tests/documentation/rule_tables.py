@@ -59,24 +59,23 @@ def _evidence() -> Mapping[str, set[str]]:
 
 
 _MEASURED = ROOT / "benchmarks" / "judge"
-_AGREEMENT = (
-    "| annotators | runs | yes | both | kappa (95 %) | AC1 |\n|---|---:|---:|---:|---:|---:|"
+_OVERVIEW = (
+    "| mode | examined by | people / rules | both | kappa (95 %) |\n|---|---|---:|---:|---:|"
 )
-_WORTH = "| rule | labels | runs | with the label | found in | AUC |\n|---|---|---:|---:|---:|---:|"
 
 
-def agreement(code: str) -> str:
-    """Return the rows on a mode of the report's table on people's labels."""
-    rows = [_cells(line) for line in _lines("report.md") if line.startswith(f"| {code} ")]
-    kept = [(who, runs, yes, both, kappa, ac1) for _, who, runs, yes, both, kappa, ac1, _ in rows]
-    return "\n".join([_AGREEMENT, *(f"| {' | '.join(row)} |" for row in kept)]) if kept else ""
-
-
-def worth(code: str) -> str:
-    """Return the rows on a mode's rules of the benchmark page ``rules.md``."""
-    own = {f"`{rule.__name__}`" for rule in RULES if code_of(rule) == code}
-    rows = [line for line in _lines("rules.md") if line.startswith("|") and _cells(line)[0] in own]
-    return "\n".join([_WORTH, *rows]) if rows else ""
+def overview(pages: Mapping[str, str]) -> str:
+    """Return the table of all modes: their links, who examines them, and the report's row on people and rules."""
+    rows = [_OVERVIEW]
+    for code, link in pages.items():
+        examined = "rules, a model" if examined_by(code) else "a model alone"
+        _, _, _, yes, both, kappa, *_ = next(
+            _cells(line)
+            for line in _lines("report.md")
+            if line.startswith(f"| {code} ") and "| people / rules |" in line
+        )
+        rows.append(f"| {link} | {examined} | {yes} | {both} | {kappa} |")
+    return "\n".join(rows)
 
 
 def claims() -> Mapping[str, tuple[str, str]]:

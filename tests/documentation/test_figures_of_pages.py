@@ -13,16 +13,20 @@ from mast_trace_judge.local.rules._registry import code_of, explains_failures, n
 REPORT = "benchmarks/judge/report.md"
 
 
+def text(path: str) -> str:
+    """Return a page as it is."""
+    return (ROOT / path).read_text("utf-8")
+
+
 def page(path: str) -> str:
     """Return a page as one line of words, so that its line breaks do not matter."""
-    return " ".join((ROOT / path).read_text("utf-8").split())
+    return " ".join(text(path).split())
 
 
 def row(path: str, begin: str, below: str = "") -> list[str]:
     """Return the cells of the first row below ``below`` that begins with ``begin``."""
-    text = (ROOT / path).read_text("utf-8")
-    text = text[text.index(below) :]
-    line = next(line for line in text.splitlines() if line.startswith(f"| {begin}"))
+    rows = text(path).partition(below)[2] if below else text(path)
+    line = next(line for line in rows.splitlines() if line.startswith(f"| {begin}"))
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
@@ -46,7 +50,7 @@ def test_how_often_the_decisive_step_is_right() -> None:
     own = [row(REPORT, "profile, cross-validated", each) for each in (written, built)]
     told = page("docs/understand/decisive-error.md")
     assert (
-        f"the likeliest step is the right one in {percent(own[0][3])} of 70 algorithm-generated runs and in "
+        f"The likeliest step is the right one in {percent(own[0][3])} of 70 algorithm-generated runs and in "
         f"{percent(own[1][3])} of 37 hand-crafted ones, the likeliest agent in {percent(own[0][2])} and "
         f"{percent(own[1][2])}."
     ) in told
@@ -57,6 +61,18 @@ def test_how_often_the_decisive_step_is_right() -> None:
     people = re.search(r"28 runs\): exact step ([\d.]+) %", page(REPORT))
     assert people is not None
     assert f"named the same step in {float(people[1]):.0f} % of them." in told
+
+
+def test_how_often_a_step_is_proved() -> None:
+    told = page("docs/understand/confirmation.md")
+    table = "benchmarks/replay/README.md"
+    right, fewer, least = (row(table, f"single error, V .{rate} ")[2] for rate in (9, 6, 3))
+    assert f"is proved in {right} of the runs where" in told
+    assert f"At .6 it is {fewer}, and at .3 {least}." in told
+    wrong = re.findall(
+        r"^\| nothing planted[^|]*\| \d+ \| [^|]+\| ([\d.]+)% ", text(table), re.MULTILINE
+    )
+    assert f"a wrong step in more than {max(map(float, wrong))}%." in told
 
 
 def test_how_often_a_collector_was_killed() -> None:
@@ -82,16 +98,16 @@ def test_sizes() -> None:
     medians = queries()
     names = ("runs", "cost_of_runs", "cost_totals")
     listed, priced, all_priced = (medians[name] / 1000 for name in names)
-    assert f"the list of runs takes {listed:.2f} s and its costs {priced:.2f};" in told
-    assert "most other named queries take less than 0.1" in told
+    assert f"the list of runs takes {listed:.2f} s and its costs {priced:.2f}." in told
+    assert "Most other named queries take less than 0.1" in told
     assert sum(median < 100 for median in medians.values()) > len(medians) / 2
     assert f"the costs of all 36,000 runs of a day {all_priced:.1f}" in told
 
 
 def queries() -> dict[str, int]:
     """Return the median milliseconds of each named query at ten million spans."""
-    text = (ROOT / "benchmarks" / "queries" / "README.md").read_text("utf-8")
-    rows = re.findall(r"^\| ([a-z_]+) \| .* \| (\d+) \| \d+ \| [\d.]+ \|$", text, re.MULTILINE)
+    told = text("benchmarks/queries/README.md")
+    rows = re.findall(r"^\| ([a-z_]+) \| .* \| (\d+) \| \d+ \| [\d.]+ \|$", told, re.MULTILINE)
     return {name: int(median) for name, median in rows}
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 import pytest
 from documentation.mode_examples import NO_RULE, PAIRS
@@ -17,9 +16,10 @@ from documentation.mode_pages import (
     found_in,
     path_of,
     refreshed,
+    refreshed_index,
     sections,
 )
-from documentation.rule_tables import NONE, agreement, claims, examined_by, found_as, worth
+from documentation.rule_tables import NONE, claims, examined_by, found_as
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.local.rules import RULES
@@ -31,11 +31,16 @@ every_mode = pytest.mark.parametrize("code", FAILURE_MODES)
 def test_each_mode_has_a_page_and_no_other_is_there() -> None:
     pages = {path_of(code) for code in FAILURE_MODES}
     assert set(FOLDER.glob("*.md")) == {*pages, FOLDER / "index.md"}
-    index = (FOLDER / "index.md").read_text("utf-8")
-    linked = re.findall(r"\]\(([^)/]+\.md)\)", index)
-    assert [name for name in linked if name[0].isdigit()] == [
-        path_of(c).name for c in FAILURE_MODES
-    ]
+
+
+def test_the_index_has_each_mode_with_its_figures_of_today() -> None:
+    path = FOLDER / "index.md"
+    text = path.read_text("utf-8")
+    made = refreshed_index(text)
+    if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+        path.write_text(made, "utf-8")
+    else:
+        assert made == text
 
 
 @every_mode
@@ -56,8 +61,7 @@ def test_a_page_has_the_rules_runs_and_figures_of_today(code: str) -> None:
         path.write_text(made, "utf-8")
         text = made
     assert made == text
-    for part in (examined_by(code), agreement(code), worth(code)):
-        assert part in text
+    assert examined_by(code) in text
     assert (NONE in text) == (code in NO_RULE)
 
 

@@ -196,4 +196,4 @@ def test_the_page_lists_what_is_read() -> None:
     """Rows of the table in docs/how-to/import.md are those of the formats, in their order."""
     lines = (HERE / "docs" / "how-to" / "import.md").read_text("utf-8").splitlines()
     rows = [line for line in lines if line.startswith("| `")]
-    assert rows[1:] == [f"| `{row.name}` | {row.title} | {row.recognised} |" for row in FORMATS]
+    assert rows[1:] == [f"| `{row.name}` | {row.title} |" for row in FORMATS]
