@@ -19,7 +19,7 @@ from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.declarations import READABLE, Rows
-from mast_trace_collector.storage.run_tables import run_tables
+from mast_trace_collector.storage.removal.run_tables import run_tables
 from mast_trace_dashboards.cli.dashboards import export
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig

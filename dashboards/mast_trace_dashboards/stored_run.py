@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace_collector.storage.removal.thinning import was_left_out
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_collector.storage.thinning import was_left_out
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of

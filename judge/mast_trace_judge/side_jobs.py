@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mast_trace.exceptions import StorageError
 from mast_trace.retry_after import doubled
-from mast_trace_collector.storage.tombstones import AT_ONCE
+from mast_trace_collector.storage.removal.tombstones import AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

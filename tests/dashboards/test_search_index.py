@@ -10,8 +10,8 @@ import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.erasure import erase, of_runs
 from mast_trace_collector.storage.project_store import store_of_project
+from mast_trace_collector.storage.removal.erasure import erase, of_runs
 from mast_trace_collector.storage.search_index import (
     OLDEST,
     SETTINGS,

@@ -19,8 +19,8 @@ from mast_trace_collector.backup.folder import (
 )
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.address import parse_address
-from mast_trace_collector.storage.tombstone_file import FILE as TOMBSTONES
-from mast_trace_collector.storage.tombstone_file import keep_in_step
+from mast_trace_collector.storage.removal.tombstone_file import FILE as TOMBSTONES
+from mast_trace_collector.storage.removal.tombstone_file import keep_in_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable

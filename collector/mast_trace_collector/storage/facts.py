@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.moments import in_time, within
+from mast_trace_collector.storage.removal.tombstones import keys_params
 from mast_trace_collector.storage.schema_templates import SchemaOptions, facts_of_stored_spans
 from mast_trace_collector.storage.store import WRITE_SETTINGS
-from mast_trace_collector.storage.tombstones import keys_params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace.trajectory import vocabulary
+from mast_trace_collector.storage.removal.tombstones import refuse_erased
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, open_roots, record
-from mast_trace_collector.storage.tombstones import refuse_erased
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.project_store import ProjectStore
-from mast_trace_collector.storage.retention import stored_table
+from mast_trace_collector.storage.removal.retention import stored_table
 from mast_trace_collector.storage.store import error_code
 
 if TYPE_CHECKING:

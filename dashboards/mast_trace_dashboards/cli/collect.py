@@ -15,8 +15,8 @@ from mast_trace_collector.http_server.limits import raise_limit
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.security import Right, add_line, new_key, read_rights
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.removal.sweep import Sweeper
 from mast_trace_collector.storage.repair_later import RepairLater
-from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.cli import dead_letters
 from mast_trace_dashboards.cli.options import (
     AsJson,

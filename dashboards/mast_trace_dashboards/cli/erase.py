@@ -13,20 +13,20 @@ import typer
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage import erasure
-from mast_trace_collector.storage.runs import SESSION, USER, runs_with
-from mast_trace_collector.storage.tombstone_file import (
+from mast_trace_collector.storage.removal import erasure
+from mast_trace_collector.storage.removal.tombstone_file import (
     beside,
     keep_in_step,
     line_of,
     read_tombstones,
 )
-from mast_trace_collector.storage.tombstones import (
+from mast_trace_collector.storage.removal.tombstones import (
     find_tombstones,
     new_stamp,
     put_back,
     tombstones_of,
 )
+from mast_trace_collector.storage.runs import SESSION, USER, runs_with
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_collector.storage.erasure import Erasure
-    from mast_trace_collector.storage.tombstones import Tombstone
+    from mast_trace_collector.storage.removal.erasure import Erasure
+    from mast_trace_collector.storage.removal.tombstones import Tombstone
 
 _SHOWN: Final = 20
 
@@ -129,7 +129,7 @@ class Scope:
         return dict(counted)
 
     def erase(self, store: Store) -> None:
-        """Erase; see `mast_trace_collector.storage.erasure.erase`."""
+        """Erase; see `mast_trace_collector.storage.removal.erasure.erase`."""
         put_back(store, new_stamp(store), [replace(each, arrived=0) for each in self.known])
         erasure.erase(store, *self.erasures)
 

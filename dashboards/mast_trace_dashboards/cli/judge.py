@@ -11,8 +11,8 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.storage.removal.sweep import Sweeper, sweep
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_collector.storage.sweep import Sweeper, sweep
 from mast_trace_dashboards.cli import judge_agreement, judge_bench
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url

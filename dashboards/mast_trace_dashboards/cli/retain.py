@@ -12,14 +12,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage.retention import (
+from mast_trace_collector.storage.removal.retention import (
     Forgotten,
     beyond_age,
     beyond_size,
     set_ttl,
     shrink_to,
 )
-from mast_trace_collector.storage.thinning import Thinned, beyond_sample, thin
+from mast_trace_collector.storage.removal.thinning import Thinned, beyond_sample, thin
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -33,7 +33,7 @@ _UNITS = ("", "K", "M", "G", "T")
 
 
 def thin_shown(store: Store, before: datetime, share: float, *, project: str | None) -> Thinned:
-    """Thin the runs, with a progress bar on a terminal; see `mast_trace_collector.storage.thinning.thin`."""
+    """Thin the runs, with a progress bar on a terminal; see `mast_trace_collector.storage.removal.thinning.thin`."""
     shown = console(stderr=True)
     with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
         task = progress.add_task("Choosing, day by day", total=None)

@@ -23,8 +23,8 @@ from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.security import ProjectKeys, hash_of
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts
+from mast_trace_collector.storage.removal.sweep import Sweeper
 from mast_trace_collector.storage.repair_later import RepairLater
-from mast_trace_collector.storage.sweep import Sweeper
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.mcp_server.endpoint import endpoints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_collector.storage.thinning import VERSIONS
+from mast_trace_collector.storage.removal.thinning import VERSIONS
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
     LATEST,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.facts import FACTS, asked, states_of
 from mast_trace_collector.storage.moments import in_time, within
-from mast_trace_collector.storage.tombstones import AT_ONCE, insert_living
+from mast_trace_collector.storage.removal.tombstones import AT_ONCE, insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.patterns.hits import TextMiner, hits_of
 from mast_trace_judge.store.apart import apart

@@ -20,9 +20,9 @@ from mast_trace.exceptions import (
     VerdictUnreadable,
 )
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_collector.storage.erasure import erase_names
+from mast_trace_collector.storage.removal.erasure import erase_names
+from mast_trace_collector.storage.removal.tombstones import tombstones_of
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_collector.storage.tombstones import tombstones_of
 from mast_trace_judge.patterns.name_record import (
     RUNS,
     Name,

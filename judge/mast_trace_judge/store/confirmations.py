@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_collector.storage.tombstones import insert_living, insert_of_run
+from mast_trace_collector.storage.removal.tombstones import insert_living, insert_of_run
 from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
 from mast_trace_judge.proof import as_shown, has_effect, proved_step, refuted_steps
 from mast_trace_judge.store.records import Columns, utc

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.storage.facts import RECENT, runs_without_facts, write_facts
-from mast_trace_collector.storage.tombstones import AT_ONCE
+from mast_trace_collector.storage.removal.tombstones import AT_ONCE
 from mast_trace_judge.store.apart import apart
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory import to_dict, trajectory_from_dict
-from mast_trace_collector.storage.tombstones import insert_living, insert_of_run
+from mast_trace_collector.storage.removal.tombstones import insert_living, insert_of_run
 from mast_trace_judge.store.records import Columns, utc
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_collector.storage.tombstones import refuse_erased
+from mast_trace_collector.storage.removal.tombstones import refuse_erased
 from mast_trace_judge.store.records import Columns
 
 if TYPE_CHECKING:

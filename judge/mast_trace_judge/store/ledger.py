@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage.tombstones import insert_living
+from mast_trace_collector.storage.removal.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
 from mast_trace_judge.store.model_records import record_of

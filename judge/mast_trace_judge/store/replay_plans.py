@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_collector.storage.tombstones import insert_of_run
+from mast_trace_collector.storage.removal.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.store.records import Columns, utc
 

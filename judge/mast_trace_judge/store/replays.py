@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_collector.storage.tombstones import insert_of_run
+from mast_trace_collector.storage.removal.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.store.records import Columns, utc
 from mast_trace_judge.store.replay_plans import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_collector.storage.tombstones import insert_living
+from mast_trace_collector.storage.removal.tombstones import insert_living
 from mast_trace_judge.store.records import Columns, utc
 from mast_trace_judge.store.replay_plans import precedence
 

@@ -12,14 +12,14 @@ from otlp_requests import OTHER, START, TRACE, agent_span, log_request, request,
 from stored_spans import spans_of
 
 from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
-from mast_trace_collector.storage.erasure import before, erase, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
-from mast_trace_collector.storage.run_tables import run_tables
+from mast_trace_collector.storage.removal.erasure import before, erase, of_project, of_runs
+from mast_trace_collector.storage.removal.run_tables import run_tables
+from mast_trace_collector.storage.removal.sweep import sweep
+from mast_trace_collector.storage.removal.tombstones import find_tombstones
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_collector.storage.sweep import sweep
-from mast_trace_collector.storage.tombstones import find_tombstones
 from mast_trace_collector.storage.totals_repair import repair_totals
 
 CLUSTERED = SchemaOptions(cluster="main", distributed=True)

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from otlp_requests import DAY, OTHER, START, TRACE, log_request, moment, two_runs
 
-from mast_trace_collector.storage import erasure
-from mast_trace_collector.storage.erasure import before, of_keys, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
+from mast_trace_collector.storage.removal import erasure
+from mast_trace_collector.storage.removal.erasure import before, of_keys, of_project, of_runs
+from mast_trace_collector.storage.removal.tombstones import AT_ONCE
 from mast_trace_collector.storage.runs import SESSION, USER, runs_with
-from mast_trace_collector.storage.tombstones import AT_ONCE
 
 BETWEEN = moment(START + DAY // 2)
 

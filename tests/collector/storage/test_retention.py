@@ -4,7 +4,7 @@ import pytest
 from otlp_requests import OTHER, two_runs
 
 from mast_trace_collector.storage import SchemaOptions, render
-from mast_trace_collector.storage.retention import (
+from mast_trace_collector.storage.removal.retention import (
     TIMES,
     _droppable,
     beyond_age,

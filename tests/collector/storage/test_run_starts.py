@@ -7,10 +7,10 @@ import pytest
 from otlp_requests import START, TRACE, agent_span, log_request, request, span
 
 from mast_trace.trajectory import read_trajectory
-from mast_trace_collector.storage.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import backfill_runs
 from mast_trace_collector.storage.project_store import store_of_project
+from mast_trace_collector.storage.removal.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import (
     SESSION,

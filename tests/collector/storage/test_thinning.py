@@ -9,10 +9,10 @@ import pytest
 
 from mast_trace.exceptions import StorageError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_collector.storage import thinning
-from mast_trace_collector.storage.erasure import erase, of_runs
+from mast_trace_collector.storage.removal import thinning
+from mast_trace_collector.storage.removal.erasure import erase, of_runs
+from mast_trace_collector.storage.removal.thinning import beyond_sample, thin, was_left_out
 from mast_trace_collector.storage.runs import finished_runs
-from mast_trace_collector.storage.thinning import beyond_sample, thin, was_left_out
 
 NOW = datetime.now(timezone.utc)
 OLD, CUT = NOW - timedelta(days=20), NOW - timedelta(days=14)

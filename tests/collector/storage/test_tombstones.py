@@ -12,15 +12,18 @@ from otlp_requests import OTHER, START, TRACE, agent_span, log_request, request,
 from test_erasure import BETWEEN, erase, left
 
 from mast_trace.exceptions import ConfigurationError, RunErased, StorageError
-from mast_trace_collector.storage import Store, erasure, tombstones
-from mast_trace_collector.storage import sweep as module
-from mast_trace_collector.storage.erasure import before, delete_since, of_project, of_runs
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.log_writer import LogWriter
-from mast_trace_collector.storage.runs import find_run, finished_runs, record_outcome
-from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_collector.storage.sweep import Sweeper, sweep
-from mast_trace_collector.storage.tombstone_file import beside, keep_in_step, read_tombstones
-from mast_trace_collector.storage.tombstones import (
+from mast_trace_collector.storage.removal import erasure, tombstones
+from mast_trace_collector.storage.removal import sweep as module
+from mast_trace_collector.storage.removal.erasure import before, delete_since, of_project, of_runs
+from mast_trace_collector.storage.removal.sweep import Sweeper, sweep
+from mast_trace_collector.storage.removal.tombstone_file import (
+    beside,
+    keep_in_step,
+    read_tombstones,
+)
+from mast_trace_collector.storage.removal.tombstones import (
     Tombstone,
     bury,
     find_tombstones,
@@ -29,6 +32,8 @@ from mast_trace_collector.storage.tombstones import (
     tombstones_of,
     unfinished,
 )
+from mast_trace_collector.storage.runs import find_run, finished_runs, record_outcome
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 SCOPES = {
     "a run": lambda store: of_runs(store, [TRACE]),
@@ -310,7 +315,7 @@ def test_the_file_and_the_database_learn_from_each_other(erased, tmp_path):
 
 def test_the_sweeper_deletes_what_comes_and_keeps_the_file(erased, monkeypatch):
     """It is awaited by its own report, not by a clock."""
-    monkeypatch.setattr("mast_trace_collector.storage.sweep._PAUSE", 0.01)
+    monkeypatch.setattr("mast_trace_collector.storage.removal.sweep._PAUSE", 0.01)
     counted, swept = [], threading.Event()
     with sweeping(erased, lambda rows: (counted.append(rows), swept.set())):
         for number in range(2):

@@ -13,8 +13,8 @@ from end_to_end.span_sender import request_of
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.removal.tombstone_file import FILE, read_tombstones
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_collector.storage.tombstone_file import FILE, read_tombstones
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.local.all_in_one import AllInOne
 from mast_trace_dashboards.local.announcement import UpConfig

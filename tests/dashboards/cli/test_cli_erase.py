@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_collector.storage import Store, erasure
-from mast_trace_collector.storage.tombstones import find_tombstones
+from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.removal import erasure
+from mast_trace_collector.storage.removal.tombstones import find_tombstones
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from mast_trace.experiment.assignment import Arm
 from mast_trace.experiment.marks import Feedback, task_hash
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.erasure import erase, of_project, of_runs
+from mast_trace_collector.storage.removal.erasure import erase, of_project, of_runs
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS

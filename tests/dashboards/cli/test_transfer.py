@@ -18,7 +18,8 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace.trajectory import trajectory_from_dict
-from mast_trace_collector.storage import Store, erasure
+from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.removal import erasure
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 from pattern_runs import NOW, add_run, judge
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage import erasure
 from mast_trace_collector.storage.moments import nanoseconds
+from mast_trace_collector.storage.removal import erasure
 from mast_trace_collector.storage.runs import record_outcome, run_summary
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.config import JudgeConfig, WorkerConfig

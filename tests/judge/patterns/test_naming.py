@@ -13,7 +13,7 @@ from judge.llm.scripted_judge import config_for
 from pattern_runs import NOW, add_run, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
-from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.removal import erasure
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge

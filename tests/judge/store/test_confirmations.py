@@ -7,8 +7,8 @@ from invented_records import contrast
 from judge.store.invented_replays import result, run
 from judge.store.verdicts import verdict
 
-from mast_trace_collector.storage.erasure import erase, of_project, of_runs
-from mast_trace_collector.storage.retention import beyond_age, set_ttl
+from mast_trace_collector.storage.removal.erasure import erase, of_project, of_runs
+from mast_trace_collector.storage.removal.retention import beyond_age, set_ttl
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation, SuccessRate
 from mast_trace_judge.store import confirmations

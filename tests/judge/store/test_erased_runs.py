@@ -10,7 +10,7 @@ import pytest
 from judge.worker.stored_runs import invoice_run, write
 
 from mast_trace.exceptions import RunErased
-from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.removal import erasure
 from mast_trace_collector.storage.runs import record_outcome, run_summary
 from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.confirmation import Confirmation

@@ -9,8 +9,8 @@ import pytest
 from pattern_runs import NOW, add_run, judge
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage import erasure
-from mast_trace_collector.storage.thinning import thin
+from mast_trace_collector.storage.removal import erasure
+from mast_trace_collector.storage.removal.thinning import thin
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.store import facts
 from mast_trace_judge.store.facts import FactsIndexer

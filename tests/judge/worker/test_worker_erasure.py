@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from judge.worker.stored_runs import invoice_run, write
 
-from mast_trace_collector.storage import Store, erasure
-from mast_trace_collector.storage.sweep import sweep
+from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.removal import erasure
+from mast_trace_collector.storage.removal.sweep import sweep
 from mast_trace_judge.store import verdicts as verdict_store
 
 GONE, STAYS = f"{1:032x}", f"{2:032x}"

@@ -14,16 +14,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_collector.storage.erasure import delete_since
-from mast_trace_collector.storage.run_tables import TOMBSTONES, run_tables
-from mast_trace_collector.storage.tombstone_file import beside, keep_in_step
-from mast_trace_collector.storage.tombstones import new_stamp, put_back, tombstones_of, unfinished
+from mast_trace_collector.storage.removal.erasure import delete_since
+from mast_trace_collector.storage.removal.run_tables import TOMBSTONES, run_tables
+from mast_trace_collector.storage.removal.tombstone_file import beside, keep_in_step
+from mast_trace_collector.storage.removal.tombstones import (
+    new_stamp,
+    put_back,
+    tombstones_of,
+    unfinished,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mast_trace_collector.storage.removal.tombstones import Key
     from mast_trace_collector.storage.store import Store
-    from mast_trace_collector.storage.tombstones import Key
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage.erasure import delete_since
-from mast_trace_collector.storage.tombstones import (
+from mast_trace_collector.storage.removal.erasure import delete_since
+from mast_trace_collector.storage.removal.tombstones import (
     Tombstone,
     find_tombstones,
     new_stamp,

@@ -1,7 +1,7 @@
 """Tombstones: the ids of erased runs in ``mast_tombstones``, under which nothing is kept.
 
 Writers of rows about runs store them with `insert_living`, which refuses those of erased runs. Rows that come by
-another way, or in the same moment, are found and deleted by `mast_trace_collector.storage.sweep`.
+another way, or in the same moment, are found and deleted by `mast_trace_collector.storage.removal.sweep`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mast_trace.exceptions import RunErased
-from mast_trace_collector.storage.run_tables import TOMBSTONES
+from mast_trace_collector.storage.removal.run_tables import TOMBSTONES
 from mast_trace_collector.storage.store import WRITE_SETTINGS
 
 if TYPE_CHECKING:

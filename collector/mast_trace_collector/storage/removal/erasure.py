@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage.retention import TIMES
-from mast_trace_collector.storage.run_tables import NAMES, TOMBSTONES, run_tables
-from mast_trace_collector.storage.tombstones import (
+from mast_trace_collector.storage.removal.retention import TIMES
+from mast_trace_collector.storage.removal.run_tables import NAMES, TOMBSTONES, run_tables
+from mast_trace_collector.storage.removal.tombstones import (
     KEYS,
     SINCE,
     bury,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from mast_trace_collector.storage.run_tables import RunTable
+    from mast_trace_collector.storage.removal.run_tables import RunTable
+    from mast_trace_collector.storage.removal.tombstones import Key
     from mast_trace_collector.storage.store import Store
-    from mast_trace_collector.storage.tombstones import Key
 
 _LOOKUP: Final = "otel_traces_trace_id_ts"
 _STATES: Final = "mast_run_states"

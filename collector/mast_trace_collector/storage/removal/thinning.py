@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.facts import PLANNED, runs_without_facts, write_facts
-from mast_trace_collector.storage.retention import stored_table
+from mast_trace_collector.storage.removal.retention import stored_table
+from mast_trace_collector.storage.removal.tombstones import parts_of
 from mast_trace_collector.storage.store import WRITE_SETTINGS
-from mast_trace_collector.storage.tombstones import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

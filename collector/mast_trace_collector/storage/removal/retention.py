@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.storage.run_tables import DISTRIBUTED
+from mast_trace_collector.storage.removal.run_tables import DISTRIBUTED
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
