@@ -20,7 +20,7 @@ from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.declarations import READABLE, Rows
 from mast_trace_collector.storage.removal.run_tables import run_tables
-from mast_trace_dashboards.cli.dashboards import export
+from mast_trace_dashboards.cli.commands.dashboards import export
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig
 

@@ -28,8 +28,8 @@ _IMPORTED = (
     "grpc.aio",
     "mast_trace_collector.collector",
     "mast_trace_dashboards.cli.app",
-    "mast_trace_dashboards.cli.collect",
-    "mast_trace_dashboards.cli.up",
+    "mast_trace_dashboards.cli.commands.collect",
+    "mast_trace_dashboards.cli.commands.up",
     "mast_trace_dashboards.local.all_in_one",
 )
 

@@ -23,31 +23,31 @@ class Command(NamedTuple):
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "demo": Command(
-        "mast_trace_dashboards.cli.demo",
+        "mast_trace_dashboards.cli.commands.demo",
         "Run real agents that fail in known ways, and show the findings. Needs no network and no key.",
     ),
     "up": Command(
-        "mast_trace_dashboards.cli.up",
+        "mast_trace_dashboards.cli.commands.up",
         "Receive, store and judge runs, all in one process, until Ctrl-C.",
     ),
     "collect": Command(
-        "mast_trace_dashboards.cli.collect",
+        "mast_trace_dashboards.cli.commands.collect",
         "Receive and store runs; judge and dashboards run elsewhere.",
     ),
     "web": Command(
-        "mast_trace_dashboards.cli.web",
+        "mast_trace_dashboards.cli.commands.web",
         "Serve the web view alone, beside a ClickHouse server or a running `mast-trace up`.",
     ),
     "runs": Command(
-        "mast_trace_dashboards.cli.runs",
+        "mast_trace_dashboards.cli.commands.runs",
         "List runs with their findings, newest first.",
     ),
     "outcome": Command(
-        "mast_trace_dashboards.cli.runs",
+        "mast_trace_dashboards.cli.commands.runs",
         "Record the outcome of a run. It overrides the run's own, and the run is judged again.",
     ),
     "show": Command(
-        "mast_trace_dashboards.cli.show",
+        "mast_trace_dashboards.cli.commands.show",
         "Show a run: its steps, the decisive error, and the failure modes with their evidence.",
     ),
     "compare": Command(
@@ -55,7 +55,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Show where a run parts from another one, or from the good run nearest to it.",
     ),
     "cost": Command(
-        "mast_trace_dashboards.cli.cost",
+        "mast_trace_dashboards.cli.commands.cost",
         "Show what runs have cost, and how much of it came after the decisive step.",
     ),
     "profile": Command(
@@ -63,15 +63,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Measure how multi-agent a service is: who uses whose words, who does what, what talk costs.",
     ),
     "patterns": Command(
-        "mast_trace_dashboards.cli.patterns",
+        "mast_trace_dashboards.cli.commands.patterns",
         "Failures that recur over runs: failure mode, agent, tool or text.",
     ),
     "mcp": Command(
-        "mast_trace_dashboards.cli.mcp",
+        "mast_trace_dashboards.cli.commands.mcp",
         "Serve runs, verdicts, steps and queries to a coding assistant, over standard input and output.",
     ),
     "judge": Command(
-        "mast_trace_dashboards.cli.judge",
+        "mast_trace_dashboards.cli.commands.judge",
         "Judge runs.",
     ),
     "judge fit": Command(
@@ -79,11 +79,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Fit a profile for decisive steps to labelled runs, and keep it if it is better than the present judge.",
     ),
     "check": Command(
-        "mast_trace_dashboards.cli.check",
+        "mast_trace_dashboards.cli.commands.check",
         "Compare new runs with a baseline, and fail where a rate is higher.",
     ),
     "cases": Command(
-        "mast_trace_dashboards.cli.cases",
+        "mast_trace_dashboards.cli.commands.cases",
         "Keep failures as cases: files in your repository that tests replay or run again.",
     ),
     "replay": Command(
@@ -119,51 +119,51 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Train a model to name decisive steps, on your own labels.",
     ),
     "label": Command(
-        "mast_trace_dashboards.cli.labels",
+        "mast_trace_dashboards.cli.commands.labels",
         "Record your opinion of a run. A later label of the same annotator replaces the earlier one.",
     ),
     "import": Command(
-        "mast_trace_dashboards.cli.transfer",
+        "mast_trace_dashboards.cli.commands.transfer",
         "Store runs from files, judge and list them. Importing a file twice stores it once.",
     ),
     "export": Command(
-        "mast_trace_dashboards.cli.transfer",
+        "mast_trace_dashboards.cli.commands.transfer",
         "Write runs to a file: trajectory, newest verdict and labels, one run in each line or row.",
     ),
     "erase": Command(
-        "mast_trace_dashboards.cli.erase",
+        "mast_trace_dashboards.cli.commands.erase",
         "Erase runs for good: spans, verdicts, the judge model's answers, labels and evaluations.",
     ),
     "retain": Command(
-        "mast_trace_dashboards.cli.retain",
+        "mast_trace_dashboards.cli.commands.retain",
         "Limit stored data by age or by size, and keep failures longer than successes.",
     ),
     "backup": Command(
-        "mast_trace_dashboards.cli.backup",
+        "mast_trace_dashboards.cli.commands.backup",
         "Back up a data folder: the database, and the requests that wait to be stored.",
     ),
     "restore": Command(
-        "mast_trace_dashboards.cli.backup",
+        "mast_trace_dashboards.cli.commands.backup",
         "Restore a backup into an empty data folder. Start `mast-trace up` on it afterwards.",
     ),
     "alerts": Command(
-        "mast_trace_dashboards.cli.alerts",
+        "mast_trace_dashboards.cli.commands.alerts",
         "Evaluate the shipped alert rules.",
     ),
     "dashboards": Command(
-        "mast_trace_dashboards.cli.dashboards",
+        "mast_trace_dashboards.cli.commands.dashboards",
         "Grafana dashboards and alert rules as files.",
     ),
     "migrate": Command(
-        "mast_trace_dashboards.cli.admin",
+        "mast_trace_dashboards.cli.commands.admin",
         "Create the tables, or bring them up to this version. Safe to run again, and from many places.",
     ),
     "config": Command(
-        "mast_trace_dashboards.cli.admin",
+        "mast_trace_dashboards.cli.commands.admin",
         "Print every effective setting with its origin and the variable that sets it.",
     ),
     "doctor": Command(
-        "mast_trace_dashboards.cli.admin",
+        "mast_trace_dashboards.cli.commands.admin",
         "Show which frameworks are recorded, and whether the collector accepts spans.",
     ),
 }

@@ -18,7 +18,7 @@ from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
 from mast_trace_dashboards.alerts.lifecycle import Alert, AlertChange
 from mast_trace_dashboards.alerts.outbox import payload
 from mast_trace_dashboards.alerts.rules import RULES
-from mast_trace_dashboards.cli.dashboards import export
+from mast_trace_dashboards.cli.commands.dashboards import export
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

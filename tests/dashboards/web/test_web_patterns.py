@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from stores import new_store
 
 from mast_trace_dashboards import found_pattern
-from mast_trace_dashboards.cli.patterns import details, listing
+from mast_trace_dashboards.cli.commands.patterns import details, listing
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern
 from mast_trace_dashboards.mcp_server.reading import acknowledge, pattern_of, patterns_of
 from mast_trace_dashboards.queries import QUERIES

@@ -11,7 +11,7 @@ from judge.worker.stored_runs import invoice_run, write
 from judge.worker.waiting import eventually
 
 from mast_trace.exceptions import StorageError
-from mast_trace_dashboards.cli import judge as judge_commands
+from mast_trace_dashboards.cli.commands import judge as judge_commands
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.side_jobs import SideJobs, to_the_end
 from mast_trace_judge.store.ledger import StoreLedger

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from mast_trace_dashboards import found_pattern
-from mast_trace_dashboards.cli import patterns_more
+from mast_trace_dashboards.cli.commands import patterns_more
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
-from mast_trace_dashboards.cli.judge import judge_now
+from mast_trace_dashboards.cli.commands.judge import judge_now
 from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json

@@ -27,11 +27,11 @@ from rich.text import Text
 from mast_trace.taxonomy import mode_words
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli import render
+from mast_trace_dashboards.cli.commands.show import as_dict
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
-from mast_trace_dashboards.cli.show import as_dict
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 from mast_trace_dashboards.plugins import Plugin

@@ -13,13 +13,13 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage.removal.sweep import Sweeper, sweep
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli import judge_agreement, judge_bench
+from mast_trace_dashboards.cli.commands import judge_agreement, judge_bench
+from mast_trace_dashboards.cli.commands.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
-from mast_trace_dashboards.cli.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.until_stopped import end_within
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 from mast_trace_judge.config import JudgeConfig, WorkerConfig

@@ -11,12 +11,12 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.cli.commands.runs import Outcome
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import load
-from mast_trace_dashboards.cli.runs import Outcome
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of, save_labels

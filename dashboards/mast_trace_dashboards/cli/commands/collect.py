@@ -17,7 +17,7 @@ from mast_trace_collector.security import Right, add_line, new_key, read_rights
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.removal.sweep import Sweeper
 from mast_trace_collector.storage.repair_later import RepairLater
-from mast_trace_dashboards.cli import dead_letters
+from mast_trace_dashboards.cli.commands import dead_letters
 from mast_trace_dashboards.cli.options import (
     AsJson,
     ConfigFile,
