@@ -51,7 +51,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Show a run: its steps, the decisive error, and the failure modes with their evidence.",
     ),
     "compare": Command(
-        "mast_trace_dashboards.cli.compare",
+        "mast_trace_dashboards.cli.commands.compare",
         "Show where a run parts from another one, or from the good run nearest to it.",
     ),
     "cost": Command(

@@ -1,4 +1,4 @@
-"""Named queries on runs: the list, one run, the values of filters."""
+"""Named queries on runs: the list, one run and its spans, the values of filters, runs that retention has left out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from mast_trace_dashboards.queries.sql import (
     JUDGED_RUN,
     JUDGED_RUNS,
     OF_PROGRAMS,
+    OWNED,
     OWNERS,
     RANGE,
     SHOWN,
+    STARTED,
     judged_runs,
 )
 from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
@@ -283,5 +285,64 @@ ORDER BY Time""",
         "Failures": Column("UInt64"),
         "Judged": Column("UInt64"),
         "FailureShare": Column("Nullable(Float64)", "of the runs whose outcome is known"),
+    },
+)
+
+
+LEFT_OUT: Final = Query(
+    name="left_out",
+    meaning="Runs whose spans were left out by retention, by project, service and day; verdicts stay.",
+    template=f"""
+SELECT Project, toString(ServiceName) AS Service, toDate(RunStart) AS Day,
+    count() AS Runs, sum(Spans) AS LeftSpans, sum(InputTokens) AS InTokens, sum(OutputTokens) AS OutTokens
+FROM (SELECT * FROM mast_left_out FINAL WHERE Done)
+WHERE {STARTED} AND {OWNED}
+GROUP BY Project, Service, Day
+ORDER BY Day, Project, Service""",
+    params={**RANGE, **OWNERS},
+    columns={
+        "Project": Column("String"),
+        "Service": Column("String", "name of the service"),
+        "Day": Column("Date", "day on which the runs began"),
+        "Runs": Column("UInt64", "that have verdicts and no spans"),
+        "LeftSpans": Column("UInt64", "spans that were left out"),
+        "InTokens": Column("UInt64", "tokens that the models of these runs read"),
+        "OutTokens": Column("UInt64", "tokens that they wrote"),
+    },
+)
+
+
+RUN_TREE: Final = Query(
+    name="run_tree",
+    meaning="All spans of a run without their texts, by time; those without an operation of agents, too.",
+    template="""
+SELECT SpanId, ParentSpanId, SpanName, Operation,
+    if(Sender != '', Sender, AgentName) AS Agent, ToolName, Model,
+    toUnixTimestamp64Nano(Timestamp) AS StartNs, Duration AS DurationNs,
+    InputTokens, OutputTokens, StatusCode = 'Error' AS Failed
+FROM otel_traces
+WHERE TraceId = {run:String}
+  AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
+ORDER BY Timestamp, Duration DESC, SpanId
+LIMIT 1 BY SpanId
+LIMIT {limit:UInt32}""",
+    params={
+        "run": Param("String", "", "its trace id"),
+        "projects": Param("Array(String)", [], "projects; none means all"),
+        "limit": Param("UInt32", 2000, "most rows to return"),
+    },
+    columns={
+        "SpanId": Column("String"),
+        "ParentSpanId": Column("String"),
+        "SpanName": Column("String"),
+        "Operation": Column("String", "invoke_agent, send_message ...; empty for others"),
+        "Agent": Column("String", "who acted; empty if unknown"),
+        "ToolName": Column("String"),
+        "Model": Column("String"),
+        "StartNs": Column("Int64", "nanoseconds since the epoch"),
+        "DurationNs": Column("UInt64"),
+        "InputTokens": Column("UInt32"),
+        "OutputTokens": Column("UInt32"),
+        "Failed": Column("UInt8", "1 for a span that failed"),
     },
 )

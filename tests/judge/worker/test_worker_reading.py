@@ -13,8 +13,7 @@ from scripted_llm import Reply, ScriptedLLM
 from starlette.testclient import TestClient
 
 from mast_trace_dashboards.queries.alerts import JUDGE_BEHIND
-from mast_trace_dashboards.queries.judge import JUDGE_LAG
-from mast_trace_dashboards.queries.metrics import JUDGED_TOTALS
+from mast_trace_dashboards.queries.judge import JUDGE_LAG, JUDGED_TOTALS
 from mast_trace_dashboards.queries.runs import RUN_LIST
 from mast_trace_dashboards.run_outcome import READING, outcome_words
 from mast_trace_dashboards.web.app import web_app

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.options import Options, Value, options_of
+from mast_trace_judge.local.options import Options, Value, options_of, wish_of, wishes_of
 from mast_trace_judge.local.rules._evidence import by_user, finding, is_said, name_words
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import prose, quote
-from mast_trace_judge.local.wishes import wish_of, wishes_of
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.local.wishes import Wish
+    from mast_trace_judge.local.options import Wish
     from mast_trace_judge.verdict import ModeFinding
 
 _DOUBTED = re.compile(
