@@ -231,7 +231,7 @@ LEFT JOIN ({_OPEN_VERDICTS}) AS v ON v.RunKey = r.RunKey"""
 # Not among the runs of `_OPEN`: every run that a model has read once was one of these, and its row may be there still.
 _UNREAD = f"""SELECT groupArray(RunKey) FROM (
     SELECT RunKey FROM mast_findings WHERE {STARTED} AND {OF_PROGRAMS}
-      AND RunKey IN (SELECT RunKey FROM mast_findings WHERE {STARTED} AND Method = 'reading')
+      AND RunKey GLOBAL IN (SELECT RunKey FROM mast_findings WHERE {STARTED} AND Method = 'reading')
     GROUP BY RunKey HAVING argMax(Method, (JudgedAt, Method != 'reading')) = 'reading'
   )"""
 OPEN_RUNS: Final = f"""WITH arrayDistinct(arrayConcat(({_OPEN}), ({_UNREAD}))) AS open

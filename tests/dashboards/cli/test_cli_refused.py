@@ -26,7 +26,7 @@ STEPS = ("show", "aa01", "--steps")
         ((*STEPS, "x"), 2, "steps"),
         (("show", "aa01", "--steps=-1"), 2, "steps"),
         (("show", "aa01", "--step", "99"), 2, "its steps are 0 to 4"),
-        (("show", "aa01", "--step", "1", "--steps", "2"), 2, "leave out --steps"),
+        (("show", "aa01", "--step", "1", "--steps", "2"), 2, "--step"),
         (("runs", "--mode", "9.9"), 2, "no failure mode 9.9"),
         (("runs", "--since", "yesterday"), 2, "2h or 7d"),
         (("runs", "--since", "99999999999d"), 2, "no time"),
