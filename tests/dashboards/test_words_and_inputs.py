@@ -111,4 +111,4 @@ def test_the_limit_that_broke_a_run_off_stands_beside_its_outcome(
     reason: str, state: str, shown: str
 ) -> None:
     row = {"Outcome": "failure", "State": state, "LookStep": None, "TerminationReason": reason}
-    assert outcome_words(row) == ("failure", shown)
+    assert outcome_words({**row, "Method": "local"}) == ("failure", shown, "")
