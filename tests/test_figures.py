@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import sys
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,3 +134,20 @@ def test_no_docstring_gives_a_score(folder: str) -> None:
     texts = {path: path.read_text("utf-8") for path in (ROOT / folder).rglob("*.py")}
     assert texts
     assert not [path for path, text in texts.items() if re.search(r"\bAUC\b.{0,12}\d", text)]
+
+
+@pytest.mark.parametrize(("column", "runs"), enumerate((100, 1_000, 10_000), start=2))
+def test_sizes_beyond_one_machine_follow_from_their_formulas(column: int, runs: int) -> None:
+    page = (ROOT / "docs/operate/sizing.md").read_text()
+    spans = 40 * runs
+    terabytes = spans * 1_200 * 86_400 * 30 * 1.5 / 1e12
+    expected = {
+        "spans a second | 40": spans,
+        "cores of ingest": ceil(spans * 97e-6),
+        "collectors |": ceil(spans / 5_000) + 1,
+        "judges without": ceil(runs / 116),
+        "TB of disk": round(terabytes),
+        "shards": ceil(terabytes / 20),
+    }
+    for row, number in expected.items():
+        assert cells(page, row)[column] == f"{number:,}", row

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
 from command_lines import named_in, understand, understand_mention
+from server_users import CLUSTERED, SHARD
 from settings_classes import BY_TABLE, CLASSES
 from toml_files import tomllib
 
+from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.declarations import READABLE, Rows
+from mast_trace_collector.storage.grants import warnings_of
+from mast_trace_collector.storage.removal.erasure import erase, of_runs
+from mast_trace_collector.storage.removal.retention import set_ttl, shrink_to
 from mast_trace_collector.storage.removal.run_tables import run_tables
+from mast_trace_collector.storage.removal.thinning import thin
+from mast_trace_collector.storage.search_index import add_search_index, drop_search_index
+from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 from mast_trace_dashboards.cli.commands.dashboards import export
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_judge.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parent.parent
 CONFINED = {Rows.OF_PROJECT, Rows.OF_TRACES}
@@ -77,7 +95,7 @@ def test_every_command_line_is_understood(where: str) -> None:
 
 
 def test_shares_of_the_judges_are_as_many_as_judges() -> None:
-    judge = named("judge")
+    judge = named("judge", "StatefulSet")
     (container,) = judge["spec"]["template"]["spec"]["containers"]
     assert f"$(POD_INDEX)/{judge['spec']['replicas']}" in container["args"]
 
@@ -169,13 +187,56 @@ def test_pods_mount_what_they_have_and_probe_what_is_answered() -> None:
         for container in spec["containers"]:
             assert {mount["name"] for mount in container["volumeMounts"]} <= have
             names = {port["name"] for port in container.get("ports", [])}
-            for probe in ("readinessProbe", "livenessProbe"):
-                if probe in container:
-                    asked = container[probe]["httpGet"]
+            probes = {name: probe for name, probe in container.items() if name.endswith("Probe")}
+            assert "startupProbe" in probes
+            assert "memory" in container["resources"]["limits"]
+            for probe in probes.values():
+                if asked := probe.get("httpGet"):
                     assert asked["path"] in {"/readyz", "/healthz"}
                     assert asked["port"] in names
+                else:
+                    understand(probe["exec"]["command"][1:])
         labels = each["spec"]["template"]["metadata"]["labels"]
         assert each["spec"]["selector"]["matchLabels"] == labels
+
+
+def test_services_policies_and_budgets_select_pods_and_their_ports() -> None:
+    pods = [each["spec"]["template"] for each in kubernetes() if has_pods(each)]
+    for each in kubernetes():
+        spec = each.get("spec", {})
+        kind = each["kind"]
+        if (
+            kind not in {"Service", "NetworkPolicy", "PodDisruptionBudget"}
+            or each["metadata"]["name"] == "closed"
+        ):
+            continue
+        selected = spec.get("podSelector") or spec["selector"]
+        labels = selected.get("matchLabels", selected)
+        (pod,) = [each for each in pods if labels == each.get("metadata", {}).get("labels")]
+        (container,) = pod["spec"]["containers"]
+        rules = spec.get("ingress", [spec])
+        asked = {
+            port.get("targetPort", port["port"]) for rule in rules for port in rule.get("ports", [])
+        }
+        assert asked <= {port["name"] for port in container.get("ports", [])}
+    governing = named("collector", "StatefulSet")["spec"]["serviceName"]
+    assert named(governing)["spec"]["clusterIP"] == "None"
+    (job,) = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    assert found["names"] == [f"{governing}.mast-trace.svc.cluster.local"]
+    assert found["port"] == CollectorConfig.load().http_port
+
+
+def test_the_containers_of_compose_are_watched_and_bounded() -> None:
+    for name in ("clickhouse", "collector", "judge", "web"):
+        service = compose()["services"][name]
+        assert service["mem_limit"]
+        kind, program, *rest = service["healthcheck"]["test"]
+        assert kind == "CMD"
+        if program == "mast-trace":
+            understand(rest)
+        elif name == "collector":
+            assert f":{CollectorConfig.load().http_port}/readyz" in rest[-1]
 
 
 def web_settings(**given: str) -> WebConfig:
@@ -256,6 +317,137 @@ def test_the_engine_has_the_servers_limits(tmp_path: Path, monkeypatch: pytest.M
     assert merges == [{"value": "8388608"}]
 
 
+CLUSTER = FOLDER / "clickhouse" / "cluster"
+
+
+def grants_of(user: str, *, in_cluster: bool) -> list[str]:
+    """The grants of a user of the files; where a file replaces them, its own alone."""
+    name = CLUSTER / "users.xml" if in_cluster else FOLDER / "clickhouse/users.d/mast-trace.xml"
+    return [str(query.text) for query in ET.parse(name).findall(f"users/{user}/grants/query")]
+
+
+def test_the_engine_takes_the_clusters_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what it understood of it: two shards of two replicas, and which of them it is."""
+    text = (CLUSTER / "config.xml").read_text()
+    known = {
+        "SHARD": "2",
+        "REPLICA": "clickhouse-2-1",
+        "CLUSTER_SECRET": "a",
+        "INTERSERVER_PASSWORD": "b",
+    }
+    assert set(re.findall(r'from_env="MAST_TRACE_(\w+)"', text)) == known.keys()
+    for name, value in known.items():
+        monkeypatch.setenv(f"MAST_TRACE_{name}", value)
+    monkeypatch.setattr(embedded, "_CONFIG", text)
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        store.command("CREATE DATABASE mast_trace", use_database=False)
+        hosts = store.query("SELECT shard_num, replica_num, host_name FROM system.clusters")
+        macros = store.query("SELECT macro, substitution FROM system.macros ORDER BY macro")
+        keepers = ET.fromstring(text).findall("zookeeper/node/host")
+    assert [tuple(row.values()) for row in hosts] == [
+        (shard, replica, f"clickhouse-{shard}-{replica}") for shard in (1, 2) for replica in (1, 2)
+    ]
+    assert [row["substitution"] for row in macros] == ["clickhouse-2-1", "2"]
+    raft = ET.parse(CLUSTER / "keeper.xml").findall("keeper_server/raft_configuration/server")
+    assert [each.findtext("hostname") for each in raft] == [each.text for each in keepers]
+
+
+def do_everything(store: Store, *, in_cluster: bool) -> None:
+    """Ask of the database what migrate, collect, judge, web and the commands of removal ask."""
+    assert migrate(store, CLUSTERED if in_cluster else None)
+    assert list(warnings_of(store)) == []
+    ended = datetime.now(timezone.utc) - timedelta(hours=1)
+    span = {"TraceId": "a" * 32, "SpanId": "1" * 16, "Timestamp": ended}
+    store.insert("otel_traces", [span])
+    with pytest.raises(PoisonError):
+        SpanWriter(store, parse_from=2**60).write([b"no request"], token="t")
+    worker = Worker(
+        store,
+        Judge(JudgeConfig.load()),
+        WorkerConfig.load(run_quiet_seconds=0.001, run_idle_seconds=0.001),
+    )
+    assert asyncio.run(worker.drain_once()) == 1
+    save_labels(store, [HumanLabel("a" * 32, "ann", outcome="failure")])
+    assert store.query("SELECT Annotator FROM mast_human_labels") == [{"Annotator": "ann"}]
+    erase(store, *of_runs(store, ["a" * 32]))
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    thin(store, ended, 0.5)
+    set_ttl(store, 30)
+    shrink_to(store, 0)
+    with suppress(ConfigurationError):  # an engine of before such indexes
+        add_search_index(store)
+    drop_search_index(store)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "refused"),
+    [
+        ("", ""),
+        ("CREATE", "CREATE DATABASE"),
+        ("ALTER", "ALTER"),
+        ("DROP", "DROP VIEW"),
+        ("INSERT", "INSERT"),
+        ("SHOW ACCESS", "SHOW ACCESS"),
+        ("REMOTE", "Distributed"),
+    ],
+)
+def test_the_writers_grants_are_those_that_the_parts_need(
+    lacking: str, refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine checks them at each statement; but it has no ON CLUSTER, which asks for CLUSTER."""
+    act_as(grants_of("mast_trace", in_cluster=True), monkeypatch, lacking=lacking, cluster=True)
+    monkeypatch.setattr(Store, "command", not_on_cluster(Store.command))
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        if lacking:
+            with pytest.raises((StorageError, AssertionError), match=refused):
+                do_everything(store, in_cluster=True)
+        else:
+            do_everything(store, in_cluster=True)
+
+
+def test_one_servers_grants_are_those_of_a_cluster_but_for_what_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, cluster = (grants_of("mast_trace", in_cluster=each) for each in (False, True))
+    assert cluster == [*server, "GRANT CLUSTER, REMOTE ON *.*"]
+    act_as(server, monkeypatch)
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        do_everything(store, in_cluster=False)
+
+
+def not_on_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The store's method, without what one process has not."""
+
+    def run(store: Store, sql: str, *more: Any, **given: Any) -> Any:
+        return command(store, sql.replace("ON CLUSTER main", ""), *more, **given)
+
+    return run
+
+
+def act_as(
+    grants: list[str], monkeypatch: pytest.MonkeyPatch, *, lacking: str = "", cluster: bool = False
+) -> None:
+    """Give the embedded engine's account these grants, but for a right; and a shard that is this process."""
+    queries = ""
+    for grant in grants:
+        rights, on = grant.removeprefix("GRANT ").split(" ON ")
+        if kept := [right for right in rights.split(", ") if right != lacking]:
+            queries += f"<query>GRANT {', '.join(kept)} ON {on}</query>"
+    users = f"""<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default>
+        <no_password/><networks><ip>::/0</ip></networks><profile>default</profile>
+        <quota>default</quota><grants>{queries}</grants></default></users></clickhouse>"""
+    monkeypatch.setattr(embedded, "users_file", lambda _database: users)
+    if cluster:
+        servers = f"<tcp_port>9000</tcp_port><remote_servers><main>{SHARD}</main></remote_servers>"
+        monkeypatch.setattr(
+            embedded,
+            "_CONFIG",
+            embedded._CONFIG.replace("<users_config>", f"{servers}<users_config>"),
+        )
+
+
 def statements(name: str) -> list[str]:
     text = "\n".join(
         line
@@ -266,8 +458,10 @@ def statements(name: str) -> list[str]:
 
 
 def test_backup_and_restore_keep_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The very statements, on the embedded engine: full, then what came since, then restored."""
+    """The very statements as the files' user, on the embedded engine: full, what came since, restored."""
     monkeypatch.setattr(embedded, "backups_folder", lambda _engine: tmp_path)
+    # With ALTER beside them: here the same user makes the tables.
+    act_as([*grants_of("backup", in_cluster=False), "GRANT ALTER ON mast_trace.*"], monkeypatch)
     label = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('{}', 'ann')"
     full, since, restore = (
         each.replace("File('", f"File('{tmp_path}/")
