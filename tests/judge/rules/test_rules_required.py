@@ -120,7 +120,6 @@ FAULTS = [
     ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
     ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
     ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
-    ("ruled_out_source", library("N2"), 1),
     ("misread_date", day("V-3 was fired on 3 April 2031."), 1),
     ("argument_against_task", parcel("Send 250 kg of sand by road.", kg=520), 1),
     ("argument_against_task", parcel("Send crate KW-4471.", crate="KW-4417"), 1),
@@ -213,10 +212,6 @@ HEALTHY = {
         "The tulips can wait until later, first the beds.", after=[("label", {"plant": "tulips"})]
     ),
     "all done": garden("The tulips are labelled."),
-    "weekly": library("N1"),
-    "removed": library("N2", tool="remove_piece"),
-    "opened, not used": library("N2", answer="Nothing found."),
-    "under a condition": library("N2", task="When in doubt, no tabloids."),
     "right day": day("V-3 was fired on 4 March 2031."),
     "right day, American": day("V-3 was fired on 3/4/2031."),
     "both days": day("V-3 was fired on 4 March 2031 and fired again on 3 April 2031."),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived
@@ -94,8 +94,6 @@ _IRREGULAR = {
     "bought": "buy",
 }
 _MOST_FIELDS = 200
-_SHORT = 40
-"""Characters of a text that names a thing or its kind."""
 _ALIKE = 0.5
 """Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
 READS: frozenset[str] = frozenset(
@@ -375,15 +373,6 @@ def _is_named(row: dict[str, Any], about: str) -> bool:
     return bool(about) and bool(texts) and texts[0] in about
 
 
-def rows_of(value: Any) -> Iterator[frozenset[str]]:
-    """Yield the short texts of each object in a list of JSON."""
-    for each in value.values() if isinstance(value, dict) else ():
-        yield from rows_of(each)
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, dict):
-            yield frozenset(v for v in each.values() if isinstance(v, str) and len(v) < _SHORT)
-
-
 def fields(text: str, about: str = "") -> list[tuple[str, Any]]:
     """Return the named values of a result, of JSON or of ``name=value``; see `leaves`."""
     if len(text) > _LONGEST:
@@ -432,6 +421,10 @@ def stem(word: str) -> str:
             word = word[: -len(ending)]
             break
     return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word
+
+
+DRAFTS: Final = frozenset(map(stem, ("dry", "simulate", "preview", "draft")))
+"""Words of the names of tools that only show what would be done."""
 
 
 def stems(text: str) -> frozenset[str]:

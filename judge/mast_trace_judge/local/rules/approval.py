@@ -16,7 +16,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import acts, owner, prompts, sentences, stem, stems
+from mast_trace_judge.local.rules._facts import DRAFTS, acts, owner, prompts, sentences, stem, stems
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.rules.calculation import false_equation, wrong_total
 from mast_trace_judge.local.rules.mismatch import misstated_result
@@ -30,6 +30,8 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
@@ -38,20 +40,24 @@ _CONTRADICTED = (
     *(mislabelled_value, swapped_values, misattributed_value),
 )
 """Rules that find statements which the record contradicts."""
+_GIVES = (
+    r"(?:approv\w*|review(?:s|ed)?|passed|grant(?:s|ed)?|authori[sz]\w+|sign(?:s|ed)?[ -]off|clear(?:s|ed)"
+    r"|decision|consent\w*|permission)\b"
+)
+_APPROVAL = re.compile(rf"\b{_GIVES}", re.IGNORECASE)
 _NEEDS = re.compile(
-    r"\b(?:before|until|without|unless|after|only|must|has to|have to|needs? to|let|never|nothing|no|what)\b",
+    rf"\b(?:without|until|unless|after|only|before|once)\b.*\b{_GIVES}|\b{_GIVES}.*\bbefore\b"
+    rf"|\b(?:nothing|never|no|none)\b.*\bnot\b.*\b{_GIVES}",
     re.IGNORECASE,
 )
+"""A sentence that puts an approval first, and the act behind it."""
+_HAD = re.compile(r"\W*(?:it|she|he|they|this|that|which)\b|.*\balready\b", re.IGNORECASE)
+"""The next sentence, where it may tell that the approval is there."""
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|wherever|above|over|more than|exceed\w*|large|optional\w*|may|might|can|should|would|could)\b|\?",
     re.IGNORECASE,
 )
 """A sentence with one of these asks for an approval under a condition, or wishes for one."""
-_APPROVAL = re.compile(
-    r"\b(?:approv\w*|review(?:s|ed)?|pass(?:es|ed)|grant(?:s|ed)?|authori[sz]\w+|sign(?:s|ed)?[ -]off|clear(?:s|ed)"
-    r"|decision|consent\w*|permission)\b",
-    re.IGNORECASE,
-)
 _PARTY = re.compile(
     r"\b(?:the|a|an|our|your) (?P<before>[\w-]+(?: [\w-]+)?) (?:(?:has|have|must|has to|is to) )?(?=approv|review|pass|grant|authori|sign|clear|consent)"
     r"|\b(?:of|from|by) (?:the|a|an|our|your) (?P<after>[\w-]+)",
@@ -65,13 +71,16 @@ _CONSENTS = re.compile(
     re.IGNORECASE,
 )
 """Words of whoever has no objection."""
-_OK = re.compile(r"\W*(?:ok(?:ay)?|sure|alright)\b", re.IGNORECASE)
-_DIGIT = re.compile(r"\d")
+_OK = re.compile(r"\W*(?:ok(?:ay)?|sure|alright)\b(?!.*\d)", re.IGNORECASE | re.DOTALL)
 _GRANTED = re.compile(r"\b(?:approv|authori|grant|permi|sign)\w+", re.IGNORECASE)
 """Words of a result that may hold an approval."""
+_ASKS = frozenset(
+    map(stem, ("approve", "review", "check", "confirm", "ask", "request", "human", "sign"))
+)
+"""Words of the names of tools by which an approval may be asked for."""
 _BY_USER = re.compile(r"\b(?:I|me|my|we|us|our|user|customer|client|yourself)\b", re.IGNORECASE)
 _REFUSES = re.compile(
-    r"^\W*(?:\w+[.!,] )?(?:not yet\b|no\b|stop\b|one more change\b|rejected\b)|\b(?:do not|don't|cannot|can't|won't|not) (?:yet )?(?:approve|pass|grant|sign)"
+    r"^\W*(?:\w+[.!,] )?(?:not yet\b|(?:no|stop)[.:;!]|one more change\b|rejected\b)|\b(?:do not|don't|cannot|can't|won't|not) (?:yet )?(?:approve|pass|grant|sign)"
     r"|\bbefore this goes in\b",
     re.IGNORECASE,
 )
@@ -81,70 +90,64 @@ _REFUSES = re.compile(
 def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
     """A call does what the task or its agent's system prompt allows only after an approval, and nobody gave one (heuristic).
 
-    Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". The word of the
-    tool's name and the approval are asked for without a condition, in one sentence or two. Before the call
-    no user has spoken again, nobody with the name or the prompt of one who approves has acted, no result speaks of approval and no message
-    of others sounds like consent or names the act; or the last word of one who approves is a refusal, and nobody has acted since. Where the
-    approver was asked by itself, its answer may not be recorded.
+    Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". Task or prompt ask
+    for an approval before the act, without a condition, and name the act by the first word of the tool's name. Before the
+    call no user has spoken again, nobody with the name or the prompt of one who approves has acted, nobody has answered
+    the agent in whatever words, and no result, tool or unasked message speaks of consent or names the act. Or the last
+    word of one who approves is a refusal, and nobody has acted since.
     """
     own = prompts(trajectory)
     for step in trajectory.steps:
-        if not acts(step) or failed(step):
+        actor = owner(step)
+        if not acts(step) or failed(step) or DRAFTS & {stem(w) for w in name_words(step.tool)}:
             continue
         verb = stem((re.findall(r"[A-Z]?[a-z]+|[A-Z]+", step.tool) or [step.tool])[0])
-        needed = [
-            *_requirements(trajectory.task, verb),
-            *_requirements(own.get(owner(step), ""), verb, apart=1),
-        ]
+        needed = _requirements(trajectory.task, verb) + _requirements(own.get(actor, ""), verb, 1)
         if not needed:
             continue
         parties = frozenset[str]().union(*(party for _, party in needed))
         before = trajectory.steps[: step.index]
-        others = [each for each in before if owner(each) not in (owner(step), *USERS)]
         if any(by_user(each) for each in before[1:]):
             return []
-        approvers = {
-            owner(each)
-            for each in others
-            if _approves(owner(each), parties, own.get(owner(each), ""))
-        }
-        if approvers:
-            last = [each for each in others if owner(each) in approvers and is_said(each)][-1:]
-            between = trajectory.steps[last[0].index + 1 : step.index] if last else before
-            refused = last and not between and _REFUSES.search(last[0].text)
-            if not refused:
-                continue
+        others = [each for each in before if owner(each) not in (actor, *USERS)]
+        asked = {name for each in before if owner(each) == actor for name in each.recipients}
+        names = {*map(owner, others), *(asked - {actor, *USERS})}
+        approvers = {each for each in names if _approves(each, parties, own.get(each, ""))}
+        last = [each for each in others if owner(each) in approvers and is_said(each)][-1:]
+        if last and last[0] is before[-1] and _refuses(last[0]):
             why = f"{step.agent} calls {step.tool} right after {last[0].agent} refused: {first_line(last[0])}"
-            return [_unapproved(step, why, [first_line(last[0])])]
-        asked = {each.recipients[0] for each in before if len(each.recipients) == 1}
+            return [_unapproved(step, why, first_line(last[0]))]
         tools = {stem(w) for each in before if is_tool(each) for w in name_words(each.tool)}
         if (
-            any(_approves(name, parties, own.get(name, "")) for name in asked - {owner(step)})
-            or any(_consents(each, verb, owner(step)) for each in others if is_said(each))
+            approvers
+            or any(_consents(each, verb, actor, before) for each in others if is_said(each))
             or any(_GRANTED.search(each.text) for each in before if is_tool(each))
-            or tools & (parties | {"approv", "review", "check", "confirm"})
+            or tools & (parties | _ASKS)
         ):
             continue
-        why = f"{step.agent} calls {step.tool}, and nobody has approved it, as is asked: {needed[0][0][:160]}"
-        return [_unapproved(step, why, [needed[0][0][:160]])]
+        asks = needed[0][0][:160]
+        why = f"{step.agent} calls {step.tool}, and nobody has approved it, as is asked: {asks}"
+        return [_unapproved(step, why, asks)]
     return []
 
 
-def _unapproved(step: Step, why: str, told: list[str]) -> ModeFinding:
-    return finding("3.2", 0.65, Evidence.HEURISTIC, why, [step], [*told, quote(step.arguments)])
+def _unapproved(step: Step, why: str, told: str) -> ModeFinding:
+    quotes = [told, quote(step.arguments)]
+    return finding("3.2", 0.65, Evidence.HEURISTIC, why, [step], quotes)
 
 
-def _consents(step: Step, verb: str, actor: str) -> bool:
-    """Return whether a message may allow an act: in words of consent, or as it names the act; a question does not.
+def _refuses(step: Step) -> bool:
+    return bool(_REFUSES.search(step.text)) and not _CONSENTS.search(step.text)
 
-    "OK" alone is consent if it is said to the actor, and nothing with a figure follows.
-    """
-    if (
-        _OK.match(step.text)
-        and (not step.recipients or actor in step.recipients)
-        and not _DIGIT.search(step.text)
-    ):
-        return True
+
+def _consents(step: Step, verb: str, actor: str, before: Sequence[Step]) -> bool:
+    """Return whether a message may allow an act: as an answer to who acts, in words of consent, or as it names the act."""
+    if not step.recipients or actor in step.recipients:
+        spoken = (each for each in before[: step.index] if is_said(each) and each.agent == actor)
+        if _OK.match(step.text) or any(
+            not e.recipients or step.agent in e.recipients for e in spoken
+        ):
+            return True
     told = [each for each in sentences(step.text) if not each.endswith("?")]
     return any(_CONSENTS.search(each) or verb in stems(each) for each in told)
 
@@ -161,9 +164,10 @@ def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, froze
     told = sentences(text[:4000])
     for place, sentence in enumerate(told):
         named = stems(" ".join(told[max(0, place - apart) : place + 1]))
-        if verb not in named or not _APPROVAL.search(sentence) or not _NEEDS.search(sentence):
+        if verb not in named or not _NEEDS.search(sentence):
             continue
-        if _CONDITION.search(sentence) or _BY_USER.search(sentence):
+        had = any(_HAD.match(each) for each in told[place + 1 : place + 2])
+        if had or _CONDITION.search(sentence) or _BY_USER.search(sentence):
             continue
         parties = {
             stem(name)

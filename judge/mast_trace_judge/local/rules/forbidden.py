@@ -7,7 +7,6 @@ from datetime import date
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import derived, exchanged, slip
 from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._evidence import (
@@ -15,11 +14,11 @@ from mast_trace_judge.local.rules._evidence import (
     failed,
     finding,
     first_line,
-    is_said,
     is_tool,
     name_words,
 )
 from mast_trace_judge.local.rules._facts import (
+    DRAFTS,
     Known,
     acts,
     amounts,
@@ -28,13 +27,12 @@ from mast_trace_judge.local.rules._facts import (
     ids,
     owner,
     prompts,
-    rows_of,
     sentences,
     stem,
     stems,
 )
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.texts import quote, words
+from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -65,8 +63,6 @@ _SAID_BY_OTHERS = re.compile(
     r"[\"\u201c\u201e\u00ab][^\"\u201d\u201c\u00bb\n]*[\"\u201d\u201c\u00bb]"
 )
 _PATH = re.compile(r"(?<![\w/])[\w.-]*[\w-](?:/[\w./-]*|_\w+)")
-_TRIES_OUT = frozenset(map(stem, ("dry", "simulate", "preview", "draft")))
-"""Words of the names of tools that only show what would be done."""
 _A_NUMBER = 5
 """Digits from which a figure is hardly computed from others by the agent itself, but the number of something."""
 _NEXT = 20
@@ -157,25 +153,6 @@ _DENIES = re.compile(
     r"\b(?:no|not|never|without|instead of|rather than|kein\w*|nicht)\s+(?:(?:as|by|in|to|on|with|a|an|the|any|ein\w*) ){0,3}$",
     re.IGNORECASE,
 )
-_REMOVES = frozenset(
-    map(
-        stem,
-        [
-            "remove",
-            "delete",
-            "exclude",
-            "reject",
-            "cancel",
-            "block",
-            "filter",
-            "flag",
-            "mark",
-            "report",
-            "skip",
-            "hide",
-        ],
-    )
-)
 
 
 class _Ban(NamedTuple):
@@ -212,40 +189,6 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
                 why = f"{step.agent} calls {step.tool}, and {where} says: {ban.text[:160]}"
                 told = [quote(step.arguments), first_line(step)]
                 return [finding(code, 0.65, Evidence.HEURISTIC, why, [step], told)]
-    return []
-
-
-@rule("1.1", contradicts=True)
-def ruled_out_source(trajectory: Trajectory) -> list[ModeFinding]:
-    """A call opens what a listing has under a kind that the task rules out, and the answer has words of it (heuristic).
-
-    Definition: MAST 1.1. The task says "no" and the kind without a condition; one row of an earlier result holds the
-    call's argument and the kind; the answer has a word that only this call's result brought.
-    """
-    kinds = {
-        stem(match[1])
-        for sentence in sentences(_SAID_BY_OTHERS.sub(" ", trajectory.task[:4000]))
-        if not _WHEN.search(sentence)
-        for match in re.finditer(r"\bno ([a-z]{4,})\b", sentence, re.IGNORECASE)
-    }
-    answer = next((each for each in reversed(trajectory.steps) if is_said(each)), None)
-    if not kinds or answer is None:
-        return []
-    known = words(trajectory.task)
-    rows: list[frozenset[str]] = []
-    for step in trajectory.steps:
-        if is_tool(step) and not failed(step):
-            given = {str(value) for value in arguments(step).values()}
-            listed = [row for row in rows if given & row and kinds & {stem(each) for each in row}]
-            brought = words(step.text) - known
-            verbs = {stem(word) for word in name_words(step.tool)}
-            if listed and not verbs & _REMOVES and brought & words(answer.text):
-                why = f"{step.agent} calls {step.tool} with what is listed as {', '.join(sorted(listed[0]))}, which the task rules out, and the answer has words of it."
-                told = [quote(step.arguments), first_line(step)]
-                return [finding("1.1", 0.65, Evidence.HEURISTIC, why, [step], told)]
-            listing = loaded(step.text) if step.text.lstrip()[:1] in ("{", "[") else None
-            rows += rows_of(listing)
-        known |= words(step.text)
     return []
 
 
@@ -392,6 +335,6 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     # A longer text may speak of a thing without being about it.
     about = words.union(*(stems(each) for each in values if len(each.split()) <= 2))
     about |= stems(" ".join(key for key, value in used.items() if value))
-    if not ban.verbs & words or words & _TRIES_OUT:
+    if not ban.verbs & words or words & DRAFTS:
         return False
     return own if ban.of_all else bool(ban.objects) and ban.objects <= about
