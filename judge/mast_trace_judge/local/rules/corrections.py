@@ -24,7 +24,7 @@ _CORRECTS = re.compile(
 )
 _INSTEAD = re.compile(r"\b(?:instead(?! of)|stattdessen)\b", re.IGNORECASE)
 _OPEN = re.compile(
-    r"\b(?:if|unless|whether|would|could|might|perhaps|maybe|also|as well|too|then|next|later|after\w*|falls|wenn)\b|\?",
+    r"\b(?:if|unless|whether|would|could|might|perhaps|maybe|also|as well|too|then|next|later|after\w*|other|another|second|falls|wenn)\b|\?",
     re.IGNORECASE,
 )
 """A sentence with one of these sets a condition, or asks for something besides."""
@@ -50,17 +50,18 @@ def ignored_correction(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.5, "disregarding or failing to adequately consider input or recommendations provided by other
     agents". The last message of another agent to it names in an instruction an identifier of the same form, or the
-    only amount in the same money, or corrects the unit behind its figures; its next act has the old value, none of
-    its later acts has the new one, and a corrected unit stands in the answer as before.
+    only amount in the same money, or corrects the unit behind its figures; its next step is
+    an act with the old value, nothing that it does or says later has the new one, and a corrected unit stands in the
+    answer as before. An agent that answers or looks something up first has heard the correction.
     """
     told: dict[str, Step] = {}
     for step in trajectory.steps:
         agent = owner(step)
+        message = told.pop(agent, None)
         if is_said(step):
             told |= {name: step for name in step.recipients if name != agent}
-        if not (acts(step) and not failed(step)) or agent not in told:
+        if message is None or not acts(step) or failed(step):
             continue
-        message = told.pop(agent)
         later = [each for each in trajectory.steps[step.index :] if owner(each) == agent]
         for old, new in _corrected(trajectory, message, step, later):
             why = f"{message.agent} told {agent} to take {new}, and {agent} goes on with {old}."
@@ -73,7 +74,7 @@ def _corrected(
     trajectory: Trajectory, message: Step, act: Step, later: Sequence[Step]
 ) -> Iterator[tuple[str, str]]:
     """Yield the old and the new value of each correction in a message that an act and all later ones ignore."""
-    given = [each.arguments for each in later]
+    given = [f"{each.arguments} {each.text}" for each in later]
     before = [each for each in trajectory.steps[: message.index] if act.agent in each.recipients]
     verb = {stem(word) for word in name_words(act.tool)}
     for sentence in sentences(message.text):

@@ -34,7 +34,8 @@ _GIVES_UP = re.compile(
     r"\b(?:(?:unable|not able|failed) to (?:find|determine|retrieve|complete|access|obtain|locate"
     r"|verify|provide)|(?:could|can|did)(?: not|n't) (?:be )?(?:find|found|determined?|retrieved?"
     r"|completed?|access(?:ed)?|obtain(?:ed)?|verif(?:y|ied)|located?)"
-    r"|further (?:research|investigation|work) (?:is|will be|would be) (?:needed|required))",
+    r"|further (?:research|investigation|work) (?:is|will be|would be) (?:needed|required)"
+    r"|did(?: not|n't) get (?:around )?to|still (?:has|have|needs?) to be)\b",
     re.IGNORECASE,
 )
 _PROMISES = re.compile(
@@ -46,8 +47,7 @@ _PROMISES = re.compile(
 )
 _LEFT = re.compile(
     r"\bdid(?: not|n't) get (?:around )?to\b|\b(?:can|may|could|will have to) (?:come|be done|wait|follow)(?: until)? "
-    r"(?:later|(?:some )?other time|another (?:time|day)|tomorrow)|^\W*(?:the )?\w+(?: is)? still open\W*$"
-    r"|\b(?P<work>still (?:has|have|needs?) to be|somebody (?:else )?(?:will|has to|must))\b",
+    r"(?:later|(?:some )?other time|another (?:time|day)|tomorrow)|^\W*(?:the )?\w+(?: is)? still open\W*$",
     re.IGNORECASE,
 )
 _OPTIONAL = re.compile(
@@ -178,37 +178,30 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
 
 @rule("3.1", needs_end=True, contradicts=True)
 def left_open(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent says that a thing which the task asks for is left for later, and nobody does it (heuristic).
+    """An agent leaves for later what the task asks for, nobody does it, and the answer does not say so (heuristic).
 
     Definition: MAST 3.1. The agents use tools; the sentence has a word of a sentence of the task that is neither
-    optional nor has a condition, no later call has that word, and no later message tells of it. In the last message the word may be that of the work.
+    optional nor has a condition. Neither a later call nor a later message begins a word alike, and the run's last message,
+    of another turn, has no word of doubt or delay: an answer that says itself what is missing contradicts nothing.
     """
     said = [step for step in trajectory.steps if is_said(step)]
-    if not any(is_tool(step) and not failed(step) for step in trajectory.steps):
+    if not any(map(is_tool, trajectory.steps)) or not said or _PUT_OFF.search(said[-1].text):
         return []
     asked = frozenset[str]().union(
         *(stems(each) for each in sentences(trajectory.task) if not _OPTIONAL.search(each))
     )
-    for step in said:
+    for step in said[:-1]:
+        later = trajectory.steps[step.index + 1 :]
+        told = [
+            f"{' '.join(name_words(s.tool))} {s.arguments if s.tool else s.text}" for s in later
+        ]
+        done = {word[:_A_THING] for word in stems(" ".join(told))}
         for sentence in sentences(step.text):
-            match = _LEFT.search(sentence)
-            if match is None or _EXCUSED.search(sentence):
+            if not _LEFT.search(sentence) or _EXCUSED.search(sentence):
                 continue
-            later = [each for each in trajectory.steps[step.index :] if is_tool(each)]
-            done = stems(
-                " ".join(f"{' '.join(name_words(each.tool))} {each.arguments}" for each in later)
-            )
-            left = {each for each in stems(sentence) & asked if len(each) >= _A_THING} - done
-            left -= frozenset[str]().union(
-                *(
-                    stems(part)
-                    for each in said
-                    for part in sentences(each.text)
-                    if each.index > step.index and not _PUT_OFF.search(part)
-                )
-            )
-            if left and (match["work"] is None or step is said[-1]):
-                why = f"{step.agent} leaves open what the task asks for, and no later call is about it: {sentence[:160]}"
+            left = {word for word in stems(sentence) & asked if len(word) >= _A_THING}
+            if any(word[:_A_THING] not in done for word in left):
+                why = f"{step.agent} leaves open what the task asks for, and the answer says nothing of it: {sentence[:160]}"
                 return [finding("3.1", 0.65, Evidence.HEURISTIC, why, [step], [sentence[:160]])]
     return []
 
