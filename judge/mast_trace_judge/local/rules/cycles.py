@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 _LONGEST = 8
 """Steps of a cycle."""
 _ROUNDS = 3
+_OF_ROUNDS = re.compile(
+    r"\b(?:rounds?|\w+ times|repeat\w*|watch\w*|monitor\w*|poll\w*|drill\w*|practi[sc]e|rehears\w*)\b",
+    re.IGNORECASE,
+)
+"""A task with one of these words may be one of equal rounds."""
 _LIMITS = frozenset([Termination.MAX_TURNS, Termination.RECURSION_LIMIT, Termination.BUDGET])
 
 
@@ -41,10 +47,10 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
     Those who only talk may well be told how often: they go on for a fourth round, and one of them has the same
     identifiers and figures each time. From the
     second round on no message has a date, a figure of three digits or an identifier that nothing before
-    it holds, and the first round has some. The step in error is the first one of the second round, or the change right
+    it holds, and the first round has some. The task asks for no rounds. The step in error is the first one of the second round, or the change right
     before it, which changed nothing.
     """
-    if trajectory.termination_reason not in _LIMITS:
+    if trajectory.termination_reason not in _LIMITS or _OF_ROUNDS.search(trajectory.task):
         return []
     steps = ordinary(trajectory)
     keys = [_key(step) for step in steps[-200:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import date
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mast_trace_judge.local.arithmetic import derived, exchanged, slip
 from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._evidence import (
+    DOUBT,
     by_user,
     failed,
     finding,
@@ -67,38 +69,9 @@ _A_NUMBER = 5
 """Digits from which a figure is hardly computed from others by the agent itself, but the number of something."""
 _NEXT = 20
 """Difference up to which a number may be the next one of a row."""
-_ARTICLES = frozenset(
-    [
-        "the",
-        "an",
-        "this",
-        "that",
-        "any",
-        "all",
-        "each",
-        "every",
-        "our",
-        "your",
-        "its",
-        "their",
-        "and",
-        "or",
-        "nor",
-        "to",
-        "of",
-        "in",
-        "on",
-        "at",
-        "for",
-        "with",
-        "from",
-        "into",
-        "by",
-        "ever",
-    ]
+_ARTICLES = re.compile(
+    "the|an|this|that|any|all|each|every|our|your|its|their|and|or|nor|to|of|in|on|at|for|with|from|into|by|ever"
 )
-
-
 _ALTERNATIVES = [
     frozenset(each.split())
     for each in [
@@ -119,30 +92,8 @@ _ALTERNATIVES = [
     ]
 ]
 """Words of which one excludes the others."""
-_HOW = frozenset(
-    [
-        "to",
-        "into",
-        "as",
-        "by",
-        "via",
-        "with",
-        "in",
-        "on",
-        "for",
-        "mode",
-        "method",
-        "type",
-        "kind",
-        "channel",
-        "space",
-        "format",
-        "target",
-        "class",
-        "branch",
-        "action",
-        "side",
-    ]
+_HOW = re.compile(
+    "to|into|as|by|via|with|in|on|for|mode|method|type|kind|channel|space|format|target|class|branch|action|side"
 )
 """Names of arguments that say how a thing is done; others may name what is to be left out."""
 _BESIDE = 20
@@ -199,11 +150,14 @@ def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
     Definition: MAST 1.1. No text holds or implies the argument, and the call lacks the task's: a date of
     which the day is miscopied (see `Known.miscopied`), two dates as far apart as two of the task, a figure of
     five digits with a digit changed or two exchanged that is not the next one of a row, an identifier or a figure in
-    the task's unit with two exchanged, or a word that excludes one of the task's. Or the task rules the word out.
+    the task's unit with two exchanged, or a word that excludes one of the task's. Or the task rules the word out,
+    without a condition. A tool that is called more than once may be given a part each time.
     """
     known = Known(trajectory)
-    for step in trajectory.steps:
-        if acts(step) and not failed(step):
+    done = [each for each in trajectory.steps if acts(each) and not failed(each)]
+    times = Counter(each.tool for each in done)
+    for step in done:
+        if times[step.tool] == 1:
             wrong = _wrong_argument(step, trajectory.task, known)
             if wrong:
                 why = f"{step.agent} calls {step.tool} with {wrong}."
@@ -246,7 +200,11 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
 def _other_way(step: Step, task: str, texts: Iterable[str]) -> str:
     """Return a word that says how a thing is done, where the task rules it out; empty if there is none."""
     for key, value in arguments(step).items():
-        word = value.lower() if isinstance(value, str) and _HOW & name_words(key) else ""
+        word = (
+            value.lower()
+            if isinstance(value, str) and any(map(_HOW.fullmatch, name_words(key)))
+            else ""
+        )
         if word.isalpha() and (other := _excluded(key, word, step, texts, task)):
             return f"{value} for {key}, and the task says: {other}"
     return ""
@@ -266,6 +224,8 @@ def _excluded(key: str, word: str, step: Step, texts: Iterable[str], task: str) 
     said = [*about.finditer(task)]
     if said:
         denied = [_DENIES.search(task[: each.start()]) for each in said]
+        if _WHEN.search(quote(task, *said[0].span(), limit=300)):
+            return ""
         return f"{denied[0][0]}{said[0][0]}" if denied[0] and all(denied) else ""
     others = [
         each
@@ -284,7 +244,7 @@ def _excluded(key: str, word: str, step: Step, texts: Iterable[str], task: str) 
     told = {each[0].lower() for each in others}
     if len(told) != 1 or any(each in step.arguments.lower() for each in told):
         return ""
-    if any(_DENIES.search(task[: each.start()]) for each in others):
+    if any(DOUBT.search(quote(task, *each.span(), limit=300)) for each in others):
         return ""
     return quote(task, *others[0].span(), limit=120)
 
@@ -315,7 +275,7 @@ def _bans(text: str) -> Iterator[_Ban]:
                 rest = match["rest"]
                 yield _Ban(
                     frozenset(verbs - {"or", "and", "nor"}),
-                    stems(rest) - _ARTICLES,
+                    frozenset(w for w in stems(rest) if not _ARTICLES.fullmatch(w)),
                     tuple(_PATH.findall(rest)),
                     bool(_ANY.fullmatch(rest)),
                     sentence,

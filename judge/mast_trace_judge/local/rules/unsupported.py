@@ -30,6 +30,7 @@ from mast_trace_judge.local.rules._facts import (
     is_near,
     owner,
     repairs,
+    sentences,
     stem,
     stems,
 )
@@ -74,6 +75,8 @@ _OF_TIME = frozenset(
 )
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
 _IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
+_OTHER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b|(?<=\w )\w*\d\w*")
+"""A name or number inside a clause, which may be of another thing."""
 _YES = {"true": True, "yes": True, "false": False, "no": False}
 _EMPTY_WORDS = frozenset(["is", "has", "can", "was", "are", "be", "of", "the", "in", "on", "to"])
 _SUM = re.compile(r"\d\s*\)*\s*[-+*/%^]\s*\(*\s*\d")
@@ -121,7 +124,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
                 made = _invented(used, known.before(step), broken[agent])
                 gone_on[agent] = step, made
         elif is_said(step) and (call := broken.get(agent)):
-            text = prose(step.text)
+            text = " ".join(part for part in sentences(prose(step.text)) if part[-1] != "?")
             admits = _ADMITS.search(text)
             tried[call.index] += 1
             wrong, new = gone_on.get(agent, (step, []))
@@ -147,8 +150,8 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states a date that nothing holds in place of one that its tools have returned (heuristic).
 
     Definition: MAST 2.6. A result since the agent's last message holds a date that the message lacks; the
-    message has it with its day miscopied (see `Known.miscopied`), or another one of these months beside
-    the same words, without a word of plans.
+    message has it with the two digits of its day exchanged, or beside one of the same words with its day miscopied (see
+    `Known.miscopied`) or another one of these months, without a word of plans.
     """
     known = Known(trajectory)
     results: dict[str, list[Step]] = defaultdict(list)
@@ -160,7 +163,8 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
             pairs = ((day, result) for result in found for day in stated)
             for wrong, result in pairs:
                 given = days(result.text)
-                if known.before(step).miscopied(wrong, given, stated) or (
+                copied = [day for day in given if _is_copy(step, wrong, result, day)]
+                if known.before(step).miscopied(wrong, copied, stated) or (
                     not known.has_day(wrong, known.periods(step.text))
                     and any(_same_place(step, wrong, result, day, stated) for day in given)
                 ):
@@ -169,6 +173,14 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
                     quotes = [first_line(result), quote(step.text, wrong.start, wrong.end)]
                     return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [result, step], quotes)]
     return []
+
+
+def _is_copy(step: Step, wrong: Day, result: Step, given: Day) -> bool:
+    """Return whether a date may be meant for another one: its day has the same two digits, or a word beside it is the same."""
+    turned = {str(one[2])[::-1] for one in wrong.readings} & {
+        str(other[2]) for other in given.readings
+    }
+    return bool(turned or _beside(step.text, wrong) & _beside(result.text, given))
 
 
 def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[Day, ...]) -> bool:
@@ -228,7 +240,13 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                     w for w in re.findall(r"[A-Z]?[a-z]+", name) if w.lower() not in _EMPTY_WORDS
                 ]
                 longest = max(map(len, words), default=0)
-                if len(values) != 1 or longest < _NAME:
+                since = trajectory.steps[source[name].index + 1 : step.index]
+                called = {word[:_NAME] for each in since for word in name_words(each.tool)}
+                if (
+                    len(values) != 1
+                    or longest < _NAME
+                    or called & {w.lower()[:_NAME] for w in words}
+                ):
                     continue
                 said = _stated_flag(step.text, words, _named(source[name]), longest > _NAME)
                 if said is not None and said[0] is not next(iter(values)):
@@ -271,6 +289,9 @@ def _stated_flag(
         sentence = quote(text, start, end, limit=400)
         about = any(each in sentence.lower() for each in named)
         told = len(said) <= len(words) + 3 and about
+        strange = {name.lower() for name in _OTHER.findall(clause)} - {*map(str.lower, words)}
+        if any(name not in " ".join(named) for name in strange):
+            telling = about = told = False
         if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
             if not (ends or told):
                 return None
