@@ -12,6 +12,7 @@ from mast_trace_judge.local.rules._evidence import (
     failed,
     finding,
     first_line,
+    is_handoff,
     is_said,
     is_tool,
     name_words,
@@ -44,6 +45,7 @@ _GIVES = (
     r"(?:approv\w*|review(?:s|ed)?|passed|grant(?:s|ed)?|authori[sz]\w+|sign(?:s|ed)?[ -]off|clear(?:s|ed)"
     r"|decision|consent\w*|permission)\b"
 )
+
 _APPROVAL = re.compile(rf"\b{_GIVES}", re.IGNORECASE)
 _NEEDS = re.compile(
     rf"\b(?:without|until|unless|after|only|before|once)\b.*\b{_GIVES}|\b{_GIVES}.*\bbefore\b"
@@ -72,6 +74,8 @@ _CONSENTS = re.compile(
 )
 """Words of whoever has no objection."""
 _OK = re.compile(r"\W*(?:ok(?:ay)?|sure|alright)\b(?!.*\d)", re.IGNORECASE | re.DOTALL)
+_A_WORD = 3
+"""Words of a message that may say no more than yes, in any language."""
 _GRANTED = re.compile(r"\b(?:approv|authori|grant|permi|sign)\w+", re.IGNORECASE)
 """Words of a result that may hold an approval."""
 _ASKS = frozenset(
@@ -103,9 +107,9 @@ def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         verb = stem((re.findall(r"[A-Z]?[a-z]+|[A-Z]+", step.tool) or [step.tool])[0])
         needed = _requirements(trajectory.task, verb) + _requirements(own.get(actor, ""), verb, 1)
-        if not needed:
-            continue
         parties = frozenset[str]().union(*(party for _, party in needed))
+        if not parties or verb in parties:
+            continue
         before = trajectory.steps[: step.index]
         if any(by_user(each) for each in before[1:]):
             return []
@@ -121,7 +125,12 @@ def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
         if (
             approvers
             or any(_consents(each, verb, actor, before) for each in others if is_said(each))
-            or any(_GRANTED.search(each.text) for each in before if is_tool(each))
+            or any(is_handoff(each) and owner(each) == actor for each in before)
+            or any(
+                _GRANTED.search(each.text) or parties & stems(each.text + each.arguments)
+                for each in before
+                if is_tool(each)
+            )
             or tools & (parties | _ASKS)
         ):
             continue
@@ -144,8 +153,10 @@ def _consents(step: Step, verb: str, actor: str, before: Sequence[Step]) -> bool
     """Return whether a message may allow an act: as an answer to who acts, in words of consent, or as it names the act."""
     if not step.recipients or actor in step.recipients:
         spoken = (each for each in before[: step.index] if is_said(each) and each.agent == actor)
-        if _OK.match(step.text) or any(
-            not e.recipients or step.agent in e.recipients for e in spoken
+        if (
+            len(step.text.split()) <= _A_WORD
+            or _OK.match(step.text)
+            or any(not e.recipients or step.agent in e.recipients for e in spoken)
         ):
             return True
     told = [each for each in sentences(step.text) if not each.endswith("?")]
@@ -174,7 +185,7 @@ def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, froze
             for match in _PARTY.finditer(sentence)
             for name in re.findall(r"\w+", match["before"] or match["after"])
         }
-        found.append((sentence, frozenset(parties - {verb})))
+        found.append((sentence, frozenset(parties)))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.figures import figures, in_unit, known_values, unit_behind
@@ -101,7 +102,12 @@ def _corrected(
                     a < _TENFOLD * b and b < _TENFOLD * a for a in each.as_one for b in new_values
                 )
                 was_told = each.readings & known_values([one.text for one in before])
-                if near_by and was_told and not new_values & known_values(given):
+                parts = known_values([act.arguments])
+                follows = any(
+                    abs(a - b) in new_values or a + b in new_values
+                    for a, b in combinations(parts, 2)
+                )
+                if near_by and was_told and not follows and not new_values & known_values(given):
                     yield each.literal, only[0].literal
     yield from _units(trajectory, message, act, given)
 

@@ -176,7 +176,7 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.1", needs_end=True, contradicts=True)
+@rule("3.1", needs_end=True, of_failures=True)
 def left_open(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent leaves for later what the task asks for, nobody does it, and the answer does not say so (heuristic).
 

@@ -75,11 +75,13 @@ _OF_TIME = frozenset(
 )
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
 _IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
-_OTHER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b|(?<=\w )\w*\d\w*")
-"""A name or number inside a clause, which may be of another thing."""
 _YES = {"true": True, "yes": True, "false": False, "no": False}
+_GLUE = stems(
+    "there they this that these have been also indeed currently still here with only both note"
+)
+"""Words that name nothing."""
 _EMPTY_WORDS = frozenset(["is", "has", "can", "was", "are", "be", "of", "the", "in", "on", "to"])
-_SUM = re.compile(r"\d\s*\)*\s*[-+*/%^]\s*\(*\s*\d")
+_SUM = re.compile(r"\d\s*\)*\s*(?:\*\*|[-+*/%^])\s*\(*\s*\d")
 _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -180,7 +182,7 @@ def _is_copy(step: Step, wrong: Day, result: Step, given: Day) -> bool:
     turned = {str(one[2])[::-1] for one in wrong.readings} & {
         str(other[2]) for other in given.readings
     }
-    return bool(turned or _beside(step.text, wrong) & _beside(result.text, given))
+    return bool(turned or _beside(step.text, wrong, 4) & _beside(result.text, given, 3))
 
 
 def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[Day, ...]) -> bool:
@@ -195,12 +197,12 @@ def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[
     rest = _CLAUSE.search(step.text, wrong.end)
     if DOUBT.search(step.text[begin : rest.start() if rest else None]):
         return False
-    return bool(_beside(step.text, wrong) & _beside(result.text, given))
+    return bool(_beside(step.text, wrong, 4) & _beside(result.text, given, 3))
 
 
-def _beside(text: str, day: Day) -> set[str]:
-    """Return the stems of the four words before a date and of the one behind it, without those of time."""
-    before = re.findall(r"[A-Za-z]+", text[max(0, day.start - 60) : day.start])[-4:]
+def _beside(text: str, day: Day, words: int) -> set[str]:
+    """Return the stems of some words before a date and of the one behind it, without those of time."""
+    before = re.findall(r"[A-Za-z]+", text[max(0, day.start - 60) : day.start])[-words:]
     behind = re.findall(r"[A-Za-z]+", text[day.end : day.end + 30])[:1]
     return {stem(word) for word in (*before, *behind) if len(word) >= 4} - _OF_TIME
 
@@ -248,7 +250,10 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                     or called & {w.lower()[:_NAME] for w in words}
                 ):
                     continue
-                said = _stated_flag(step.text, words, _named(source[name]), longest > _NAME)
+                known = (
+                    stems(f"{source[name].text} {source[name].arguments} {trajectory.task}") | _GLUE
+                )
+                said = _stated_flag(step.text, words, _named(source[name]), known, longest > _NAME)
                 if said is not None and said[0] is not next(iter(values)):
                     result = source[name]
                     place = result.text.find(name)
@@ -270,7 +275,7 @@ def _named(result: Step) -> frozenset[str]:
 
 
 def _stated_flag(
-    text: str, words: list[str], named: frozenset[str], telling: bool
+    text: str, words: list[str], named: frozenset[str], known: frozenset[str], telling: bool
 ) -> tuple[bool, tuple[int, int]] | None:
     """Return whether a clause affirms a field, and where; None where none speaks plainly of it.
 
@@ -289,8 +294,9 @@ def _stated_flag(
         sentence = quote(text, start, end, limit=400)
         about = any(each in sentence.lower() for each in named)
         told = len(said) <= len(words) + 3 and about
-        strange = {name.lower() for name in _OTHER.findall(clause)} - {*map(str.lower, words)}
-        if any(name not in " ".join(named) for name in strange):
+        verb = _IS.search(clause)
+        subject = stems(clause[: verb.start()] if verb else clause)
+        if any(len(word) >= _NAME for word in subject - wanted - known):
             telling = about = told = False
         if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
             if not (ends or told):
