@@ -43,9 +43,8 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
     """The run ends by a limit in a cycle of steps that brought nothing new in three rounds (heuristic).
 
     Definition: MAST 1.3, "unnecessary reiteration of previously completed steps". Steps are alike if
-    agent, recipients, tool, arguments and result are, however a message is worded; two agents take part.
-    Those who only talk may well be told how often: they go on for a fourth round, and one of them has the same
-    identifiers and figures each time. From the
+    agent, recipients, tool, arguments and result are, however a message is worded; two agents take part and call a
+    tool, for those who only talk are often told how many turns to take. From the
     second round on no message has a date, a figure of three digits or an identifier that nothing before
     it holds, and the first round has some. The task asks for no rounds. The step in error is the first one of the second round, or the change right
     before it, which changed nothing.
@@ -61,11 +60,10 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
             start -= 1
         first = start - length
         rest = steps[base + start :]
-        talks = not any(map(is_tool, rest))
         if (
             len({step.agent for step in rest}) > 1
-            and (not talks or _says_the_same(rest, length))
-            and len(keys) - first >= (_ROUNDS + talks) * length
+            and any(map(is_tool, rest))
+            and len(keys) - first >= _ROUNDS * length
             and _brings_nothing(steps, base + start, length)
         ):
             again = base + start - acts(steps[base + start - 1])
@@ -115,16 +113,6 @@ def _key(step: Step) -> Hashable:
     if is_tool(step):
         return (*call_key(step), step.text, step.error)
     return step.agent, step.recipients
-
-
-def _says_the_same(steps: Sequence[Step], length: int) -> bool:
-    """Return whether one message of each round has the same values as in all other rounds, two or more."""
-    for place in range(min(length, len(steps))):
-        values = [_values(step.text) for step in steps[place::length]]
-        told = [{value for each in found for value in each} for found in values]
-        if len(values[0]) > 1 and all(each == told[0] for each in told):
-            return True
-    return False
 
 
 def _brings_nothing(steps: Sequence[Step], second: int, length: int) -> bool:

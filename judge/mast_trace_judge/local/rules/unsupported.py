@@ -75,11 +75,11 @@ _OF_TIME = frozenset(
 )
 _CLAUSE = re.compile(r"[.;\n!?]\s|\n|,\s|\band\b|\bbut\b|\s[-\u2013(]\s?|:\s")
 _IS = re.compile(r"\b(?:is|are)\b|\b(?:it|they|that)'(?:s|re)\b", re.IGNORECASE)
-_YES = {"true": True, "yes": True, "false": False, "no": False}
-_GLUE = stems(
-    "there they this that these have been also indeed currently still here with only both note"
+_OTHER = re.compile(
+    r"(?<=[a-z,] )[A-Z][a-z]+\b|(?<=\w )\w*\d\w*|(?<=^on )\w+|(?<=^ on )\w+|(?<=^in )\w+|(?<=^ in )\w+"
 )
-"""Words that name nothing."""
+"""A name or number inside a clause, or a place at its beginning, which may be of another thing."""
+_YES = {"true": True, "yes": True, "false": False, "no": False}
 _EMPTY_WORDS = frozenset(["is", "has", "can", "was", "are", "be", "of", "the", "in", "on", "to"])
 _SUM = re.compile(r"\d\s*\)*\s*(?:\*\*|[-+*/%^])\s*\(*\s*\d")
 _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
@@ -182,7 +182,7 @@ def _is_copy(step: Step, wrong: Day, result: Step, given: Day) -> bool:
     turned = {str(one[2])[::-1] for one in wrong.readings} & {
         str(other[2]) for other in given.readings
     }
-    return bool(turned or _beside(step.text, wrong, 4) & _beside(result.text, given, 3))
+    return bool(turned or _beside(step.text, wrong, 4) & _beside(result.text, given, 2))
 
 
 def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[Day, ...]) -> bool:
@@ -197,7 +197,7 @@ def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[
     rest = _CLAUSE.search(step.text, wrong.end)
     if DOUBT.search(step.text[begin : rest.start() if rest else None]):
         return False
-    return bool(_beside(step.text, wrong, 4) & _beside(result.text, given, 3))
+    return bool(_beside(step.text, wrong, 4) & _beside(result.text, given, 2))
 
 
 def _beside(text: str, day: Day, words: int) -> set[str]:
@@ -250,12 +250,10 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                     or called & {w.lower()[:_NAME] for w in words}
                 ):
                     continue
-                known = (
-                    stems(f"{source[name].text} {source[name].arguments} {trajectory.task}") | _GLUE
-                )
-                said = _stated_flag(step.text, words, _named(source[name]), known, longest > _NAME)
+                result = source[name]
+                known = f"{result.text} {result.arguments} {trajectory.task}".lower()
+                said = _stated_flag(step.text, words, _named(result), known, longest > _NAME)
                 if said is not None and said[0] is not next(iter(values)):
-                    result = source[name]
                     place = result.text.find(name)
                     value = "yes" if not said[0] else "no"
                     why = f"{result.tool} returned {value} for {name}, and {step.agent} says the opposite."
@@ -275,7 +273,7 @@ def _named(result: Step) -> frozenset[str]:
 
 
 def _stated_flag(
-    text: str, words: list[str], named: frozenset[str], known: frozenset[str], telling: bool
+    text: str, words: list[str], named: frozenset[str], known: str, telling: bool
 ) -> tuple[bool, tuple[int, int]] | None:
     """Return whether a clause affirms a field, and where; None where none speaks plainly of it.
 
@@ -294,9 +292,7 @@ def _stated_flag(
         sentence = quote(text, start, end, limit=400)
         about = any(each in sentence.lower() for each in named)
         told = len(said) <= len(words) + 3 and about
-        verb = _IS.search(clause)
-        subject = stems(clause[: verb.start()] if verb else clause)
-        if any(len(word) >= _NAME for word in subject - wanted - known):
+        if any(name.lower() not in known for name in _OTHER.findall(clause)):
             telling = about = told = False
         if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
             if not (ends or told):
