@@ -12,7 +12,6 @@ from mast_trace_judge.local.rules._evidence import (
     failed,
     finding,
     first_line,
-    is_handoff,
     is_said,
     is_tool,
     name_words,
@@ -31,7 +30,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
@@ -53,6 +52,8 @@ _NEEDS = re.compile(
     re.IGNORECASE,
 )
 """A sentence that puts an approval first, and the act behind it."""
+_SAME = re.compile(r"\b(?:what|it|them|they|this|that)\b", re.IGNORECASE)
+"""Words by which a sentence speaks of what the one before it names."""
 _HAD = re.compile(r"\W*(?:it|she|he|they|this|that|which)\b|.*\balready\b", re.IGNORECASE)
 """The next sentence, where it may tell that the approval is there."""
 _CONDITION = re.compile(
@@ -73,11 +74,6 @@ _CONSENTS = re.compile(
     re.IGNORECASE,
 )
 """Words of whoever has no objection."""
-_OK = re.compile(r"\W*(?:ok(?:ay)?|sure|alright)\b(?!.*\d)", re.IGNORECASE | re.DOTALL)
-_A_WORD = 3
-"""Words of a message that may say no more than yes, in any language."""
-_GRANTED = re.compile(r"\b(?:approv|authori|grant|permi|sign)\w+", re.IGNORECASE)
-"""Words of a result that may hold an approval."""
 _ASKS = frozenset(
     map(stem, ("approve", "review", "check", "confirm", "ask", "request", "human", "sign"))
 )
@@ -91,76 +87,72 @@ _REFUSES = re.compile(
 
 
 @rule("3.2", contradicts=True)
+def acted_on_refusal(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call does what needs an approval right after the one who approves has refused it (heuristic).
+
+    Definition: MAST 3.2. As for `unapproved_act`; the refusal has no word of consent beside it.
+    """
+    for step, _, approvers in _gated(trajectory):
+        last = trajectory.steps[step.index - 1]
+        refused = is_said(last) and owner(last) in approvers and _REFUSES.search(last.text)
+        if refused and not _CONSENTS.search(last.text):
+            why = f"{step.agent} calls {step.tool} right after {last.agent} refused: {first_line(last)}"
+            return [_unapproved(step, why, first_line(last))]
+    return []
+
+
+@rule("3.2", of_failures=True)
 def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
-    """A call does what the task or its agent's system prompt allows only after an approval, and nobody gave one (heuristic).
+    """A call does what the task or its agent's system prompt allows only after an approval, and none is seen (heuristic).
 
     Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". Task or prompt ask
     for an approval before the act, without a condition, and name the act by the first word of the tool's name. Before the
-    call no user has spoken again, nobody with the name or the prompt of one who approves has acted, nobody has answered
-    the agent in whatever words, and no result, tool or unasked message speaks of consent or names the act. Or the last
-    word of one who approves is a refusal, and nobody has acted since.
+    call no user has spoken again, nobody with the name or the prompt of one who approves has acted or was asked, nobody
+    has answered the agent, and no message, result or tool speaks of consent. For failed runs only: an approval may be
+    given in any words, or where no record is.
+    """
+    for step, (asks, parties), approvers in _gated(trajectory):
+        before = trajectory.steps[: step.index]
+        tools = {stem(w) for each in before if is_tool(each) for w in name_words(each.tool)}
+        answered = {
+            name for each in before if owner(each) == owner(step) for name in each.recipients
+        }
+        if not (
+            approvers
+            or tools & (parties | _ASKS)
+            or any(_CONSENTS.search(each.text) or owner(each) in answered for each in before)
+        ):
+            why = f"{step.agent} calls {step.tool}, and nobody has approved it, as is asked: {asks}"
+            return [_unapproved(step, why, asks)]
+    return []
+
+
+def _gated(trajectory: Trajectory) -> Iterator[tuple[Step, tuple[str, frozenset[str]], set[str]]]:
+    """Yield each act that needs an approval, with the sentence that says so, the party, and the agents who may approve.
+
+    After a word of a user's no act needs one: the task may be another one then.
     """
     own = prompts(trajectory)
     for step in trajectory.steps:
         actor = owner(step)
+        if step.index and by_user(step):
+            return
         if not acts(step) or failed(step) or DRAFTS & {stem(w) for w in name_words(step.tool)}:
             continue
         verb = stem((re.findall(r"[A-Z]?[a-z]+|[A-Z]+", step.tool) or [step.tool])[0])
         needed = _requirements(trajectory.task, verb) + _requirements(own.get(actor, ""), verb, 1)
         parties = frozenset[str]().union(*(party for _, party in needed))
-        if not parties or verb in parties:
-            continue
-        before = trajectory.steps[: step.index]
-        if any(by_user(each) for each in before[1:]):
-            return []
-        others = [each for each in before if owner(each) not in (actor, *USERS)]
-        asked = {name for each in before if owner(each) == actor for name in each.recipients}
-        names = {*map(owner, others), *(asked - {actor, *USERS})}
-        approvers = {each for each in names if _approves(each, parties, own.get(each, ""))}
-        last = [each for each in others if owner(each) in approvers and is_said(each)][-1:]
-        if last and last[0] is before[-1] and _refuses(last[0]):
-            why = f"{step.agent} calls {step.tool} right after {last[0].agent} refused: {first_line(last[0])}"
-            return [_unapproved(step, why, first_line(last[0]))]
-        tools = {stem(w) for each in before if is_tool(each) for w in name_words(each.tool)}
-        if (
-            approvers
-            or any(_consents(each, verb, actor, before) for each in others if is_said(each))
-            or any(is_handoff(each) and owner(each) == actor for each in before)
-            or any(
-                _GRANTED.search(each.text) or parties & stems(each.text + each.arguments)
-                for each in before
-                if is_tool(each)
-            )
-            or tools & (parties | _ASKS)
-        ):
-            continue
-        asks = needed[0][0][:160]
-        why = f"{step.agent} calls {step.tool}, and nobody has approved it, as is asked: {asks}"
-        return [_unapproved(step, why, asks)]
-    return []
+        if parties and verb not in parties:
+            before = trajectory.steps[: step.index]
+            names = {name for each in before for name in (owner(each), *each.recipients)}
+            names -= {actor, *USERS}
+            approvers = {each for each in names if _approves(each, parties, own.get(each, ""))}
+            yield step, (needed[0][0][:160], parties), approvers
 
 
 def _unapproved(step: Step, why: str, told: str) -> ModeFinding:
     quotes = [told, quote(step.arguments)]
     return finding("3.2", 0.65, Evidence.HEURISTIC, why, [step], quotes)
-
-
-def _refuses(step: Step) -> bool:
-    return bool(_REFUSES.search(step.text)) and not _CONSENTS.search(step.text)
-
-
-def _consents(step: Step, verb: str, actor: str, before: Sequence[Step]) -> bool:
-    """Return whether a message may allow an act: as an answer to who acts, in words of consent, or as it names the act."""
-    if not step.recipients or actor in step.recipients:
-        spoken = (each for each in before[: step.index] if is_said(each) and each.agent == actor)
-        if (
-            len(step.text.split()) <= _A_WORD
-            or _OK.match(step.text)
-            or any(not e.recipients or step.agent in e.recipients for e in spoken)
-        ):
-            return True
-    told = [each for each in sentences(step.text) if not each.endswith("?")]
-    return any(_CONSENTS.search(each) or verb in stems(each) for each in told)
 
 
 def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, frozenset[str]]]:
@@ -176,6 +168,8 @@ def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, froze
     for place, sentence in enumerate(told):
         named = stems(" ".join(told[max(0, place - apart) : place + 1]))
         if verb not in named or not _NEEDS.search(sentence):
+            continue
+        if verb not in stems(sentence) and not _SAME.search(sentence):
             continue
         had = any(_HAD.match(each) for each in told[place + 1 : place + 2])
         if had or _CONDITION.search(sentence) or _BY_USER.search(sentence):

@@ -31,7 +31,7 @@ _LONGEST = 8
 """Steps of a cycle."""
 _ROUNDS = 3
 _OF_ROUNDS = re.compile(
-    r"\b(?:rounds?|\w+ times|repeat\w*|watch\w*|monitor\w*|keep|poll\w*|drill\w*|practi[sc]e|rehears\w*)\b",
+    r"\b(?:rounds?|\w+ times|repeat\w*|wait\w*|watch\w*|monitor\w*|keep|poll\w*|drill\w*|practi[sc]e|rehears\w*)\b",
     re.IGNORECASE,
 )
 """A task with one of these words may be one of equal rounds."""

@@ -297,4 +297,6 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     about |= stems(" ".join(key for key, value in used.items() if value))
     if not ban.verbs & words or words & DRAFTS:
         return False
-    return own if ban.of_all else bool(ban.objects) and ban.objects <= about
+    # A tool with another noun in its name does something else to the same object.
+    rest = words - ban.verbs - ban.objects
+    return own if ban.of_all else bool(ban.objects) and ban.objects <= about and not rest

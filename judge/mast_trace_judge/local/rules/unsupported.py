@@ -56,7 +56,7 @@ _ADMITS = re.compile(
 """A message with one of these tells of the failure, or that it estimates."""
 _ASKS = re.compile(
     r"\?|\b(?:if|whether|should|must|would|could|might|may|want\w*|need\w*|ask\w*|request\w*|require\w*|look\w* for|search\w*"
-    r"|was|were|until|unless|will|need|please|used to)\b",
+    r"|was|were|until|unless|will|need|please|used to|then|after|once|soon|other|another|similar)\b",
     re.IGNORECASE,
 )
 _NEGATIVE = re.compile(
@@ -202,7 +202,8 @@ def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[
 
 def _beside(text: str, day: Day, words: int) -> set[str]:
     """Return the stems of some words before a date and of the one behind it, without those of time."""
-    before = re.findall(r"[A-Za-z]+", text[max(0, day.start - 60) : day.start])[-words:]
+    clause = re.split(r"[.;!?\n]\s", text[max(0, day.start - 60) : day.start])[-1]
+    before = re.findall(r"[A-Za-z]+", clause)[-words:]
     behind = re.findall(r"[A-Za-z]+", text[day.end : day.end + 30])[:1]
     return {stem(word) for word in (*before, *behind) if len(word) >= 4} - _OF_TIME
 
