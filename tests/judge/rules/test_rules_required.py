@@ -1,10 +1,12 @@
 """Rules about what was required, corrected, ruled out or asked for: each with healthy runs that look alike."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 from judge.rules import test_rules_contradictions as others
 
-from mast_trace_judge.local.rules import RULES, contradicts_good_end, name_of
+from mast_trace_judge.local.rules import RULES, contradicts_good_end, findings_by_rule, name_of
 
 GATE = "The curator must approve before the crate is shipped."
 
@@ -57,19 +59,6 @@ def garden(
     return run.says("head", answer, to="user")
 
 
-def library(
-    number,
-    *,
-    task="Quote a critic on the play, no tabloids.",
-    tool="read_piece",
-    answer="It drags.",
-):
-    listed = '[{"id": "N1", "kind": "weekly"}, {"id": "N2", "kind": "tabloid"}]'
-    run = RunBuilder(task).calls("clerk", "list_pieces", {}, listed)
-    run.calls("clerk", tool, {"id": number}, "The second act drags." if number == "N2" else "Fine.")
-    return run.says("clerk", answer, to="user")
-
-
 def day(
     said, *, returned='{"vase": "V-3", "fired": "2031-03-04"}', task="When was vase V-3 fired?"
 ):
@@ -101,14 +90,7 @@ def chat(*values, reason="max_turns"):
 
 
 FAULTS = [
-    ("unapproved_act", crate(), 1),
-    (
-        "unapproved_act",
-        crate(prompt="You ship only what the curator has cleared.", task="Get crate 7 away."),
-        1,
-    ),
-    ("unapproved_act", crate(task="No crate is shipped without a decision of the curator."), 1),
-    ("unapproved_act", crate(("curator", "Not yet: the lid is loose.")), 2),
+    ("acted_on_refusal", crate(("curator", "Not yet: the lid is loose.")), 2),
     (
         "ignored_correction",
         ferry("The FX204 leaves too late. Take FX911 instead.", "FX204", 61.5),
@@ -117,9 +99,6 @@ FAULTS = [
     ("ignored_correction", ferry("FX204 is full. Please buy FX911.", "FX204", 61.5), 2),
     ("ignored_correction", ferry("Correction: it is 58.20 EUR.", "FX204", 61.5), 2),
     ("ignored_correction", units("Write m3, not hl, as the gauge does."), 2),
-    ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
-    ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
-    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
     ("misread_date", day("V-3 was fired on 3 April 2031."), 1),
     ("argument_against_task", parcel("Send 250 kg of sand by road.", kg=520), 1),
     ("argument_against_task", parcel("Send crate KW-4471.", crate="KW-4417"), 1),
@@ -127,8 +106,34 @@ FAULTS = [
     ("argument_against_task", parcel("Send the crate, but not by drone.", by="drone"), 1),
     ("forbidden_action", crate(prompt="You carry: no ships, no sales.", task="Carry it."), 1),
     ("swallowed_error", offline("Lake one: 4,713 ha, lake two: 2,206 ha."), 3),
-    ("cycle_until_limit", chat(912, 912, 912, 912, 912), 2),
 ]
+
+
+EXPLAINED = [
+    ("unapproved_act", crate(), 1),
+    (
+        "unapproved_act",
+        crate(prompt="You ship only what the curator has cleared.", task="Get crate 7 away."),
+        1,
+    ),
+    ("unapproved_act", crate(task="No crate is shipped without a decision of the curator."), 1),
+    ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
+    ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
+    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
+]
+"""Findings on runs that failed: the record of one that did not contradicts nothing."""
+
+
+def explained(run):
+    found = findings_by_rule(replace(run.build(), outcome="failure"))
+    rules = {rule for rule, _, _ in EXPLAINED}
+    return {rule: mode.steps[-1] for rule, mode in found if rule in rules}
+
+
+@pytest.mark.parametrize(("rule", "run", "step"), EXPLAINED)
+def test_a_failure_is_explained_and_a_success_not_accused(rule, run, step):
+    assert explained(run) == {rule: step}
+    assert others.named(run) == {}
 
 
 @pytest.mark.parametrize(("rule", "run", "step"), FAULTS)
@@ -241,4 +246,4 @@ HEALTHY = {
 
 @pytest.mark.parametrize("run", HEALTHY.values(), ids=HEALTHY)
 def test_healthy_runs_that_look_alike(run):
-    assert others.named(run) == {}
+    assert others.named(run) == explained(run) == {}

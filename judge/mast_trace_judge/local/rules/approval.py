@@ -30,7 +30,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
@@ -70,7 +70,7 @@ _PARTY = re.compile(
 _CONSENTS = re.compile(
     r"\b(?:approv\w*|grant\w*|fine|go ahead|agreed?|yes|yep|lgtm|(?:looks|sounds|all) good|good to go|clear(?:ed)?"
     r"|signed|authori[sz]\w*|permi\w+|consent\w*|no objections?|you (?:can|may)|proceed|do it|happy|works for)\b"
-    r"|\bok(?:ay)? (?:with|by|from|to|for)\b|\U0001f44d",
+    r"|\bok(?:ay)? (?:with|by|from|to|for)\b|\U0001f44d|^\W*(?:ok(?:ay)?|sure|alright)\b\D*$",
     re.IGNORECASE,
 )
 """Words of whoever has no objection."""
@@ -114,13 +114,12 @@ def unapproved_act(trajectory: Trajectory) -> list[ModeFinding]:
     for step, (asks, parties), approvers in _gated(trajectory):
         before = trajectory.steps[: step.index]
         tools = {stem(w) for each in before if is_tool(each) for w in name_words(each.tool)}
-        answered = {
-            name for each in before if owner(each) == owner(step) for name in each.recipients
-        }
+        others = [each for each in before if is_said(each) and owner(each) != owner(step)]
         if not (
             approvers
             or tools & (parties | _ASKS)
-            or any(_CONSENTS.search(each.text) or owner(each) in answered for each in before)
+            or any(_consents(each, step, before) for each in others)
+            or any(is_tool(each) and _APPROVAL.search(each.text) for each in before)
         ):
             why = f"{step.agent} calls {step.tool}, and nobody has approved it, as is asked: {asks}"
             return [_unapproved(step, why, asks)]
@@ -139,13 +138,14 @@ def _gated(trajectory: Trajectory) -> Iterator[tuple[Step, tuple[str, frozenset[
             return
         if not acts(step) or failed(step) or DRAFTS & {stem(w) for w in name_words(step.tool)}:
             continue
-        verb = stem((re.findall(r"[A-Z]?[a-z]+|[A-Z]+", step.tool) or [step.tool])[0])
+        verb = _verb(step)
         needed = _requirements(trajectory.task, verb) + _requirements(own.get(actor, ""), verb, 1)
         parties = frozenset[str]().union(*(party for _, party in needed))
         if parties and verb not in parties:
             before = trajectory.steps[: step.index]
-            names = {name for each in before for name in (owner(each), *each.recipients)}
-            names -= {actor, *USERS}
+            # One of several who read a message has not been asked, and its answer could be elsewhere.
+            asked = {each.recipients[0] for each in before if len(each.recipients) == 1}
+            names = {*map(owner, before), *asked} - {actor, *USERS}
             approvers = {each for each in names if _approves(each, parties, own.get(each, ""))}
             yield step, (needed[0][0][:160], parties), approvers
 
@@ -153,6 +153,21 @@ def _gated(trajectory: Trajectory) -> Iterator[tuple[Step, tuple[str, frozenset[
 def _unapproved(step: Step, why: str, told: str) -> ModeFinding:
     quotes = [told, quote(step.arguments)]
     return finding("3.2", 0.65, Evidence.HEURISTIC, why, [step], quotes)
+
+
+def _consents(step: Step, act: Step, before: Sequence[Step]) -> bool:
+    """Return whether a message may allow an act: it answers who acts, in whatever words, consents, or names the act."""
+    actor = owner(act)
+    asked = any(step.agent in e.recipients and owner(e) == actor for e in before[: step.index])
+    told = [each for each in sentences(step.text) if not each.endswith("?")]
+    return (asked and actor in step.recipients) or any(
+        _CONSENTS.search(each) or _verb(act) in stems(each) for each in told
+    )
+
+
+def _verb(step: Step) -> str:
+    """Return the stem of the first word of a tool's name."""
+    return stem((re.findall(r"[A-Z]?[a-z]+|[A-Z]+", step.tool) or [step.tool])[0])
 
 
 def _requirements(text: str, verb: str, apart: int = 0) -> list[tuple[str, frozenset[str]]]:

@@ -34,8 +34,7 @@ _GIVES_UP = re.compile(
     r"\b(?:(?:unable|not able|failed) to (?:find|determine|retrieve|complete|access|obtain|locate"
     r"|verify|provide)|(?:could|can|did)(?: not|n't) (?:be )?(?:find|found|determined?|retrieved?"
     r"|completed?|access(?:ed)?|obtain(?:ed)?|verif(?:y|ied)|located?)"
-    r"|further (?:research|investigation|work) (?:is|will be|would be) (?:needed|required)"
-    r"|did(?: not|n't) get (?:around )?to|still (?:has|have|needs?) to be)\b",
+    r"|further (?:research|investigation|work) (?:is|will be|would be) (?:needed|required))",
     re.IGNORECASE,
 )
 _PROMISES = re.compile(
@@ -47,7 +46,8 @@ _PROMISES = re.compile(
 )
 _LEFT = re.compile(
     r"\bdid(?: not|n't) get (?:around )?to\b|\b(?:can|may|could|will have to) (?:come|be done|wait|follow)(?: until)? "
-    r"(?:later|(?:some )?other time|another (?:time|day)|tomorrow)|^\W*(?:the )?\w+(?: is)? still open\W*$",
+    r"(?:later|(?:some )?other time|another (?:time|day)|tomorrow)|^\W*(?:the )?\w+(?: is)? still open\W*$"
+    r"|\bstill (?:has|have|needs?) to be\b",
     re.IGNORECASE,
 )
 _OPTIONAL = re.compile(
@@ -178,30 +178,31 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
 
 @rule("3.1", needs_end=True, of_failures=True)
 def left_open(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent leaves for later what the task asks for, nobody does it, and the answer does not say so (heuristic).
+    """An agent leaves for later what the task asks for, and nobody does it (heuristic).
 
-    Definition: MAST 3.1. The agents use tools; the sentence has a word of a sentence of the task that is neither
-    optional nor has a condition. Neither a later call nor a later message begins a word alike, and the run's last message,
-    of another turn, has no word of doubt or delay: an answer that says itself what is missing contradicts nothing.
+    Definition: MAST 3.1, for failed runs: an honest partial answer contradicts nothing. The agents use tools; the sentence
+    has a word of a sentence of the task that is neither optional nor has a condition, and neither a later call nor a
+    later message that puts nothing off has a word that begins alike.
     """
     said = [step for step in trajectory.steps if is_said(step)]
-    if not any(map(is_tool, trajectory.steps)) or not said or _PUT_OFF.search(said[-1].text):
+    if not any(map(is_tool, trajectory.steps)):
         return []
     asked = frozenset[str]().union(
         *(stems(each) for each in sentences(trajectory.task) if not _OPTIONAL.search(each))
     )
-    for step in said[:-1]:
-        later = trajectory.steps[step.index + 1 :]
-        told = [
-            f"{' '.join(name_words(s.tool))} {s.arguments if s.tool else s.text}" for s in later
-        ]
-        done = {word[:_A_THING] for word in stems(" ".join(told))}
+    for step in said:
         for sentence in sentences(step.text):
             if not _LEFT.search(sentence) or _EXCUSED.search(sentence):
                 continue
+            after = trajectory.steps[step.index + 1 :]
+            later = [each for each in after if each.tool or not _PUT_OFF.search(each.text)]
+            told = [
+                " ".join([*name_words(s.tool), s.arguments if s.tool else s.text]) for s in later
+            ]
+            done = {word[:_A_THING] for word in stems(" ".join(told))}
             left = {word for word in stems(sentence) & asked if len(word) >= _A_THING}
             if any(word[:_A_THING] not in done for word in left):
-                why = f"{step.agent} leaves open what the task asks for, and the answer says nothing of it: {sentence[:160]}"
+                why = f"{step.agent} leaves open what the task asks for, and no later step is about it: {sentence[:160]}"
                 return [finding("3.1", 0.65, Evidence.HEURISTIC, why, [step], [sentence[:160]])]
     return []
 

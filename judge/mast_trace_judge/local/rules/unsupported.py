@@ -298,7 +298,7 @@ def _stated_flag(
         if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
             if not (ends or told):
                 return None
-            if _ASKS.search(sentence if told else clause) or text[end : end + 1] == "?":
+            if _ASKS.search(sentence) or text[end : end + 1] == "?":
                 return None
             negative = bool(_NEGATIVE.search(clause) or denied & wanted)
             found.append((not negative, (start, end)))
