@@ -44,11 +44,10 @@ _GIVES = (
     r"(?:approv\w*|review(?:s|ed)?|passed|grant(?:s|ed)?|authori[sz]\w+|sign(?:s|ed)?[ -]off|clear(?:s|ed)"
     r"|decision|consent\w*|permission)\b"
 )
-
 _APPROVAL = re.compile(rf"\b{_GIVES}", re.IGNORECASE)
 _NEEDS = re.compile(
-    rf"\b(?:without|until|unless|after|only|before|once)\b.*\b{_GIVES}|\b{_GIVES}.*\bbefore\b"
-    rf"|\b(?:nothing|never|no|none)\b.*\bnot\b.*\b{_GIVES}",
+    rf"\b(?:without|until|unless|after|only|before|once)\b.{{0,160}}?\b{_GIVES}|\b{_GIVES}.{{0,160}}?\bbefore\b"
+    rf"|\b(?:nothing|never|no|none)\b.{{0,80}}?\bnot\b.{{0,80}}?\b{_GIVES}",
     re.IGNORECASE,
 )
 """A sentence that puts an approval first, and the act behind it."""
