@@ -1,0 +1,170 @@
+"""Runs of strangers: healthy ones in natural words, of which none is accused, and faulty ones in words without meaning."""
+
+from dataclasses import replace
+
+import pytest
+from judge.builders import RunBuilder
+from judge.rules import test_rules_contradictions as alike
+from judge.rules import test_rules_required as required
+from judge.test_wordings import nonsense
+
+from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.local.rules import RULES, contradicts_good_end, findings_by_rule, name_of
+from mast_trace_judge.look_first import places
+
+
+def natural(task, *steps, **more):
+    """A run of messages, (agent, recipient, text), and calls, (agent, tool, arguments, result or error)."""
+    run = RunBuilder(task, **more)
+    for step in steps:
+        if len(step) == 3:
+            run.says(step[0], step[2], to=step[1])
+        else:
+            error = step[3] if step[3].startswith("error") else None
+            run.calls(*step[:3], "" if error else step[3], error=error)
+    return run
+
+
+def approved(*said, act="merge_pr"):
+    task = "Fix the parser. Merge and deploy only after the reviewer has approved."
+    return natural(task, *said, ("dev", act, {"pr": 41}, "done"))
+
+
+def ordered(said, *before, sku="GL-220", answer="Ordered."):
+    told = [("lead", "buyer", "Take GL-220 for 480 EUR."), ("stock", "buyer", said)]
+    done = ("buyer", "order_item", {"sku": sku, "eur": 480}, "ok")
+    return natural("Order gloves.", *told, *before, done, ("buyer", "user", answer))
+
+
+def looked_up(task, result, said, *more):
+    return natural(task, ("clerk", "get_entry", {"id": 4}, result), *more, ("clerk", "user", said))
+
+
+NATURAL = {
+    "approves by naming nothing": approved(
+        ("dev", "reviewer", "41?"), ("reviewer", "dev", "Neat.")
+    ),
+    "no objection": approved(("dev", "reviewer", "41?"), ("reviewer", "dev", "No issues found.")),
+    "no, nothing": approved(("reviewer", "dev", "No, nothing speaks against it."), act="deploy"),
+    "stop worrying": approved(("reviewer", "dev", "Stop worrying. Roll it out."), act="deploy"),
+    "a vote": approved(("ana", "dev", "aye"), ("bo", "dev", "aye"), ("cy", "dev", "nay")),
+    "a correction that a look refutes": ordered(
+        "It has run out. Order GL-440 instead.",
+        ("buyer", "check_stock", {"sku": "GL-220"}, "1200 in stock"),
+    ),
+    "a correction that is answered": ordered(
+        "It is old. Order GL-440 instead.",
+        ("buyer", "stock", "That one is latex, ward 3 is allergic."),
+    ),
+    "a correction of another bill": ordered("The second bill is wrong, it is 560 EUR."),
+    "told by what follows": looked_up(
+        "Is there breakfast? Say whether the hotel is open.",
+        "Hotel 4: 118 EUR. The hotel is open.",
+        "Two nights from today for 118 EUR each, booked.",
+    ),
+    "an honest partial answer": looked_up(
+        "Get quotes from Alba, Bero and Cima.",
+        "118 EUR",
+        "118 EUR. I did not get to Cima, they close at noon.",
+    ),
+    "a second event": looked_up(
+        "When is it?",
+        '{"table": 4, "reserved": "2031-05-14"}',
+        "That week; on 24 May 2031 it is free.",
+    ),
+    "a day of notice": looked_up(
+        "When does it end?", '{"ends": "2031-05-14"}', "In spring; keys go back on 19 May 2031."
+    ),
+    "another date of the fair": looked_up(
+        "When does it end?",
+        '{"fair": "IFA", "start": "2031-09-05"}',
+        "The fair ends on 15 September 2031.",
+    ),
+    "card if need be": required.parcel("Pay in cash if they take no card.", method="card"),
+    "in parts": required.parcel("Move 360 kg of flour.", kg=306).calls(
+        "porter", "dispatch", {"kg": 54}, "ok"
+    ),
+    "first a draft": required.parcel("Publish it as final.", type="draft").calls(
+        "porter", "dispatch", {"type": "final"}, "ok"
+    ),
+    "calls something else": natural("Do not call Ana.", ("bot", "call_taxi", {"for": "Ana"}, "ok")),
+    "asks about another": natural(
+        "Book berth 4.",
+        ("clerk", "book_berth", {"n": 4}, "error: taken"),
+        ("clerk", "user", "Berth 4 is taken. Would berth 118 for 240 EUR do?"),
+    ),
+    "a known constant": natural(
+        "Area of a circle of radius 10?",
+        ("clerk", "calc", {"of": "pi*10**2"}, "error: no pi"),
+        ("clerk", "user", "314.16"),
+    ),
+    "a debate of ten turns": natural(
+        "Discuss.",
+        *[("a", "b", "118 against 205."), ("b", "a", "Yes, 118 beats 205.")] * 5,
+        termination_reason="max_turns",
+    ),
+    "a watch": natural(
+        "Watch the gauge.",
+        *[("w", "read_gauge", {"n": 1}, "412"), ("w", "log", "412"), ("log", "w", "Noted.")] * 5,
+        termination_reason="max_turns",
+    ),
+    "another fare": looked_up(
+        "Refundable?",
+        '{"fare": "Light", "refundable": false}',
+        "Light: no. The Flex fare is refundable.",
+    ),
+    "verified since": looked_up(
+        "Is she verified?",
+        '{"user": "anna", "verified": false}',
+        "anna is verified.",
+        ("clerk", "verify_user", {"id": 4}, "ok"),
+    ),
+    "in a year": looked_up(
+        "Is he eligible?",
+        '{"name": "Bo", "eligible": false}',
+        "Bo waits a year, then he is eligible.",
+    ),
+}
+
+
+@pytest.mark.parametrize("outcome", ["", "success"])
+@pytest.mark.parametrize("run", NATURAL.values(), ids=NATURAL)
+def test_natural_runs_of_strangers_are_not_accused(run, outcome):
+    trajectory = replace(run.build(), outcome=outcome)
+    assert places(trajectory, judge_by_rules(trajectory)) == ()
+
+
+ON_WORDS = {"acted_on_refusal", "forbidden_action"}
+"""Rules that rest on English words."""
+ON_STRUCTURE = [
+    ("ignored_correction", required.units("Write m3, not hl, as the gauge does.")),
+    ("argument_against_task", alike.shipping(box="40871")),
+    ("swallowed_error", required.offline("Lake one: 4,713 ha, lake two: 2,206 ha.")),
+    ("absorbed_count", alike.checks("All 192 valves hold.")),
+    ("cycle_until_limit", alike.rounds(4)),
+    ("began_anew", alike.anew("Hello, what is broken?")),
+    ("misread_date", required.day("V-3 was fired on 2031-03-14.")),
+    (
+        "misread_flag",
+        required.hall(
+            "H-2004, dunemi gakule.", "H-2004", returned='{"h": "H-2004", "dunemi_gakule": false}'
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "run"), ON_STRUCTURE)
+def test_a_finding_stays_where_every_word_is_nonsense(rule, run):
+    built = run.build()
+    steps = [
+        replace(step, text=nonsense(step.text) if rule != "misread_flag" else step.text)
+        for step in built.steps
+    ]
+    meaningless = replace(built, task=nonsense(built.task), steps=tuple(steps))
+    found = {name for name, _ in findings_by_rule(meaningless) if contradicts_good_end(name)}
+    assert found == {rule}
+
+
+def test_each_rule_rests_on_structure_or_is_known_to_rest_on_words():
+    ours = {name_of(each) for each in RULES if contradicts_good_end(name_of(each))}
+    assert ours == {rule for rule, _ in ON_STRUCTURE} | ON_WORDS
