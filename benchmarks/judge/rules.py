@@ -94,8 +94,9 @@ supposes is none.
 
 Rules that make a run suspect whose failure nobody recorded; so does a slip of mode 2.6 of which its rule is sure (.8 and more) and
 whose figure stands in the answer or went into it. All are heuristic: they may be wrong, and assert no decisive step. They are
-silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones). Where each word is nonsense they find the same,
-but for `acted_on_refusal` and `forbidden_action`, which read English.
+silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones). Each has a way that stays where words are nonsense
+(`ignored_correction` by units alone, `misread_flag` by the field's own name alone, `misread_date` by dates in figures), but for
+`acted_on_refusal` and `forbidden_action`, which read English.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|

@@ -156,6 +156,7 @@ ON_STRUCTURE = [
 @pytest.mark.parametrize(("rule", "run"), ON_STRUCTURE)
 def test_a_finding_stays_where_every_word_is_nonsense(rule, run):
     built = run.build()
+    # A field's name and the words that repeat it mean nothing as written, and must stay equal.
     steps = [
         replace(step, text=nonsense(step.text) if rule != "misread_flag" else step.text)
         for step in built.steps
