@@ -111,7 +111,7 @@ def test_each_act_needs_its_right(
             assert (status == 403) == (not needed <= rights), (method, path)
             assert status not in (401, 429), (method, path)
             allowed += status != 403
-        assert allowed == (0 if Right.READ not in rights else 31 if Right.LABEL in rights else 28)
+        assert allowed == (0 if Right.READ not in rights else 32 if Right.LABEL in rights else 29)
         # A session can be left, whatever is left of it.
         signed_out = client.post("/sign-out").status_code
         assert signed_out == (403 if way == "key" and Right.READ not in rights else 303)
