@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, T0, UNSURE, abstained, judged, message, root
 
+from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.certainty import way_words
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.store.labels import HumanLabel, save_labels
@@ -98,7 +99,7 @@ def test_a_run_of_which_nothing_is_shown_has_no_candidates(client: httpx.Client)
 
 def test_a_mode_below_the_threshold_is_possible(client: httpx.Client) -> None:
     assert "possible, 30\xa0%" in client.get(f"/runs/{HEALTHY}").text
-    assert ">2.1?</span>" in client.get(f"/runs/{HEALTHY}").text
+    assert ">2.1 restarts?</span>" in client.get(f"/runs/{HEALTHY}").text
     assert "possible" not in client.get(f"/runs/{UNSURE}").text
     rows = client.get("/?mode=2.1").text
     assert f"/runs/{UNSURE}" in rows
@@ -121,7 +122,10 @@ def test_an_old_verdict_does_not_say_what_it_examined(client: httpx.Client, stor
 
 def test_a_share_of_nothing_is_not_examined(store: Store, client: httpx.Client) -> None:
     page = client.get("/patterns").text
-    rows = {code: page.split(f">{code}</a>", 1)[1].split("</tr>", 1)[0] for code in ("1.3", "1.1")}
+    rows = {
+        code: page.split(f">{mode_words(code)}</a>", 1)[1].split("</tr>", 1)[0]
+        for code in ("1.3", "1.1")
+    }
     assert "0\xa0%" in rows["1.3"]
     assert "not examined" not in rows["1.3"]
     assert "not examined" in rows["1.1"]

@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 
+def test_the_last_days_say_what_their_links_list(client: httpx.Client) -> None:
+    """Of judged runs: a later test stores a failure that nobody has judged."""
+    tiles = re.findall(r'<li><a href="([^"]+)">(.*?)</a></li>', client.get("/week").text, re.DOTALL)
+    assert len(tiles) == 5
+    for address, tile in tiles[:4]:
+        assert "since=" in address
+        counted = re.search(r"(\d+) in 7 days", tile)
+        assert counted
+        listed = client.get(unescape(address)).text
+        assert listed.count('<td class="what">') == int(counted[1])
+    assert "2.6 misread" in tiles[2][1]
+    assert "researcher" in tiles[3][1]
+    assert not client.get("/week?service=none").text.strip()
+
+
 def test_the_list_shows_runs_with_modes_and_the_place_to_look_at(client: httpx.Client) -> None:
     page = client.get("/").text
     for text in (
@@ -230,20 +245,6 @@ def test_two_runs_are_compared(client: httpx.Client) -> None:
     assert page.count("no such step in B") == 6
     assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
     assert client.get("/compare").status_code == 400
-
-
-def test_the_last_days_say_what_their_links_list(client: httpx.Client) -> None:
-    tiles = re.findall(r'<li><a href="([^"]+)">(.*?)</a></li>', client.get("/week").text, re.DOTALL)
-    assert len(tiles) == 5
-    for address, tile in tiles[:4]:
-        assert "since=" in address
-        counted = re.search(r"(\d+) in 7 days", tile)
-        assert counted
-        listed = client.get(unescape(address)).text
-        assert listed.count('<td class="what">') == int(counted[1])
-    assert "2.6 misread" in tiles[2][1]
-    assert "researcher" in tiles[3][1]
-    assert not client.get("/week?service=none").text.strip()
 
 
 def test_hand_overs_and_messages_are_arrows_between_lanes(client: httpx.Client) -> None:
