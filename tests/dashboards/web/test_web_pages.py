@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_the_last_days_say_what_their_links_list(client: httpx.Client) -> None:
-    """Of judged runs: a later test stores a failure that nobody has judged."""
+    """The tiles count judged runs: a later test stores a failure that nobody has judged."""
     tiles = re.findall(r'<li><a href="([^"]+)">(.*?)</a></li>', client.get("/week").text, re.DOTALL)
     assert len(tiles) == 5
     for address, tile in tiles[:4]:
