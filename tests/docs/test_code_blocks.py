@@ -55,6 +55,12 @@ COMMAND = re.compile(r"(?:^|(?<=[ (]))mast-trace (?!up\s*&)[^&;#\n]+", re.MULTIL
 VARIABLE = re.compile(r"\bMAST_TRACE_[A-Z_]+\b")
 # Read by commands' options, by traced and by replayed programs, by tests, by Grafana's data source, and by the files of examples/production.
 OTHER_VARIABLES = {f"{PREFIX}{name}" for name in OTHERS} | {"MAST_TRACE_TEST_CLICKHOUSE"}
+# The servers of the production files read these from their environment.
+OTHER_VARIABLES |= {
+    name
+    for file in sorted((ROOT / "examples" / "production").rglob("*.xml"))
+    for name in VARIABLE.findall(file.read_text("utf-8"))
+}
 
 
 def of(*languages: str) -> list[Any]:
