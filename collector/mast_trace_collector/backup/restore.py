@@ -98,7 +98,7 @@ def _restore_database(
             restore_database(store, engine, source, manifest.database, say)
             check_spans(store, manifest)
             if file.exists():
-                migrate(store, repairs=False)
+                migrate(store)
                 keep_in_step(store, file)
         except StorageError as error:
             raise StorageError(

@@ -19,11 +19,8 @@ from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageErr
 from mast_trace_collector.storage.schema_templates import SchemaOptions, fill
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import error_code
-from mast_trace_collector.storage.totals_repair import remember_totals, repair_totals
 
 if TYPE_CHECKING:
-    import threading
-
     from mast_trace_collector.storage.store import Store
 
 OLDEST_CLICKHOUSE = (25, 8)
@@ -35,10 +32,9 @@ _RECORD = (
     "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) "
     "VALUES ({version}, {name}, {how})"
 )
-PREPARATIONS = {11: remember_totals}
-"""Changes to existing rows before the statements of a version."""
-REPAIRS = {12: repair_totals}
-"""Versions that change no table, only rows: readers and writers need not wait for them."""
+_EXACT = 12
+"""The version at which every stored total was made exact; what stored runs before it is gone."""
+_CARRIED_OVER = 28
 _SHAPE = ("cluster", "replicated", "distributed")
 
 
@@ -84,21 +80,17 @@ def render(options: SchemaOptions) -> list[str]:
     return statements
 
 
-def migrate(
-    store: Store, options: SchemaOptions | None = None, *, repairs: bool = True
-) -> list[int]:
+def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
     """Bring the database to this version of mast-trace; return the versions that were new.
 
     Args:
         store: opened on the database.
         options: of the tables; by default those of the existing tables, else plain ones.
-        repairs: also repair the rows of earlier versions, which takes seconds for a million spans.
-            Otherwise call `repair` at any time.
 
     Raises:
         ConfigurationError: ``options`` are for another database than the store's, or contradict
             those of its tables.
-        SchemaMismatch: the database was made by a newer mast-trace.
+        SchemaMismatch: the database was made by a newer mast-trace, or its runs by one that is too old.
         StorageError: the database refused a statement.
     """
     if options is not None and options.database != store.database:
@@ -111,45 +103,19 @@ def migrate(
         store.command(statement, use_database=False)
     applied = _applied(store, options)
     _refuse_newer(applied)
-    new = [
-        migration
-        for migration in versions
-        if migration.version not in applied and (repairs or migration.version not in REPAIRS)
-    ]
+    if _EXACT not in applied:
+        _refuse_inexact(store)
+    new = [migration for migration in versions if migration.version not in applied]
     try:
         for migration in new:
-            if migration.version in PREPARATIONS:
-                PREPARATIONS[migration.version](store)
             for statement in migration.statements(options):
                 store.command(statement)
-            if migration.version in REPAIRS:
-                REPAIRS[migration.version](store, options)
             store.command(migration.record(options))
     except StorageError as error:
         if advice := _if_too_old(store):
             raise StorageError(f"{error}; {advice}") from error.__cause__
         raise
     return [migration.version for migration in new]
-
-
-def repair(store: Store, stop: threading.Event | None = None) -> bool:
-    """Run the repairs that `migrate` left out; return whether all are done.
-
-    Args:
-        store: on a database of this version.
-        stop: set it to end the repair early; the next call continues from there.
-
-    Raises:
-        StorageError: the database refused, or is down.
-    """
-    options = options_of(store) or SchemaOptions(database=store.database)
-    applied = _applied(store, options)
-    for migration in migrations():
-        if migration.version in REPAIRS and migration.version not in applied:
-            if not REPAIRS[migration.version](store, options, stop):
-                return False
-            store.command(migration.record(options))
-    return True
 
 
 def _if_too_old(store: Store) -> str:
@@ -216,7 +182,7 @@ def check_schema(store: Store) -> None:
     """
     applied = _applied(store, SchemaOptions(database=store.database))
     _refuse_newer(applied)
-    newest = max(each.version for each in migrations() if each.version not in REPAIRS)
+    newest = migrations()[-1].version
     if max(applied, default=0) < newest:
         raise SchemaMismatch(
             f"{store.url}: the schema is at version {max(applied, default=0)}, this mast-trace "
@@ -230,6 +196,23 @@ def _refuse_newer(applied: set[int]) -> None:
         raise SchemaMismatch(
             f"the database's schema is at version {max(applied)}, newer than the {newest} of this "
             "mast-trace: upgrade mast-trace (schemas are never taken back)"
+        )
+
+
+def _refuse_inexact(store: Store) -> None:
+    """Refuse runs whose totals miss spans: their column says so, or is not there yet."""
+    try:
+        rows = store.query("SELECT 1 FROM mast_run_states WHERE Old = 1 LIMIT 1")
+    except StorageError as error:
+        if error_code(error) not in {_UNKNOWN_TABLE, _UNKNOWN_COLUMN}:
+            raise
+        if error_code(error) == _UNKNOWN_TABLE:
+            return
+        rows = store.query("SELECT 1 FROM mast_run_states LIMIT 1")
+    if rows:
+        raise SchemaMismatch(
+            f"the database holds runs from before version {_EXACT} of the schema: run `mast-trace migrate` of a "
+            f"mast-trace with version {_CARRIED_OVER} first, which counts them again"
         )
 
 

@@ -209,17 +209,6 @@ def _arriving(options: SchemaOptions, version: str, more: str = "") -> str:
     return _part(options, f"run_states.{version}", seen="now64(3)", spans=spans, of="", more=more)
 
 
-def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
-    """Return the SELECT of the states of the stored spans, as if they had arrived long ago.
-
-    Args:
-        options: of the tables.
-        of: a condition on the spans.
-    """
-    given = {"seen": "toDateTime64(0, 3)", "of": f" AND {of}", "more": ""}
-    return _part(options, "run_states.v3", spans=f"{options.database}.otel_traces", **given)
-
-
 def facts_of_stored_spans(options: SchemaOptions, of: str = "") -> str:
     """Return the SELECT of the facts of runs.
 

@@ -24,7 +24,6 @@ from mast_trace_collector.security import ProjectKeys, hash_of
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.removal.sweep import Sweeper
-from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.mcp_server.endpoint import endpoints
@@ -198,10 +197,7 @@ class AllInOne:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = await asyncio.to_thread(Store.open, config.store_url)
         parts.callback(self.store.close)
-        await asyncio.to_thread(migrate, self.store, repairs=False)
-        repairs = RepairLater(self.store)
-        repairs.start()
-        parts.push_async_callback(asyncio.to_thread, repairs.stop)
+        await asyncio.to_thread(migrate, self.store)
 
         # Created before the other servers, whose refusals it counts; started after them.
         collector = Collector(config, self.store)

@@ -7,20 +7,17 @@ them and what reads them are the real ones.
 from datetime import datetime, timezone
 
 import pytest
-from old_schema import BEFORE_WHOLE_IDS, make_version
 from otlp_requests import OTHER, START, TRACE, agent_span, log_request, request, two_runs
 from stored_spans import spans_of
 
 from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
 from mast_trace_collector.storage.log_writer import LogWriter
-from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
 from mast_trace_collector.storage.removal.erasure import before, erase, of_project, of_runs
 from mast_trace_collector.storage.removal.run_tables import run_tables
 from mast_trace_collector.storage.removal.sweep import sweep
 from mast_trace_collector.storage.removal.tombstones import find_tombstones
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_collector.storage.totals_repair import repair_totals
 
 CLUSTERED = SchemaOptions(cluster="main", distributed=True)
 CLUSTER = """<timezone>UTC</timezone>
@@ -45,29 +42,6 @@ def cluster(engine_of_cluster):
     for statement in render(CLUSTERED):
         engine_of_cluster.command(statement.replace("ON CLUSTER main", ""), use_database=False)
     return engine_of_cluster
-
-
-def test_totals_of_an_earlier_version_are_repaired_across_the_shards(engine_of_cluster):
-    make_version(engine_of_cluster, BEFORE_WHOLE_IDS, CLUSTERED)
-    used = {"gen_ai.usage.input_tokens": 100}
-    traces = [f"{number:032x}" for number in range(1, 4)]
-    ids = range(1, 1001)
-    calls = [request(*(agent_span(n, trace=t, attributes=used) for n in ids)) for t in traces]
-    SpanWriter(engine_of_cluster).write(calls, token="before")
-    known = "SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId"
-    before = engine_of_cluster.query(known)
-    for migration in migrations()[BEFORE_WHOLE_IDS + 1 :]:
-        if migration.version in PREPARATIONS:
-            PREPARATIONS[migration.version](engine_of_cluster)
-        for statement in [*migration.statements(CLUSTERED), migration.record(CLUSTERED)]:
-            engine_of_cluster.command(statement.replace("ON CLUSTER main", ""), use_database=False)
-    for _ in range(2):
-        assert repair_totals(engine_of_cluster, CLUSTERED)
-        rows = engine_of_cluster.query(
-            "SELECT TraceId, InputTokens, Totals FROM mast_runs ORDER BY TraceId"
-        )
-        assert rows == [{"TraceId": t, "InputTokens": 100_000, "Totals": "exact"} for t in traces]
-    assert engine_of_cluster.query(known) == before
 
 
 def test_an_erased_run_is_gone_from_the_shards_and_what_arrives_is_swept(cluster, monkeypatch):

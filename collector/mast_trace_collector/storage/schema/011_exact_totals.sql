@@ -1,5 +1,3 @@
--- Before this, `storage/old_totals.py` writes down what is known of each run.
---
 -- The view may know no tokens of before, see 007: an insert that is done again then adds the same numbers to
 -- the same sets.
 ALTER TABLE {database}.mast_run_states_mv {on_cluster} MODIFY QUERY

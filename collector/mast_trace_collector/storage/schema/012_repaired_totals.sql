@@ -1,2 +1,2 @@
--- `storage/totals_repair.py` stores again, with whole ids, what was stored before and is still there: piece by
--- piece, which may take minutes and be done while everything is in use.
+-- Earlier versions stored again, with whole ids, what was stored before and was still there. Where this version is
+-- not recorded although there are such runs, `migrate` refuses the database.

@@ -20,7 +20,6 @@ from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.security import Right, add_line, new_key, read_rights
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.removal.sweep import Sweeper
-from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_dashboards.cli.options import (
     AsJson,
     ConfigFile,
@@ -42,8 +41,7 @@ from mast_trace_dashboards.cli.until_stopped import (
 from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from threading import Thread
+    from collections.abc import Callable
 
 _REASON_WIDTH = 90
 
@@ -254,16 +252,16 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
 
     stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
-        migrating = in_daemon_thread(lambda: migrate(store, repairs=False))
+        migrating = in_daemon_thread(lambda: migrate(store))
         migrated = await _migrated_soon(store, migrating)
         collector = Collector(settings, store)
-        background = (RepairLater(store), Sweeper(store, collector.metrics.swept_rows.inc))
+        sweeper = Sweeper(store, collector.metrics.swept_rows.inc)
         if migrated:
-            _start(background)
+            sweeper.start()
         await collector.start()
         later = None
         if not migrated:
-            later = asyncio.create_task(_migrate_later(store, migrating, background))
+            later = asyncio.create_task(_migrate_later(store, migrating, sweeper))
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -280,8 +278,7 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
             if later is not None:
                 later.cancel()
             await collector.stop()
-            for each in background:
-                await asyncio.to_thread(each.stop)
+            await asyncio.to_thread(sweeper.stop)
             not_ready(ready_file)
 
 
@@ -311,14 +308,7 @@ async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> boo
     return True
 
 
-def _start(background: Iterable[Thread]) -> None:
-    for each in background:
-        each.start()
-
-
-async def _migrate_later(
-    store: Store, migrating: asyncio.Future[object], background: Iterable[Thread]
-) -> None:
+async def _migrate_later(store: Store, migrating: asyncio.Future[object], sweeper: Sweeper) -> None:
     """Create the tables as soon as the server answers: waiting spans cannot be stored without them."""
     while True:
         try:
@@ -329,7 +319,7 @@ async def _migrate_later(
         except StorageError as error:
             logger.debug("the database does not take the tables yet: %s", error)
         else:
-            _start(background)
+            sweeper.start()
             return
         await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
-        migrating = in_daemon_thread(lambda: migrate(store, repairs=False))
+        migrating = in_daemon_thread(lambda: migrate(store))
