@@ -27,20 +27,11 @@ if TYPE_CHECKING:
     _State = tuple[int, ...]
     from collections.abc import Iterable
 
-_LINE = re.compile(
-    r"(?P<project>[\w.-]{1,64})\s+sha256:(?P<hash>[0-9a-f]{64})(?:\s+(?P<rights>\S.*))?"
-)
+_LINE = re.compile(r"(?P<project>[\w.-]{1,64})\s+sha256:(?P<hash>[0-9a-f]{64})\s+(?P<rights>\S.*)")
 
-FORMER_UNTIL = "0.2"
-"""Version from which on a line that names no rights grants `WRITE` alone."""
 logger = logging.getLogger(__name__)
 _RELOAD_SECONDS = 1.0
 _MAX_KEY_LENGTH = 512
-_NAMED_LINES = 8
-_told: dict[Path, _State | None] = {}
-"""Files, with their content, whose lines without rights were reported: several parts of a process
-read the same file.
-"""
 
 
 class Right(str, Enum):
@@ -56,8 +47,6 @@ class Right(str, Enum):
 
 
 _NAMES = ", ".join(right.value for right in Right)
-FORMER_RIGHTS = frozenset({Right.WRITE, Right.READ, Right.METRICS})
-"""The rights of a line that names none, until `FORMER_UNTIL`."""
 
 
 class MissingRight(CollectorError):
@@ -72,13 +61,11 @@ class Grant:
         project: the one that the key belongs to.
         rights: those that the key has.
         hash: of the key, in hexadecimal digits.
-        explicit: whether the line names the rights.
     """
 
     project: str
     rights: frozenset[Right]
     hash: str
-    explicit: bool = True
 
     def demand(self, right: Right) -> None:
         """Return if the key has the right.
@@ -96,7 +83,7 @@ class Grant:
 
 
 def read_line(text: str) -> Grant | None:
-    """Read ``project sha256:<hex> [rights]``; None if it is no such line.
+    """Read ``project sha256:<hex> rights``; None if it is no such line.
 
     Raises:
         ConfigurationError: it names an unknown right.
@@ -104,8 +91,6 @@ def read_line(text: str) -> Grant | None:
     match = _LINE.fullmatch(text)
     if match is None:
         return None
-    if match["rights"] is None:
-        return Grant(match["project"], FORMER_RIGHTS, match["hash"], explicit=False)
     return Grant(match["project"], read_rights([match["rights"]]), match["hash"])
 
 
@@ -229,12 +214,11 @@ class ProjectKeys:
             lines = self._path.read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"cannot read the keys file: {error}") from error
-        found = {}
-        for number, line in enumerate(lines, start=1):
-            if text := line.partition("#")[0].strip():
-                found[number] = self._grant(number, text)
-        self._tell_of_former([number for number, grant in found.items() if not grant.explicit])
-        return list(found.values())
+        return [
+            self._grant(number, text)
+            for number, line in enumerate(lines, start=1)
+            if (text := line.partition("#")[0].strip())
+        ]
 
     def _grant(self, number: int, text: str) -> Grant:
         try:
@@ -246,23 +230,6 @@ class ProjectKeys:
                 f"{self._path}:{number} is no key; expected: project sha256:<64 hex digits> rights"
             )
         return grant
-
-    def _tell_of_former(self, numbers: list[int]) -> None:
-        if not numbers or _told.get(self._path) == self._seen:
-            return
-        _told[self._path] = self._seen
-        lines = ", ".join(map(str, numbers[:_NAMED_LINES]))
-        logger.warning(
-            "%s: keys that name no rights (line %s; %d in all) keep what they had, %s. From version "
-            "%s on they only write: put `%s` or `%s` behind the hash of each",
-            self._path,
-            lines + (" ..." if len(numbers) > _NAMED_LINES else ""),
-            len(numbers),
-            spelled(FORMER_RIGHTS),
-            FORMER_UNTIL,
-            Right.WRITE.value,
-            spelled(frozenset({Right.WRITE, Right.READ})),
-        )
 
 
 def hash_of(key: str) -> str:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mast_trace")
 
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Patch:

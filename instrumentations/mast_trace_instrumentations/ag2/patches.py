@@ -20,15 +20,12 @@ from mast_trace_instrumentations.ag2.agent import DrivenTurn, TurnScope
 from mast_trace_instrumentations.ag2.run import Channels
 from mast_trace_instrumentations.ag2.state import here, in_delivery
 from mast_trace_instrumentations.ag2.tool import begin_tool
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.spans import Call, Telemetry
-
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 
 class AG2Instrumentor(Instrumentor):
@@ -74,7 +71,7 @@ class AG2Instrumentor(Instrumentor):
     # -- agents and tools -----------------------------------------------------------------------
 
     def turn_scope(
-        self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
+        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
     ) -> Any:
         """Record an agent's turn: all ways of asking an agent enter this scope."""
         turn: DrivenTurn | None = None
@@ -91,7 +88,7 @@ class AG2Instrumentor(Instrumentor):
         return TurnScope(wrapped(*args, **given), turn)
 
     def stand_aside(
-        self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
+        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
     ) -> Any:
         """Replace AG2's own telemetry by a no-op where both would write to one provider."""
         with guarded("looking at AG2's own telemetry"):
@@ -101,30 +98,30 @@ class AG2Instrumentor(Instrumentor):
                 return BaseMiddleware(*args, **kwargs)
         return wrapped(*args, **kwargs)
 
-    def begin_tool(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_tool(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin a tool call; unknown tools pass here too."""
         return begin_tool(self.telemetry, *args, **kwargs)
 
     # -- the network ----------------------------------------------------------------------------
 
-    def begin_event(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_event(self, hub: Any, args: Args, kwargs: Kwargs) -> None:
         """Follow the life of channels, and the turns that fail in them."""
         self._channels.hub_event(self.telemetry, hub, *args, **kwargs)
 
-    def begin_storing(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_storing(self, hub: Any, args: Args, kwargs: Kwargs) -> None:
         """Write the run into an envelope before it is stored, in AG2's field for trace contexts."""
         self._channels.stamp(self.telemetry, hub, *args, **kwargs)
 
-    def begin_dispatch(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_dispatch(self, hub: Any, args: Args, kwargs: Kwargs) -> None:
         """Record a message: it is accepted and stored, but not delivered yet."""
         self._channels.message(self.telemetry, hub, *args, **kwargs)
 
-    def begin_receiving(self, client: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_receiving(self, client: Any, args: Args, kwargs: Kwargs) -> Call:
         """Handle an envelope inside the run of its channel: the delivery carries no context."""
         context = self._channels.context_of(args[0] if args else kwargs["envelope"])
         return Inside(in_delivery(client, here() if context is None else context))
 
-    def begin_closing(self, hub: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_closing(self, hub: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """End the runs of channels that a closing hub leaves open."""
         return Inside(end=lambda *_: self._channels.close_all(hub))
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import Inside
 from mast_trace_instrumentations.anthropic import chat
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace.spans import Call
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _RESOURCES = (
     ("resources.messages", ""),
@@ -58,22 +56,22 @@ class AnthropicInstrumentor(Instrumentor):
     versions = ("0.49", "3")
     patches = tuple(_patches())
 
-    def begin_call(self, resource: Any, _args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_call(self, resource: Any, _args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a call."""
         return chat.begin(self.telemetry, resource, kwargs)
 
-    def begin_helper(self, resource: Any, _args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_helper(self, resource: Any, _args: Args, kwargs: Kwargs) -> Call:
         """Hold the request of a stream: it is sent when the stream's block is entered."""
         return Inside(chat.holding(resource, kwargs))
 
-    def begin_manager(self, manager: Any, _args: _Args, _kwargs: _Kwargs) -> None:
+    def begin_manager(self, manager: Any, _args: Args, _kwargs: Kwargs) -> None:
         """Note that request with the manager that will send it, in whatever it is wrapped."""
         chat.note_request(manager)
 
-    def begin_streaming(self, manager: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_streaming(self, manager: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Begin the call of a stream's block."""
         return chat.begin_noted(self.telemetry, manager)
 
-    def begin_close(self, stream: Any, _args: _Args, _kwargs: _Kwargs) -> None:
+    def begin_close(self, stream: Any, _args: Args, _kwargs: Kwargs) -> None:
         """End the call of a stream that the program closes."""
         chat.close(stream)

@@ -19,7 +19,7 @@ from mast_trace_instrumentations.autogen.message import record_message
 from mast_trace_instrumentations.autogen.run import begin_run, chat_name, current_chat
 from mast_trace_instrumentations.autogen.state import is_quiet, quiet
 from mast_trace_instrumentations.autogen.tool import begin_code, begin_tool
-from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, ImportHook, Instrumentor, Kwargs, Patch
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call
@@ -38,8 +38,6 @@ IMPORT_HOOKS = (
     ImportHook(AGENT, "keep_context_in_agents"),
     ImportHook(PATTERNS, "keep_context_in_patterns"),
 )
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 
 def _both(module: str, target: str, begin: str) -> tuple[Patch, Patch]:
@@ -128,17 +126,17 @@ class AutogenInstrumentor(Instrumentor):
 
     # -- chats ----------------------------------------------------------------------------------
 
-    def begin_chat(self, sender: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_chat(self, sender: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a chat: a run, or a part of the run around it."""
         if is_quiet():
             return None
         return begin_run(self.telemetry, chat_name(sender, _argument(args, kwargs, 0, "recipient")))
 
-    def begin_sequence(self, _sender: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_sequence(self, _sender: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Keep a sequence of chats in one run."""
         return None if current_run() else begin_run(self.telemetry, "initiate_chats")
 
-    def begin_background(self, _sender: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_background(self, _sender: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Keep a sequence of chats in a thread or task in one run."""
         chat = begin_run(self.telemetry, "sequential_run")
 
@@ -153,12 +151,12 @@ class AutogenInstrumentor(Instrumentor):
         """Return whether the chat in progress was not initiated by `initiate_chat`."""
         return self.state.active and current_chat() is None and not is_quiet()
 
-    def begin_receiving(self, recipient: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_receiving(self, recipient: Any, args: Args, kwargs: Kwargs) -> Call:
         """Record a run for a message that was sent outside `initiate_chat`."""
         sender = _argument(args, kwargs, 1, "sender")
         return begin_run(self.telemetry, chat_name(sender, recipient))
 
-    def begin_message(self, recipient: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_message(self, recipient: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Record a received message, before the replies to it."""
         if is_quiet():
             return None
@@ -171,7 +169,7 @@ class AutogenInstrumentor(Instrumentor):
 
         return Inside(end=end)
 
-    def begin_termination(self, _agent: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_termination(self, _agent: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Note that a message ended the chat: AutoGen reports it only where no limit was reached."""
         chat = current_chat()
         if chat is None or is_quiet():
@@ -185,32 +183,32 @@ class AutogenInstrumentor(Instrumentor):
 
     # -- agents ---------------------------------------------------------------------------------
 
-    def begin_turn(self, agent: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_turn(self, agent: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin an agent's turn."""
         if is_quiet():
             return None
         messages = _argument(args, kwargs, 0, "messages")
         return begin_turn(self.telemetry, agent, messages, _argument(args, kwargs, 1, "sender"))
 
-    def begin_tool(self, agent: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_tool(self, agent: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a tool call."""
         if current_run() is None:
             return None
         function = _argument(args, kwargs, 0, "func_call") or {}
         return begin_tool(self.telemetry, agent, function, _argument(args, kwargs, 1, "call_id"))
 
-    def begin_code(self, _runner: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_code(self, _runner: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin an execution of code."""
         blocks = _argument(args, kwargs, 0, "code_blocks") or ()
         return begin_code(self.telemetry, blocks) if current_run() else None
 
-    def begin_model(self, client: Any, _args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_model(self, client: Any, _args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a model call."""
         return begin_chat(self.telemetry, client, kwargs) if current_run() else None
 
     # -- groups ---------------------------------------------------------------------------------
 
-    def begin_selection(self, group: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_selection(self, group: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Note the next speaker and who chose it."""
         chat = selection.selecting()
         if chat is None:
@@ -222,22 +220,22 @@ class AutogenInstrumentor(Instrumentor):
 
         return Inside(end=end)
 
-    def begin_question(self, _group: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_question(self, _group: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Hide the chat of two nameless agents in which a model is asked for the next speaker."""
         selection.asked_a_model()
         return Inside(quiet())
 
-    def begin_resuming(self, _manager: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_resuming(self, _manager: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Skip messages that an earlier run has recorded."""
         return Inside(quiet())
 
-    def begin_event(self, event: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_event(self, event: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Take facts from the framework's events that no function call shows, as they are made."""
         if not selection.is_telling(event):
             return None
         return Inside(end=lambda _, error: None if error else selection.note_event(event))
 
 
-def _argument(args: _Args, kwargs: _Kwargs, position: int, name: str) -> Any:
+def _argument(args: Args, kwargs: Kwargs, position: int, name: str) -> Any:
     """Return an argument, passed by position or by name; None if it was not passed."""
     return args[position] if len(args) > position else kwargs.get(name)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.messages import ToolCall
 from mast_trace.spans import Inside, current_run
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.agent import AgentEvents
 from mast_trace_instrumentations.crewai.chat import ModelEvents
@@ -48,8 +48,6 @@ _NATIVE_CALLS = (
     ("crewai.experimental.agent_executor", "AgentExecutor._execute_single_native_tool_call"),
     ("crewai.agents.step_executor", "execute_single_native_tool_call"),
 )
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 
 class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
@@ -161,11 +159,11 @@ class CrewAIInstrumentor(Instrumentor):
         """Begin with an empty record."""
         self.recorder = EventRecorder(self.telemetry)
 
-    def begin_event(self, _bus: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_event(self, _bus: Any, args: Args, kwargs: Kwargs) -> None:
         """Record an event before the bus handles it."""
         self.recorder.record(*_emitted(*args, **kwargs))
 
-    def begin_work(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_work(self, _instance: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Close spans that the call leaves open: before 1.15.10 a failed flow emits no end."""
         depth = len(state.frames())
         before = state.guard(on=True)
@@ -179,13 +177,13 @@ class CrewAIInstrumentor(Instrumentor):
 
         return Inside(end=end)
 
-    def begin_run(self, instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_run(self, instance: Any, args: Args, kwargs: Kwargs) -> Call:
         """Close a run that began here and was abandoned, then guard the call as `begin_work` does."""
         for frame in state.abandoned():
             frame.span.end()
         return self.begin_work(instance, args, kwargs)
 
-    def begin_delegation(self, tool: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_delegation(self, tool: Any, args: Args, kwargs: Kwargs) -> Call:
         """Note a delegation to a coworker that does not exist: CrewAI reports it as a success."""
         name = (args[0] if args else kwargs.get("agent_name")) or ""
 
@@ -196,7 +194,7 @@ class CrewAIInstrumentor(Instrumentor):
 
         return Inside(end=end)
 
-    def begin_last_answer(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> None:
+    def begin_last_answer(self, _instance: Any, _args: Args, _kwargs: Kwargs) -> None:
         """Note that an agent was stopped by its iteration limit."""
         run = current_run()
         if run is not None:
@@ -204,13 +202,13 @@ class CrewAIInstrumentor(Instrumentor):
 
     # -- tools: calls that CrewAI refuses to run have no event ------------------------------------
 
-    def begin_text_call(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_text_call(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call:
         """Observe a call that the model wrote as text."""
         action = args[0] if args else kwargs["agent_action"]
         call = ToolCall(str(action.tool), action.tool_input)
         return self.recorder.watch(call, kwargs.get("agent"), lambda result: result.result)
 
-    def begin_native_call(self, loop: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_native_call(self, loop: Any, args: Args, kwargs: Kwargs) -> Call:
         """Observe a call that the model made through its tool interface."""
         agent = getattr(loop, "agent", None) or kwargs.get("agent")
         call = reading.requested_call(args, kwargs)
@@ -218,27 +216,27 @@ class CrewAIInstrumentor(Instrumentor):
 
     # -- model calls ------------------------------------------------------------------------------
 
-    def begin_model_call(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_model_call(self, _llm: Any, args: Args, kwargs: Kwargs) -> Call:
         """Record the messages of a call in full, not as its event holds them."""
         return self.recorder.shown(args[0] if args else kwargs["messages"])
 
     # -- tokens -----------------------------------------------------------------------------------
 
-    def begin_counting(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_counting(self, _llm: Any, args: Args, kwargs: Kwargs) -> None:
         """Note the tokens that one of CrewAI's own providers has counted."""
         self.recorder.usage(args[0] if args else next(iter(kwargs.values()), None))
 
-    def begin_last_chunk(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_last_chunk(self, _llm: Any, args: Args, kwargs: Kwargs) -> None:
         """Note the token counts in the last chunk of a LiteLLM stream."""
         self.recorder.usage(kwargs.get("usage_info") or (args[1] if len(args) > 1 else None))
 
-    def begin_answer(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_answer(self, _instance: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Note the tokens of a LiteLLM answer; a stream has none yet."""
         return Inside(end=lambda answer, _: self.recorder.usage(getattr(answer, "usage", None)))
 
     # -- people -----------------------------------------------------------------------------------
 
-    def begin_human_input(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_human_input(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call:
         """Record a person's comment on an agent's answer."""
         draft = _draft(args, kwargs)
 
@@ -254,7 +252,7 @@ def _emitted(source: Any, event: Any) -> tuple[Any, Any]:
     return source, event
 
 
-def _draft(args: _Args, kwargs: _Kwargs) -> str | None:
+def _draft(args: Args, kwargs: Kwargs) -> str | None:
     """Return the answer that is shown to the person; newer versions pass the crew instead."""
     shown = args[0] if args else kwargs.get("final_answer")
     return shown if isinstance(shown, str) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.google_genai import chat, tool
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mast_trace.spans import Call
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _MODELS = "google.genai.models"
 _TOOLS = "google.genai._extra_utils"
@@ -38,23 +36,23 @@ class GoogleGenAIInstrumentor(Instrumentor):
         Patch(_TOOLS, "invoke_function_from_dict_args_async", "begin_tool"),
     )
 
-    def begin_call(self, models: Any, _args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_call(self, models: Any, _args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a call."""
         return chat.begin(self.telemetry, models, kwargs)
 
     def stream(
-        self, wrapped: Callable[..., Iterator[Any]], models: Any, args: _Args, kwargs: _Kwargs
+        self, wrapped: Callable[..., Iterator[Any]], models: Any, args: Args, kwargs: Kwargs
     ) -> Iterator[Any]:
         """Observe a stream, whose request is sent when its first piece is asked for."""
         return chat.stream(self.telemetry, models, kwargs, wrapped(*args, **kwargs))
 
     async def astream(
-        self, wrapped: Callable[..., Any], models: Any, args: _Args, kwargs: _Kwargs
+        self, wrapped: Callable[..., Any], models: Any, args: Args, kwargs: Kwargs
     ) -> AsyncIterator[Any]:
         """Observe an asynchronous stream, whose request is sent at once."""
         return await chat.astream(self.telemetry, models, kwargs, lambda: wrapped(*args, **kwargs))
 
-    def begin_tool(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_tool(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin the execution of a function that the client executes by itself."""
         return tool.begin(self.telemetry, *_invoked(*args, **kwargs))
 

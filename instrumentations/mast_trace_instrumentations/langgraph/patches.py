@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from mast_trace.spans import Inside
-from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, ImportHook, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.langgraph import model_calls
 from mast_trace_instrumentations.langgraph.agent import begin_node, end_node, note_attempt
 from mast_trace_instrumentations.langgraph.run import GraphRun, Interrupted, note_exit
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mast_trace.spans import Call
     from mast_trace_instrumentations.langgraph.chat import ChatRecorder
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _PREGEL = "langgraph.pregel.main"
 _LOOP = "langgraph.pregel._loop"
@@ -82,17 +80,17 @@ class LangGraphInstrumentor(Instrumentor):
         self._slot.recorder = ChatRecorder(self.telemetry)
         register_configure_hook(cast("ContextVar[Any]", self._slot), inheritable=True)
 
-    def begin_graph(self, graph: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_graph(self, graph: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin an execution of a graph: a run, an agent's turn, or a part of a turn."""
         given = args[0] if args else kwargs.get("input")
         config = args[1] if len(args) > 1 else kwargs.get("config")
         return GraphRun(self.telemetry, self._interrupted, graph, given, config)
 
-    def begin_exit(self, loop: Any, args: _Args, _kwargs: _Kwargs) -> None:
+    def begin_exit(self, loop: Any, args: Args, _kwargs: Kwargs) -> None:
         """Note the reason why a graph's loop stops."""
         note_exit(loop, args[1])
 
-    def begin_node(self, _instance: Any, args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_node(self, _instance: Any, args: Args, _kwargs: Kwargs) -> Call | None:
         """Begin an execution of a node."""
         task = args[0]
         scope = begin_node(task)
@@ -100,16 +98,16 @@ class LangGraphInstrumentor(Instrumentor):
             return None
         return Inside(scope.context, partial(end_node, scope, task))
 
-    def begin_retry(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_retry(self, _instance: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Count a node's attempts, where LangGraph decides whether to try again."""
         return Inside(end=lambda again, _: note_attempt(again=again is True))
 
-    def begin_call(self, _node: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_call(self, _node: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin a `ToolNode`'s handling of one call that a model asked for."""
         call = RequestedCall(args[0] if args else kwargs["call"])
         return Inside(with_call(call), partial(end_call, self.telemetry, call))
 
-    def begin_tool(self, tool: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_tool(self, tool: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin an execution of a tool."""
         given = args[0] if args else kwargs.get("tool_input")
         call_id = kwargs.get("tool_call_id")
@@ -118,7 +116,7 @@ class LangGraphInstrumentor(Instrumentor):
             return None
         return Inside(scope.context, partial(end_tool, scope, call_id))
 
-    def begin_model(self, _model: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_model(self, _model: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Show the code beneath a model call that the call has the recorder's span."""
         return model_calls.enter()
 

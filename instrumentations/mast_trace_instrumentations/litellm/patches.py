@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.litellm import chat
 from mast_trace_instrumentations.litellm.interfaces import CHAT, RESPONSES, TEXT
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mast_trace.spans import Call
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _CHUNKS = "litellm.litellm_core_utils.streaming_handler"
 _EVENTS = "litellm.responses.streaming_iterator"
@@ -45,29 +43,27 @@ class LiteLLMInstrumentor(Instrumentor):
         Patch(_BRIDGED, "LiteLLMCompletionStreamingIterator.__next__", "begin_step"),
     )
 
-    def begin_chat(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_chat(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a chat completion."""
         return chat.begin(self.telemetry, CHAT, args, kwargs)
 
-    def begin_text(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_text(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a completion of a text."""
         return chat.begin(self.telemetry, TEXT, args, kwargs)
 
-    def begin_response(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_response(self, _instance: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a call of the Responses interface."""
         return chat.begin(self.telemetry, RESPONSES, args, kwargs)
 
-    def carry(
-        self, wrapped: Callable[..., Any], _instance: Any, args: _Args, kwargs: _Kwargs
-    ) -> Any:
+    def carry(self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs) -> Any:
         """Carry the context over to the thread in which a router's synchronous call runs."""
         function, *rest = args
         return wrapped(chat.carried(function), *rest, **kwargs)
 
-    def begin_step(self, stream: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
+    def begin_step(self, stream: Any, _args: Args, _kwargs: Kwargs) -> Call | None:
         """Observe one step of a stream."""
         return chat.step(stream)
 
-    def begin_close(self, stream: Any, _args: _Args, _kwargs: _Kwargs) -> None:
+    def begin_close(self, stream: Any, _args: Args, _kwargs: Kwargs) -> None:
         """End the call of a stream that the program closes."""
         chat.close(stream)

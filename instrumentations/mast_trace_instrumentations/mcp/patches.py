@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import Inside
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.mcp import tool
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _SESSION = "mcp.client.session"
 
@@ -30,12 +28,12 @@ class MCPInstrumentor(Instrumentor):
         Patch("mcp.client.client", "Client.call_tool", "begin_tool", optional="since 2.0"),
     )
 
-    def begin_tool(self, session: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_tool(self, session: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a call of a tool."""
         session = getattr(session, "session", session)  # the method of a client
         return tool.begin(self.telemetry, session, *_called(*args, **kwargs))
 
-    def begin_session(self, session: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_session(self, session: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Note the server's description of itself."""
         return Inside(end=lambda answer, _: tool.note_server(session, answer))
 

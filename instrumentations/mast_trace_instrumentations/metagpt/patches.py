@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import current_run
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.metagpt.agent import RoleTurns
 from mast_trace_instrumentations.metagpt.chat import begin_chat, note_usage
 from mast_trace_instrumentations.metagpt.message import begin_human, begin_review
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mast_trace.spans import Call
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _PROVIDERS = (
     ("openai_api", "OpenAILLM"),
@@ -101,49 +99,49 @@ class MetaGPTInstrumentor(Instrumentor):
         """Forget messages that wait for a run."""
         self._runs.clear()
 
-    def begin_team(self, team: Any, _args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_team(self, team: Any, _args: Args, kwargs: Kwargs) -> Call:
         """Begin a team's run, the root."""
         idea = kwargs.get("idea") or team.idea
         return self._runs.begin(self.telemetry, type(team).__name__, team.env, idea=idea)
 
-    def begin_environment(self, env: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_environment(self, env: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Keep the error that `Team.run` swallows; without a team this is the root."""
         if current_run() is not None:
             return self._runs.noting()
         return self._runs.begin(self.telemetry, type(env).__name__, env)
 
-    def begin_noting(self, _team: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_noting(self, _team: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Keep the error that `Team.run` swallows."""
         return self._runs.noting()
 
-    def begin_publishing(self, env: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_publishing(self, env: Any, args: Args, kwargs: Kwargs) -> None:
         """Record a message with the roles that take it up."""
         self._runs.publish(self.telemetry, env, args[0] if args else kwargs["message"])
 
-    def begin_turn(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_turn(self, role: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Wrap a role's turn."""
         return RoleTurns(self.telemetry).begin(role)
 
-    def begin_observing(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_observing(self, role: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Begin the turn's span when the role observes something new."""
         return RoleTurns(self.telemetry).begin_observing(role)
 
-    def begin_action(self, action: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_action(self, action: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin an action that is a tool call."""
         return begin_action(self.telemetry, action, args, kwargs)
 
-    def begin_chat(self, provider: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+    def begin_chat(self, provider: Any, args: Args, kwargs: Kwargs) -> Call | None:
         """Begin a request to a model."""
         return begin_chat(self.telemetry, provider, args[0] if args else kwargs.get("messages"))
 
-    def begin_counting(self, _provider: Any, args: _Args, kwargs: _Kwargs) -> None:
+    def begin_counting(self, _provider: Any, args: Args, kwargs: Kwargs) -> None:
         """Note the tokens that the framework counts."""
         note_usage(args[0] if args else kwargs.get("usage"))
 
-    def begin_human(self, _provider: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_human(self, _provider: Any, args: Args, kwargs: Kwargs) -> Call:
         """Record the question to a person in a model's place, and the answer."""
         return begin_human(self.telemetry, args[0] if args else kwargs.get("msg"))
 
-    def begin_review(self, _action: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+    def begin_review(self, _action: Any, _args: Args, _kwargs: Kwargs) -> Call:
         """Record a person's comment on a plan or on the result of a task."""
         return begin_review(self.telemetry)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.openai.chat import CHAT, RESPONSES, begin
 
 if TYPE_CHECKING:
     from mast_trace_instrumentations.openai.chat import ClientCall
 
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 _CHAT = "openai.resources.chat.completions"
 _RESPONSES = "openai.resources.responses"
@@ -34,10 +32,10 @@ class OpenAIInstrumentor(Instrumentor):
         Patch(_RESPONSES, "AsyncResponses.parse", "begin_response", optional="since 1.66"),
     )
 
-    def begin_chat(self, resource: Any, _args: _Args, kwargs: _Kwargs) -> ClientCall | None:
+    def begin_chat(self, resource: Any, _args: Args, kwargs: Kwargs) -> ClientCall | None:
         """Begin a call of the chat completions."""
         return begin(self.telemetry, CHAT, resource, kwargs)
 
-    def begin_response(self, resource: Any, _args: _Args, kwargs: _Kwargs) -> ClientCall | None:
+    def begin_response(self, resource: Any, _args: Args, kwargs: Kwargs) -> ClientCall | None:
         """Begin a call of the responses."""
         return begin(self.telemetry, RESPONSES, resource, kwargs)

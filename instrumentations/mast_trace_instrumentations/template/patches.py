@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.template.agent import begin_turn
 from mast_trace_instrumentations.template.chat import begin_chat
 from mast_trace_instrumentations.template.message import record_message
@@ -13,9 +13,6 @@ from mast_trace_instrumentations.template.tool import begin_tool
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call
-
-_Args = tuple[Any, ...]
-_Kwargs = dict[str, Any]
 
 
 class ToyTeamInstrumentor(Instrumentor):
@@ -34,22 +31,22 @@ class ToyTeamInstrumentor(Instrumentor):
         Patch("toyteam", "Model.complete", "begin_chat"),
     )
 
-    def begin_run(self, team: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_run(self, team: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin a run of a team."""
         return begin_run(self.telemetry, team, args[0] if args else kwargs["task"])
 
-    def begin_turn(self, agent: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_turn(self, agent: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin a turn of an agent."""
         return begin_turn(self.telemetry, agent, args[0] if args else kwargs["history"])
 
-    def begin_message(self, _team: Any, args: _Args, _kwargs: _Kwargs) -> None:
+    def begin_message(self, _team: Any, args: Args, _kwargs: Kwargs) -> None:
         """Record a message before it is delivered."""
         record_message(self.telemetry, *args)
 
-    def begin_tool(self, tool: Any, _args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_tool(self, tool: Any, _args: Args, kwargs: Kwargs) -> Call:
         """Begin an execution of a tool."""
         return begin_tool(self.telemetry, tool, kwargs)
 
-    def begin_chat(self, model: Any, args: _Args, kwargs: _Kwargs) -> Call:
+    def begin_chat(self, model: Any, args: Args, kwargs: Kwargs) -> Call:
         """Begin a call of a model."""
         return begin_chat(self.telemetry, model, args[0] if args else kwargs["messages"])

@@ -12,7 +12,6 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector import security
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import (
-    FORMER_RIGHTS,
     Grant,
     MissingRight,
     ProjectKeys,
@@ -212,29 +211,13 @@ class TestRights:
         ):
             ProjectKeys(file)
 
-    def test_a_line_without_rights_keeps_what_it_had_and_is_told_of_once(
-        self, file: Path, clock: Clock, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        key, line = new_key("team")
-        former = line.removesuffix(" write")
-        file.write_text(f"{former}\n{new_key('other')[1]}\n{new_key('third')[1][:-6]}\n")
-        first, second = ProjectKeys(file), ProjectKeys(file)
-        for keys in (first, second, first):
-            assert rights(keys, key) == {Right.WRITE, Right.READ, Right.METRICS}
-        (told,) = caplog.messages
-        assert "name no rights (line 1, 3; 2 in all)" in told
-        assert "From version 0.2 on they only write" in told
-        assert "`write,read`" in told
-        file.write_text(f"{former}\n")
-        clock.now += 1.0
-        first.grant_of_key(key)
-        assert "name no rights (line 1; 1 in all)" in caplog.messages[1]
-
-    def test_a_line_without_rights_still_names_its_project(self) -> None:
+    def test_a_line_without_rights_is_no_key(self, file: Path) -> None:
         line = f"team sha256:{'0' * 64}"
-        former = Grant("team", FORMER_RIGHTS, "0" * 64, explicit=False)
-        assert read_line(line) == former
+        assert read_line(line) is None
         assert read_line(f"{line} read") == Grant("team", frozenset({Right.READ}), "0" * 64)
+        file.write_text(f"{new_key('team')[1]}\n{line}\n")
+        with pytest.raises(ConfigurationError, match="keys:2 is no key"):
+            ProjectKeys(file)
 
     def test_a_key_is_made_with_a_right_at_least(self) -> None:
         for none in ([], [" , "]):

@@ -80,8 +80,7 @@ def migrate_database(
 
     Users of a server that are meant for one project and read more are named, with the SQL that mends it.
 
-    Rows of earlier versions are repaired where needed; a long repair is logged, and continues where
-    it ended if it is stopped. `up` and `collect` do the same, with the repair in the background.
+    `up` and `collect` do the same when they start.
 
     The options of the tables (cluster, replicated ...) are recorded in the database: give them the
     first time only; the search index can be added and removed at any time. To change the retention of existing tables, use `mast-trace retain`.
