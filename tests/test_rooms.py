@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FLOORS = {
     "mast_trace": """
-        environment exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types
+        environment exceptions fork_safe semconv taxonomy content retry_after result_types
         content_settings running_up untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks
@@ -35,7 +35,7 @@ FLOORS = {
         litellm replay
     """,
     "mast_trace_collector": """
-        hold otlp plugins run_metrics settings spool storage telemetry
+        hold otlp plugins settings spool storage telemetry
         backup config dead_letters exporter http_server logs security
         clickhouse_http pipeline receivers
         collector
@@ -59,8 +59,8 @@ FLOORS = {
     "mast_trace_dashboards": """
         commands
         certainty printable programs queries
-        gate cost_words newest_runs plugins stored_run whole_files
-        found_run run_names run_outcome senders step_input alerts
+        gate cost_words run_names plugins stored_run whole_files
+        found_run run_outcome senders step_input alerts
         found_pattern
         grafana web
         mcp_server

@@ -1,18 +1,24 @@
-"""The `Collector`: receivers, spool and pipelines, which start and stop together."""
+"""The `Collector`: receivers, spool and pipelines, which start and stop together, and its numbers of runs."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client import registry
+from prometheus_client.core import GaugeMetricFamily
+
+from mast_trace.exceptions import StorageError
 from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.ingest import Ingest
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
 from mast_trace_collector.receivers.otlp_http import Operations, OTLPHTTPReceiver
-from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.security import ProjectKeys, check_bind
 from mast_trace_collector.spool import RequestRefused
 from mast_trace_collector.storage.log_writer import LogWriter
@@ -20,10 +26,77 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
     from mast_trace_collector.http_server.limits import ASGIApp
     from mast_trace_collector.storage import Store
+
+logger = logging.getLogger(__name__)
+
+_FRESH_SECONDS = 15.0
+_WITHOUT_ROOT = """
+    SELECT count() AS Runs FROM
+    (
+        SELECT max(Root) AS Root, max(LastSeen) AS Seen FROM mast_run_states
+        WHERE Day >= today() - 1
+        GROUP BY Project, TraceId
+        HAVING Root = 0 AND max(Kind) = '' AND Seen BETWEEN now64(3) - toIntervalDay(1)
+            AND now64(3) - toIntervalMillisecond({idle_ms:UInt64})
+    )
+"""
+
+
+class RunMetrics(registry.Collector):
+    """A Prometheus collector of run metrics; register it with the registry of the process.
+
+    Args:
+        store: the database.
+        idle: seconds after which a run without a root is finished.
+        fresh: seconds for which an answer is used.
+    """
+
+    def __init__(self, store: Store, *, idle: float, fresh: float = _FRESH_SECONDS) -> None:
+        self._store = store
+        self._idle = idle
+        self._fresh = fresh
+        self._lock = threading.Lock()
+        self._asked = float("-inf")
+        self._reading = False
+        self._without_root: float | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the latest numbers, and query newer ones for the next scrape."""
+        with self._lock:
+            known = self._without_root
+            stale = time.monotonic() - self._asked >= self._fresh
+            if stale and not self._reading:
+                self._reading = True
+                threading.Thread(target=self._read, name="run-metrics", daemon=True).start()
+        if known is not None:
+            yield GaugeMetricFamily(
+                "mast_trace_collector_runs_without_root",
+                "Runs of the last day without new spans whose root never arrived.",
+                value=known,
+            )
+
+    def describe(self) -> list[Metric]:
+        """Return nothing at registration: the database may not be there yet."""
+        return []
+
+    def _read(self) -> None:
+        found = None
+        try:
+            (row,) = self._store.query(_WITHOUT_ROOT, {"idle_ms": round(self._idle * 1000)})
+            found = float(row["Runs"])
+        except StorageError as error:
+            logger.debug("run metrics are unavailable: %s", error)
+        with self._lock:
+            self._without_root, self._reading, self._asked = found, False, time.monotonic()
+
 
 # Python lets a thread compute for 5 ms before another gets its turn. A receiver needs many turns
 # for one request while a batch is being transformed: with a shorter interval it answers several

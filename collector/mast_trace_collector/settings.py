@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from mast_trace.effective_setting import EffectiveSetting
-from mast_trace.environment import PREFIX, warn_of_unknown_variables
+from mast_trace.environment import PREFIX, EffectiveSetting, warn_of_unknown_variables
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 

@@ -10,10 +10,9 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.cost_words import cost_words
-from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.run_names import NotFound
+from mast_trace_dashboards.run_names import NotFound, newest_runs
 from mast_trace_judge.patterns.states import PatternState, save_state
 from mast_trace_judge.planted import PLANTED
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import running_up
 from mast_trace._settings import SDKSettings
-from mast_trace.effective_setting import EffectiveSetting
+from mast_trace.environment import EffectiveSetting
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 

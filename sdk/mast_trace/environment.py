@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+from dataclasses import dataclass
 from typing import Final
 
 logger = logging.getLogger("mast_trace")
@@ -146,3 +147,18 @@ def warn_of_unknown_variables() -> None:
             close = difflib.get_close_matches(name, (*NAMES, *OTHERS), n=1)
             hint = f" Did you mean {PREFIX}{close[0]}?" if close else ""
             logger.warning("Nothing reads the environment variable %s.%s", variable, hint)
+
+
+@dataclass(frozen=True)
+class EffectiveSetting:
+    """The effective value of a setting.
+
+    Attributes:
+        name: of the setting.
+        value: as text, with passwords masked.
+        origin: ``argument``, the name of a variable, the path of a file, or ``default``.
+    """
+
+    name: str
+    value: str
+    origin: str

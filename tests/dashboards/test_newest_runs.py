@@ -10,8 +10,8 @@ import pytest
 from stores import new_store
 
 from mast_trace_collector.storage import Store
-from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import newest_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from verdict_rows import verdict_row
 
 from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_collector.run_metrics import RunMetrics
+from mast_trace_collector.collector import RunMetrics
 from mast_trace_collector.storage.runs import finished_runs, run_summary
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.patterns.indexing import PatternIndexer

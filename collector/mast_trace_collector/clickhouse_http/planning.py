@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http import native, reading
+from mast_trace_collector.clickhouse_http import reading
+from mast_trace_collector.clickhouse_http import rendering as native
 from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.gate import Gate
 from mast_trace_collector.clickhouse_http.rendering import read_tree, tokens

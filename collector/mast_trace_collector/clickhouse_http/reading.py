@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.gate import catalogue_name, lists
-from mast_trace_collector.clickhouse_http.native import OUR_REVISION
 from mast_trace_collector.clickhouse_http.rendering import (
+    OUR_REVISION,
     literal_of_bytes,
     quoted,
     replaced,

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.clickhouse_http import native
+from mast_trace_collector.clickhouse_http import rendering as native
 from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Confinement
 from mast_trace_collector.clickhouse_http.engine import EngineResult, Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import EngineError, denied

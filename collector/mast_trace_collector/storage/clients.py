@@ -15,8 +15,8 @@ from urllib3.exceptions import NewConnectionError
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
+from mast_trace_collector.storage.address import unanswered
 from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
-from mast_trace_collector.storage.unanswered import unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -25,8 +25,7 @@ from mast_trace_dashboards.certainty import (
     way_words,
 )
 from mast_trace_dashboards.cli.output import plain
-from mast_trace_dashboards.cli.render import outcome
-from mast_trace_dashboards.cli.render_confirmation import confirmation_view
+from mast_trace_dashboards.cli.render import confirmation_view, outcome
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import NOT_REPORTED, in_words, tokens_of

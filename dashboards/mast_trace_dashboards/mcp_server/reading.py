@@ -13,11 +13,10 @@ from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
-from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
+from mast_trace_dashboards.run_names import NotFound, newest_runs, parse_time, resolve_run
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.step_input import input_of
 from mast_trace_judge.store.runs import read_alone

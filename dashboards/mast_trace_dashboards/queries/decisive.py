@@ -1,4 +1,4 @@
-"""Named queries on decisive errors: position in the run, agent, failure mode."""
+"""Named queries on decisive errors: position in the run, agent, failure mode, and what replays have confirmed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mast_trace_dashboards.queries.sql import (
     STARTED,
     VERDICTS,
 )
+from mast_trace_judge.proof import RULE
 
 _IS_DECIDED = "Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"
 _DECIDED = f"SELECT * FROM ({VERDICTS}) WHERE {_IS_DECIDED}"
@@ -171,5 +172,45 @@ LIMIT 1 BY RunKey""",
         "Reason": Column("String"),
         "Confirmation": Column("String", "what replays have shown; empty where there were none"),
         "Modes": Column("Array(String)", "that the run shows"),
+    },
+)
+
+
+_FAILED: Final = (
+    f"""SELECT * FROM ({VERDICTS}) WHERE if(RunOutcome != '', RunOutcome, Outcome) = 'failure'"""
+)
+"""The judged runs of a time range that failed, by what was recorded or else by the judge."""
+_COSTS: Final = """SELECT halfMD5(r.Project, r.TraceId) AS CostKey, count() AS Number,
+    sum(r.LiveCalls) AS Calls, sum(ifNull(r.CostUsd, 0)) AS Cost,
+    countIf(isNull(r.CostUsd) AND r.LiveCalls > 0) AS Unknown
+  FROM mast_replays AS r FINAL
+  GROUP BY CostKey"""
+"""Replays of each run. A reservation for a replay that has not ended counts in full."""
+
+CONFIRMED_DECISIVE: Final = Query(
+    name="confirmed_decisive",
+    meaning="Failed runs by what replays have shown of their decisive errors, and the cost: one row for each.",
+    template=f"""
+SELECT if(v.Confirmation = '', 'untested', v.Confirmation) AS Conclusion, count() AS Runs,
+    assumeNotNull((SELECT count() FROM ({_FAILED}))) AS Failures, Runs / Failures AS Share,
+    countIf(isNotNull(v.DecisiveStep) AND v.DecisiveRule = '{RULE}') AS Confirmed,
+    sum(c.Number) AS Replays, sum(c.Calls) AS LiveCalls, sum(c.Cost) AS CostUsd,
+    sum(c.Unknown) AS Unpriced
+FROM ({_FAILED}) AS v
+LEFT JOIN ({_COSTS}) AS c ON c.CostKey = v.RunKey
+GROUP BY Conclusion
+ORDER BY Runs DESC, Conclusion
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    columns={
+        "Conclusion": Column("String", "such as confirmed, refuted, inconclusive; untested"),
+        "Runs": Column("UInt64", "judged runs that failed"),
+        "Failures": Column("UInt64", "all of them"),
+        "Share": Column("Float64", "Runs / Failures"),
+        "Confirmed": Column("UInt64", "of the runs, with a decisive error that replays have shown"),
+        "Replays": Column("UInt64", "replays of these runs"),
+        "LiveCalls": Column("UInt64", "model calls that these replays sent to a model"),
+        "CostUsd": Column("Float64", "of these calls, where prices are known"),
+        "Unpriced": Column("UInt64", "replays with live calls whose cost is unknown"),
     },
 )

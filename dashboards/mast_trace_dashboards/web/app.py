@@ -45,8 +45,7 @@ from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.conversation.graph import label_of
 from mast_trace_dashboards.web.filters import AGES
 from mast_trace_dashboards.web.finding.queue_view import QUEUE
-from mast_trace_dashboards.web.guard import Guard
-from mast_trace_dashboards.web.health import Health
+from mast_trace_dashboards.web.guard import Guard, Health
 from mast_trace_dashboards.web.pages import Pages
 from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT

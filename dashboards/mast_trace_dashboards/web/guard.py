@@ -1,28 +1,99 @@
-"""The guard of the web view: admits requests and sets headers; pages load nothing from elsewhere."""
+"""The guard of the web view, which admits requests, and its health checks; pages load nothing from elsewhere."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
+from mast_trace.exceptions import SchemaMismatch, StorageError
 from mast_trace_collector.security import Right
+from mast_trace_collector.storage import check_schema
 from mast_trace_dashboards.web.access import host_name
-from mast_trace_dashboards.web.health import PATHS as HEALTH
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.visitor import admit
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.access import Access
     from mast_trace_dashboards.web.sign_in import SignIn
+
+logger = logging.getLogger(__name__)
+
+HEALTH: Final = frozenset({"/healthz", "/readyz"})
+_REMEMBERED_SECONDS = 1.0
+_PATIENCE_SECONDS = 5.0
+
+
+class Health:
+    """Answers without a key, and so reveals nothing that would need one.
+
+    The database is queried at most once a second, and by one thread.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._asked_at = 0.0
+        self._asking: asyncio.Task[str] | None = None
+        self._trouble = ""
+        self._schema_fits = False
+        self.routes = [Route("/healthz", self.alive), Route("/readyz", self.ready)]
+
+    async def alive(self, _: Request) -> Response:
+        """Answer that the process is alive."""
+        return PlainTextResponse("ok\n")
+
+    async def ready(self, _: Request) -> Response:
+        """Answer whether pages can be served, and if not, the reason in a word."""
+        trouble = await self._look()
+        answer = {"ready": not trouble, "reason": trouble}
+        return JSONResponse(answer, 503 if trouble else 200)
+
+    async def _look(self) -> str:
+        if self._asking is None:
+            if time.monotonic() - self._asked_at < _REMEMBERED_SECONDS:
+                return self._trouble
+            self._asking = asyncio.create_task(self._ask())
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asking), _PATIENCE_SECONDS)
+        except asyncio.TimeoutError:
+            return "the database takes too long to answer"
+
+    async def _ask(self) -> str:
+        try:
+            trouble, why = await asyncio.to_thread(self._query)
+            if trouble and trouble != self._trouble:
+                logger.warning("not ready: %s", why)
+            self._trouble = trouble
+            return trouble
+        finally:
+            self._asked_at = time.monotonic()
+            self._asking = None
+
+    def _query(self) -> tuple[str, str]:
+        """Return the problem, for everybody, and its cause, for the log; empty if there is none."""
+        try:
+            if not self._schema_fits:
+                check_schema(self._store)
+                self._schema_fits = True
+            self._store.query("SELECT 1")
+        except SchemaMismatch as error:
+            return "the tables belong to another version", str(error)
+        except StorageError as error:
+            return "the database does not answer", str(error)
+        return "", ""
+
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace.spans import in_span
-from mast_trace_instrumentations.autogen.reading import name_of, read, shown
-from mast_trace_instrumentations.autogen.state import is_quiet
+from mast_trace_instrumentations.autogen.reading import is_quiet, name_of, read, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ from mast_trace_instrumentations.autogen import selection, threads
 from mast_trace_instrumentations.autogen.agent import begin_turn
 from mast_trace_instrumentations.autogen.chat import begin_chat
 from mast_trace_instrumentations.autogen.message import record_message
+from mast_trace_instrumentations.autogen.reading import is_quiet, quiet
 from mast_trace_instrumentations.autogen.run import begin_run, chat_name, current_chat
-from mast_trace_instrumentations.autogen.state import is_quiet, quiet
 from mast_trace_instrumentations.autogen.tool import begin_code, begin_tool
 from mast_trace_instrumentations.base import Args, ImportHook, Instrumentor, Kwargs, Patch
 

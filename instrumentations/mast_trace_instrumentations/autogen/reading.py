@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import context as otel_context
+
 from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from opentelemetry.context import Context
 
 
 def read(message: Mapping[str, Any] | str | Any, role: str | None = None) -> Message:
@@ -95,3 +99,16 @@ def members(agent: Any) -> list[Any] | None:
     group = getattr(agent, "groupchat", None)
     agents = getattr(group, "agents", None)
     return list(agents) if isinstance(agents, list) else None
+
+
+_QUIET = "mast-trace-autogen-quiet"
+
+
+def quiet() -> Context:
+    """Return the current context, marked so that no message is recorded."""
+    return otel_context.set_value(_QUIET, True, otel_context.get_current())
+
+
+def is_quiet() -> bool:
+    """Return whether messages are not recorded at present."""
+    return otel_context.get_current().get(_QUIET) is True

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.autogen.reading import name_of
+from mast_trace_instrumentations.autogen.reading import is_quiet, name_of
 from mast_trace_instrumentations.autogen.run import current_chat
-from mast_trace_instrumentations.autogen.state import is_quiet
 
 if TYPE_CHECKING:
     from mast_trace_instrumentations.autogen.run import Chat

@@ -9,8 +9,8 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.spans import AgentSpan, current_run
 from mast_trace_instrumentations.crewai import reading, state
-from mast_trace_instrumentations.crewai.recorder import text
 from mast_trace_instrumentations.crewai.run import RunEvents
+from mast_trace_instrumentations.crewai.state import text
 
 
 class AgentEvents(RunEvents):

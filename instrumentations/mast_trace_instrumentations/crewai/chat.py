@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import ChatSpan, Inside, restore
 from mast_trace_instrumentations.crewai import reading, state
-from mast_trace_instrumentations.crewai.recorder import Recorder, text
+from mast_trace_instrumentations.crewai.state import Recorder, text
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call

@@ -7,7 +7,7 @@ from typing import Any
 from mast_trace.content import as_text, joined
 from mast_trace.messages import Message
 from mast_trace_instrumentations.crewai import reading, state
-from mast_trace_instrumentations.crewai.recorder import Recorder
+from mast_trace_instrumentations.crewai.state import Recorder
 
 
 class MessageEvents(Recorder):

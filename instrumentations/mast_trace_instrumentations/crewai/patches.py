@@ -26,8 +26,8 @@ from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.agent import AgentEvents
 from mast_trace_instrumentations.crewai.chat import ModelEvents
-from mast_trace_instrumentations.crewai.recorder import text
 from mast_trace_instrumentations.crewai.run import MAX_TURNS
+from mast_trace_instrumentations.crewai.state import text
 from mast_trace_instrumentations.crewai.tool import ToolEvents
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from mast_trace.messages import Message
 from mast_trace.spans import current_run
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.message import MessageEvents
-from mast_trace_instrumentations.crewai.recorder import text
+from mast_trace_instrumentations.crewai.state import text
 
 MAX_TURNS = "crewai.max_turns"
 """The mark of a run in which an agent was stopped by its iteration limit."""

@@ -18,7 +18,7 @@ from mast_trace.fork_safe import lock
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans import OpenSpan
+    from mast_trace.spans import OpenSpan, Telemetry
 
 
 @dataclass(eq=False)
@@ -150,3 +150,22 @@ def adopt(*owner_ids: str | None) -> None:
     if found is not None:
         _frames.set((replace(found, outside=otel_context.get_current(), borrowed=True),))
         otel_context.attach(found.span.context)
+
+
+class Recorder:
+    """Opens spans on the stack, each as a child of the innermost open one."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+
+    @staticmethod
+    def _open(kind: str, key: Any, span: OpenSpan, *owner_ids: str) -> Frame:
+        outside = otel_context.get_current()
+        frame = Frame(kind, key, span, outside, owners=owner_ids)
+        push(frame)
+        return frame
+
+
+def text(value: Any) -> str:
+    """Return a value as text; nothing for None."""
+    return "" if value is None else str(value)

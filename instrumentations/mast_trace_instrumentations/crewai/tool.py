@@ -16,7 +16,7 @@ from mast_trace import semconv
 from mast_trace.messages import parsed
 from mast_trace.spans import Inside, ToolSpan, restore
 from mast_trace_instrumentations.crewai import reading, state
-from mast_trace_instrumentations.crewai.recorder import Recorder, text
+from mast_trace_instrumentations.crewai.state import Recorder, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.litellm import chat
-from mast_trace_instrumentations.litellm.interfaces import CHAT, RESPONSES, TEXT
+from mast_trace_instrumentations.litellm.chat import CHAT, RESPONSES, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,14 +29,12 @@ from mast_trace_instrumentations.model_calls.call import (
     Assembly,
     ModelCall,
     NotedSpan,
+    field,
     is_theirs,
     is_to_be_recorded,
-    noted_span,
-)
-from mast_trace_instrumentations.model_calls.parameters import (
-    field,
     media_mark,
     note_parameters,
+    noted_span,
     parameters_of,
 )
 

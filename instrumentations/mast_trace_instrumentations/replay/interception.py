@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import wrapt
 
+from mast_trace.fork_safe import lock
 from mast_trace_instrumentations.replay.http_clients import HTTPClients
-from mast_trace_instrumentations.replay.human import HumanInput
 from mast_trace_instrumentations.replay.other_clients import OtherClients
 from mast_trace_instrumentations.replay.tools import ROWS, HandMadeTools, put_back
 
@@ -17,6 +19,45 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.player import Player
     from mast_trace_instrumentations.replay.tools import ToolRow
+
+
+class HumanInput:
+    """Answers Python's `input`, through which frameworks ask a person, too."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+        self._texts = deque(player.inputs)
+        self._lock = lock()
+        self._original = builtins.input
+
+    def start(self) -> None:
+        """Start to answer."""
+        self._original = builtins.input
+        builtins.input = self._answer
+
+    def stop(self) -> None:
+        """Stop answering."""
+        builtins.input = self._original
+
+    def _answer(self, prompt: object = "", /) -> str:
+        """Return the next recorded text.
+
+        Raises:
+            EOFError: there is none, as at the end of a standard input that is closed.
+        """
+        with self._lock:
+            while self._texts:
+                text, asking = self._texts.popleft()
+                if not self._player.has_answered(asking):
+                    return text
+        report = self._player.report()
+        if report.waiting_exchanges or report.waiting_executions:
+            asked = str(prompt).strip() or "a prompt without text"
+            self._player.refuse(
+                f"The program asks a person for input ({asked}), and the record has no text for it. Texts "
+                "that are typed are recorded from this version on, with capture_content on."
+            )
+        raise EOFError("mast-trace: the recorded run has no further input")
 
 
 class Interception:

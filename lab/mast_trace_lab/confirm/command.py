@@ -22,7 +22,7 @@ from mast_trace_dashboards.cli.options import (
     Url,
 )
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.render_confirmation import confirmation_view
+from mast_trace_dashboards.cli.render import confirmation_view
 from mast_trace_dashboards.cli.step_texts import texts_by_step
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import resolve_run

@@ -12,10 +12,9 @@ from mast_trace import semconv
 from mast_trace.content import is_a
 from mast_trace.experiment.assignment import NONE, Arm
 from mast_trace.spans.calls import restore
-from mast_trace.spans.given_answer import Given
 from mast_trace.spans.given_lessons import give, with_given
 from mast_trace.spans.guard import guarded, misused
-from mast_trace.spans.run_state import current_run, with_marks
+from mast_trace.spans.run_state import Given, current_run, with_marks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

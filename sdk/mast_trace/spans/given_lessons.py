@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.content import ContentPolicy
-    from mast_trace.spans.given_answer import Given
-    from mast_trace.spans.run_state import Run
+    from mast_trace.spans.run_state import Given, Run
 
 
 MOST_ANSWERS: Final = 32

@@ -34,7 +34,19 @@ if TYPE_CHECKING:
 
     from mast_trace.content import ContentPolicy
     from mast_trace.messages import ToolCall
-    from mast_trace.spans.given_answer import Given
+
+
+@dataclass(eq=False)
+class Given:
+    """One answer; equal only to itself, since a program may ask the same twice.
+
+    Attributes:
+        shape: its parts as JSON types.
+        waiting: no run has been given it yet.
+    """
+
+    shape: Mapping[str, Any]
+    waiting: bool = True
 
 
 _MARKS = "mast-trace-run-marks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.run_metrics import RunMetrics
+from mast_trace_collector.collector import RunMetrics
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -9,7 +9,7 @@ from endpoint_sweep import OURS, THEIRS, World
 from stores import SERVER
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.clickhouse_http import native
+from mast_trace_collector.clickhouse_http import rendering as native
 from mast_trace_collector.clickhouse_http.engine import Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import EngineError
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner

@@ -10,7 +10,7 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 from endpoint_server import PASSWORD
 from otlp_requests import agent_span, request
 
-from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
+from mast_trace_collector.clickhouse_http.rendering import BLOCK_INFO, HELLO
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 

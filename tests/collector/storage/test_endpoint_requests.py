@@ -11,7 +11,8 @@ import pytest
 import zstandard
 from clickhouse_cityhash.cityhash import CityHash128
 
-from mast_trace_collector.clickhouse_http import compression, native
+from mast_trace_collector.clickhouse_http import compression
+from mast_trace_collector.clickhouse_http import rendering as native
 from mast_trace_collector.clickhouse_http.compression import compress, decompress
 from mast_trace_collector.clickhouse_http.errors import EngineError, QueryError
 from mast_trace_collector.clickhouse_http.statement import Statement, asks_for, read_statement

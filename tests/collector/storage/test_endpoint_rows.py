@@ -6,9 +6,8 @@ import pytest
 from endpoint_sweep import OURS, World
 
 from mast_trace_collector.clickhouse_http.errors import QueryError
-from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
 from mast_trace_collector.clickhouse_http.planning import StatementPlan
-from mast_trace_collector.clickhouse_http.rendering import quoted
+from mast_trace_collector.clickhouse_http.rendering import BLOCK_INFO, HELLO, quoted
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
 from mast_trace_collector.storage.declarations import READABLE

@@ -8,7 +8,7 @@ from endpoint_sweep import OURS, THEIRS, World
 from otlp_requests import two_runs
 
 from mast_trace_collector.clickhouse_http.confinement import Confinement
-from mast_trace_collector.clickhouse_http.native import HELLO, PROTOCOL_WITH_BLOCK_INFO
+from mast_trace_collector.clickhouse_http.rendering import HELLO, PROTOCOL_WITH_BLOCK_INFO
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.declarations import READABLE

@@ -13,7 +13,7 @@ from clickhouse_connect.driver.exceptions import OperationalError
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.unanswered import unanswered
+from mast_trace_collector.storage.address import unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 from mast_trace.messages import Message
 from mast_trace.replay.player import Player
 from mast_trace.replay.tape import Exchange, Execution, Tape
-from mast_trace_instrumentations.replay.human import HumanInput
+from mast_trace_instrumentations.replay.interception import HumanInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

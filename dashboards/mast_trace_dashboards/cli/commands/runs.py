@@ -27,8 +27,7 @@ from mast_trace_dashboards.cli.options import (
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
-from mast_trace_dashboards.newest_runs import newest_runs
-from mast_trace_dashboards.run_names import parse_time, resolve_run
+from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

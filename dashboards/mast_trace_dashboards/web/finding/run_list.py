@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
-from mast_trace_dashboards.newest_runs import newest_runs
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.filters import COST, NEWEST
 
 if TYPE_CHECKING:
