@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
-from mast_trace_instrumentations.model_calls import field, media_mark
+from mast_trace_instrumentations.model_calls import field, items, media_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 _THOUGHTS = {"thinking", "redacted_thinking"}
 
@@ -20,7 +20,7 @@ def messages(request: Mapping[str, Any]) -> list[Message]:
     shown: list[Message] = []
     if isinstance(system, str | list | tuple) and system:
         shown.append(Message(text_of(system), role="system"))
-    for item in _items(request.get("messages")):
+    for item in items(request.get("messages")):
         shown.extend(_message(item))
     return shown
 
@@ -29,7 +29,7 @@ def text_of(content: Any) -> str:
     """Return the text of a content; thoughts are left out, and marks stand for other media."""
     if isinstance(content, str):
         return content
-    return "".join(_part_text(part) for part in _items(content))
+    return "".join(_part_text(part) for part in items(content))
 
 
 def tool_call(block: Any) -> ToolCall:
@@ -45,7 +45,7 @@ def _message(item: Any) -> Iterator[Message]:
         return
     rest: list[Any] = []
     calls: list[ToolCall] = []
-    for block in _items(content):
+    for block in items(content):
         kind = field(block, "type")
         if kind == "tool_use":
             calls.append(tool_call(block))
@@ -72,8 +72,3 @@ def _part_text(part: Any) -> str:
             return data
         return media_mark(str(field(source, "media_type") or kind), data)
     return as_text(part) if isinstance(part, str) else f"[{kind}]"
-
-
-def _items(given: Any) -> Iterable[Any]:
-    # Only re-iterable objects: an iterator would be consumed.
-    return given if isinstance(given, list | tuple) else ()

@@ -18,7 +18,7 @@ from mast_trace.spans.message_attributes import with_earlier_marks
 from mast_trace.trajectory import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
@@ -194,6 +194,11 @@ _WORDS: Final = {"tool_choice", "function_call", "reasoning_effort", "verbosity"
 """Parameters whose texts are words of the provider's interface."""
 _LEFT_OUT: Final = {"NotGiven", "Omit"}
 """Types by which OpenAI's and Anthropic's clients mark parameters that are not sent."""
+
+
+def items(given: Any) -> Iterable[Any]:
+    """Return the items of a list; nothing for other objects, as an iterator would be consumed."""
+    return given if isinstance(given, list | tuple) else ()
 
 
 def field(item: Any, name: str) -> Any:

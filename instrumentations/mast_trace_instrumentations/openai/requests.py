@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
-from mast_trace_instrumentations.model_calls import field
+from mast_trace_instrumentations.model_calls import field, items
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 
 def chat_messages(request: Mapping[str, Any]) -> list[Message]:
     """Read the messages of a request to Chat Completions."""
-    return [_chat_message(item) for item in _items(request.get("messages"))]
+    return [_chat_message(item) for item in items(request.get("messages"))]
 
 
 def responses_messages(request: Mapping[str, Any]) -> list[Message]:
@@ -26,7 +26,7 @@ def responses_messages(request: Mapping[str, Any]) -> list[Message]:
     given = request.get("input")
     if isinstance(given, str):
         return [*shown, Message(given, role="user")]
-    return [*shown, *(_response_item(item) for item in _items(given))]
+    return [*shown, *(_response_item(item) for item in items(given))]
 
 
 def tool_call(call: Any, identity: Any = None) -> ToolCall:
@@ -51,11 +51,6 @@ def _part_text(part: Any) -> str:
         return text
     refusal = field(part, "refusal")
     return refusal if isinstance(refusal, str) else as_text(part)
-
-
-def _items(given: Any) -> Iterable[Any]:
-    # Only re-iterable objects: an iterator would be consumed.
-    return given if isinstance(given, list | tuple) else ()
 
 
 def _chat_message(item: Any) -> Message:

@@ -21,6 +21,7 @@ import wrapt
 
 from mast_trace import semconv
 from mast_trace.replay.live import in_live_call
+from mast_trace.replay.order import in_asyncio
 from mast_trace.replay.player import Live, Pending
 from mast_trace.spans import current_agent, open_chat
 from mast_trace_instrumentations.replay.encoding import Encoded, failure
@@ -37,9 +38,10 @@ from mast_trace_instrumentations.replay.model_paths import (
     refusal,
     refused,
 )
+from mast_trace_instrumentations.replay.other_clients import Clients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Exchange
@@ -62,26 +64,18 @@ class Found:
     exchange: Exchange
 
 
-class HTTPClients:
+class HTTPClients(Clients):
     """The patches of the HTTP libraries during a replay."""
 
     def __init__(self, player: Player) -> None:
-        self._player = player
+        super().__init__(player)
         self._numbers = itertools.count(1)
-        self._undo: list[Callable[[], None]] = []
-        self._on = False
 
     def start(self) -> None:
         """Patch the libraries that are imported, and the others when the program imports them."""
         self._on = True
         for library in LIBRARIES:
             wrapt.register_post_import_hook(self._patch, library)
-
-    def stop(self) -> None:
-        """Restore the original clients."""
-        self._on = False
-        while self._undo:
-            self._undo.pop()()
 
     def _patch(self, library: Any) -> None:
         if not self._on:
@@ -132,7 +126,7 @@ class HTTPClients:
             with self._open_network(request), live_call(self._player, answer) as call:
                 call.response = await send(sent, *args[1:], **kwargs)
             return call.response
-        if isinstance(answer, Found) and _is_asyncio():
+        if isinstance(answer, Found) and in_asyncio():
             await self._player.order.wait_async(answer.exchange)
         return _response(library, request, self._encoded(answer))
 
@@ -223,21 +217,11 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _is_asyncio() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # another library's loop
-        return False
-    return True
-
-
 async def _let_others_run(seconds: float = 0.0) -> None:
     """Suspend the task once, as a real request does, so that other tasks get their turn."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # another library's loop
+    if in_asyncio():
+        await asyncio.sleep(seconds)
+    else:
         import anyio  # both HTTP libraries need it
 
         await anyio.sleep(seconds)
-        return
-    await asyncio.sleep(seconds)

@@ -37,13 +37,26 @@ class Unanswerable(
     """A model request that no recorded run can answer; it was not sent."""
 
 
-class OtherClients:
-    """The patches of client libraries whose model requests cannot be answered."""
+class Clients:
+    """Patches of client libraries during a replay."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
         self._undo: list[Callable[[], None]] = []
         self._on = False
+
+    def stop(self) -> None:
+        """Restore the original clients."""
+        self._on = False
+        while self._undo:
+            self._undo.pop()()
+
+
+class OtherClients(Clients):
+    """The patches of client libraries whose model requests cannot be answered."""
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(player)
         self._rows = (
             ("aiohttp.client", "ClientSession._request", self._aiohttp),
             ("urllib3.connectionpool", "HTTPConnectionPool.urlopen", self._urllib3),
@@ -59,12 +72,6 @@ class OtherClients:
         self._on = True
         for module, target, wrapper in self._rows:
             wrapt.register_post_import_hook(partial(self._patch, target, wrapper), module)
-
-    def stop(self) -> None:
-        """Restore the original clients."""
-        self._on = False
-        while self._undo:
-            self._undo.pop()()
 
     def _patch(self, target: str, wrapper: Any, module: Any) -> None:
         if not self._on:

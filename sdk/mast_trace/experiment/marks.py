@@ -11,7 +11,7 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import is_a
 from mast_trace.experiment.assignment import NONE, Arm
-from mast_trace.spans.calls import restore
+from mast_trace.spans.calls import EitherWith, restore
 from mast_trace.spans.given_lessons import give, with_given
 from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.run_state import Given, current_run, with_marks
@@ -19,7 +19,6 @@ from mast_trace.spans.run_state import Given, current_run, with_marks
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextvars import Token
-    from types import TracebackType
 
     from opentelemetry.context import Context
     from typing_extensions import Self
@@ -165,7 +164,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] if text else ""
 
 
-class using_feedback:  # noqa: N801  # it reads as the words that it is: with using_feedback(lessons)
+class using_feedback(EitherWith):  # noqa: N801  # it reads as the words that it is: with using_feedback(lessons)
     """Marks the runs inside of a block with the lessons that they are given, and with their arm.
 
     It works as ``with`` and ``async with``. Begin the block before the run, and record the outcome inside of it or
@@ -197,26 +196,10 @@ class using_feedback:  # noqa: N801  # it reads as the words that it is: with us
             self._token = otel_context.attach(marked)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         token, self._token = self._token, None
         if token is not None:
             restore(token)
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
 
 
 def _attributes(given: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -15,14 +15,13 @@ from mast_trace import semconv
 from mast_trace.content import is_a
 from mast_trace.manual import given
 from mast_trace.manual.threads import warn_of_lost_run
-from mast_trace.spans.calls import NO_RESULT, restore
+from mast_trace.spans.calls import NO_RESULT, EitherWith, restore
 from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.within import traced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextvars import Token
-    from types import TracebackType
 
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
@@ -110,7 +109,7 @@ _MOST_YIELDED = 16 * 1024 * 1024  # characters of a stream that are kept until i
 _SIZE_OF_AN_ITEM = 256
 
 
-class Block(ABC, Generic[S]):
+class Block(EitherWith, Generic[S]):
     """A span around a block or a function. Use each instance for one block at a time.
 
     Attributes:
@@ -198,27 +197,11 @@ class Block(ABC, Generic[S]):
             self._token = otel_context.attach(self._open.context)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         token, self._token = self._token, None
         if token is not None:
             restore(token)
         self.close(error)
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
 
     def __call__(self, function: F) -> F:
         """Decorate a function, coroutine function or generator: each call is a block of its own."""

@@ -130,20 +130,21 @@ class ToolOrder(Order):
 
     def wait(self, call: _Call) -> None:
         """Return when it is the call's turn, and release it; at once where a wait would hold up the others."""
-        if _in_asyncio():
+        if in_asyncio():
             self.release(call)
         else:
             super().wait(call)
 
     async def wait_async(self, call: _Call) -> None:
         """Return when it is the call's turn, and release it; at once in another library's loop."""
-        if _in_asyncio():
+        if in_asyncio():
             await super().wait_async(call)
         else:
             self.release(call)
 
 
-def _in_asyncio() -> bool:
+def in_asyncio() -> bool:
+    """Return whether asyncio runs the calling task; False in another library's loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

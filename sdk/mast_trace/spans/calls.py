@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from opentelemetry import context as otel_context
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from contextvars import Token
 
     from opentelemetry.context import Context
+    from typing_extensions import Self
 
     from mast_trace.spans.open_spans import OpenSpan
 
@@ -104,6 +106,22 @@ class attached:  # noqa: N801  # it reads as the participle that it is: with att
     def __exit__(self, *_: object) -> None:
         if self._token is not None:
             restore(self._token)
+
+
+class EitherWith(ABC):
+    """A context manager that does the same by ``with`` and by ``async with``."""
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.__exit__(kind, error, traceback)
 
 
 def restore(token: Token[Any]) -> None:
