@@ -11,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import orjson
 import xxhash
@@ -22,9 +23,6 @@ from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.reading import beyond_reading
 from mast_trace_collector.spool.segment import make_folder, sync_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 _SET_ASIDE = ".dead"

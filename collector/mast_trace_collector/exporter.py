@@ -7,7 +7,9 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace.exceptions import StorageError
@@ -15,9 +17,6 @@ from mast_trace.retry_after import doubled
 from mast_trace_collector.storage.span_writer import PoisonError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.dead_letters import DeadLetters
     from mast_trace_collector.hold import Hold

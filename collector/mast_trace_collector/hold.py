@@ -10,11 +10,8 @@ import contextlib
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 HELD_FILE = ".held"
 NEXT_FILE = ".held-next"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.dead_letters import DeadLetters
@@ -16,8 +17,6 @@ from mast_trace_collector.storage.span_writer import COLUMNS_BYTES, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
     from mast_trace_collector.otlp.signals import Signal

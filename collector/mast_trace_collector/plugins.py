@@ -7,13 +7,13 @@ add something that people see derive from `mast_trace_dashboards.plugins.Plugin`
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from importlib.metadata import EntryPoint
 
 logger = logging.getLogger(__name__)

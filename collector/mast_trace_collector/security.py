@@ -13,19 +13,18 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError, ConfigurationError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mast_trace_collector.config import CollectorConfig
 
     _State = tuple[int, ...]
-    from collections.abc import Iterable
 
 _LINE = re.compile(r"(?P<project>[\w.-]{1,64})\s+sha256:(?P<hash>[0-9a-f]{64})\s+(?P<rights>\S.*)")
 

@@ -29,13 +29,10 @@ handshake                 a TLS handshake that failed or took too long
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _PREFIX = "mast_trace_collector"

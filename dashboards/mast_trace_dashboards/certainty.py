@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES, mode_words
@@ -10,8 +11,6 @@ from mast_trace_judge.proof import proved_step, rank_of
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mast_trace_judge.confirmation import (
         Confirmation,
         ConfirmationStatus,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +18,6 @@ from mast_trace_judge.patterns.states import PatternState, save_state
 from mast_trace_judge.planted import PLANTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_collector.storage import Store
 
 _SURE: Final = 0.05

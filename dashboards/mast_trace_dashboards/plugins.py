@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mast_trace_collector.plugins import answers
 from mast_trace_judge import plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from mcp.server.mcpserver import Context
     from starlette.routing import Route
     from typer import Typer

@@ -12,8 +12,9 @@ import re
 import shlex
 import stat
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -32,8 +33,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 FILE: Final = Path("mast-trace.toml")
 """The configuration file where no other is named: that of the current folder."""

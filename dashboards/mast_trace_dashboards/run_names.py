@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,6 @@ from mast_trace_collector.storage.runs import find_run
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace_collector.storage import Store
 
 _STRETCHES: Final = tuple(timedelta(days=days) for days in (1 / 8, 1, 8, 64))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from mast_trace.semconv import Termination
 from mast_trace_dashboards.queries.sql import NO_END
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UNKNOWN: Final = "?"
 _LONGEST = 366 * 24 * 3600.0

@@ -7,14 +7,13 @@ from the instrumentation's name. The name chooses the remedy alone.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from mast_trace.trajectory import Trajectory
     from mast_trace_dashboards.stored_run import StoredRun
 

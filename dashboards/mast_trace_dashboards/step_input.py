@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, Literal
@@ -10,8 +11,6 @@ from mast_trace.replay.canonical import canonical_arguments
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace.messages import Message
     from mast_trace.trajectory import Invocation, Step, Trajectory
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +24,6 @@ from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage import Store

@@ -11,7 +11,7 @@ import copy
 import logging
 import pkgutil
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
@@ -26,8 +26,6 @@ from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans import Telemetry, handler
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from opentelemetry.trace import TracerProvider
 
     from mast_trace.content import ContentPolicy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path  # noqa: TC003  # pydantic reads it at run time
+from pathlib import Path  # pydantic reads it at run time
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import (

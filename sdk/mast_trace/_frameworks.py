@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -12,9 +13,6 @@ from mast_trace._settings import DISABLED_VARIABLE
 from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
-
     from opentelemetry.trace import TracerProvider
 
     from mast_trace.content import ContentPolicy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from opentelemetry.trace import TracerProvider
 
     from mast_trace._frameworks import Frameworks

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from opentelemetry.util.re import parse_env_headers
 
@@ -17,9 +18,6 @@ from mast_trace.content_settings import (
 )
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked, parse_url
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,6 @@ from mast_trace import semconv
 from mast_trace.trajectory import read_trajectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 

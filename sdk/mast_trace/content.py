@@ -8,14 +8,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 ATTRIBUTE_LIMIT = 1024 * 1024
 """Default limit of one attribute's size, in bytes of UTF-8."""

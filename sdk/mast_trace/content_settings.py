@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from mast_trace.content import ATTRIBUTE_LIMIT, MOST_CONTENT, Capture, ContentPolicy
 from mast_trace.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LIMIT_VARIABLES = (

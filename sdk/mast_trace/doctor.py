@@ -13,6 +13,7 @@ import dataclasses
 import json
 import platform
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -25,8 +26,6 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from mast_trace._frameworks import FrameworkReport, Frameworks
     from mast_trace.delivery.encoding import Delivered
     from mast_trace.delivery.transport import ExportResult

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.content import RENDERING_LIMIT, as_text, content_hash, is_a
 from mast_trace.untrusted_json import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _computed_once:  # noqa: N801  # a decorator

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.captured_spans import capture_spans
 from mast_trace.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from mast_trace.captured_spans import CapturedSpans
     from mast_trace.replay.player import Player, ReplayReport
 

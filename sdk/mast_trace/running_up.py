@@ -10,14 +10,12 @@ import logging
 import os
 import secrets
 import stat
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace.environment import PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 try:
     import fcntl

@@ -19,14 +19,13 @@ asks for something.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace.captured_spans import CapturedSpans, capture_spans
     from mast_trace.replayed_run import ReplayedRun, replayed
 

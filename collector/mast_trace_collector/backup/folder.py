@@ -17,6 +17,7 @@ import shutil
 import stat
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,13 +30,10 @@ from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.storage import Store
 
     Say = Callable[[str], None]
-    from collections.abc import Callable, Iterator
 
 _POLL_SECONDS: Final = 0.1
 _REPORT_EVERY: Final = 5.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -23,9 +25,6 @@ from mast_trace_collector.storage.removal.tombstone_file import FILE as TOMBSTON
 from mast_trace_collector.storage.removal.tombstone_file import keep_in_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from mast_trace_collector.config import CollectorConfig
 
 _WORK: Final = "restoring"

@@ -7,6 +7,7 @@ import base64
 import hmac
 import json
 import uuid
+from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,6 @@ from mast_trace_collector.clickhouse_http.statement import asks_for, read_statem
 from mast_trace_collector.security import MissingRight, Right, hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
-
     from starlette.types import Receive, Scope, Send
 
     from mast_trace_collector.clickhouse_http.engine import EngineResult

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import zstandard
 
 from mast_trace_collector.clickhouse_http.errors import BAD_ARGUMENTS, TOO_LARGE, QueryError
 from mast_trace_collector.otlp import decompression
 from mast_trace_collector.otlp.errors import RequestError, TooLarge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CHECKSUM = struct.Struct("<QQ")
 _HEADER = struct.Struct("<BII")

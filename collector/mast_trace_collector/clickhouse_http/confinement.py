@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
@@ -31,8 +32,6 @@ from mast_trace_collector.storage.readers import (
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace_collector.clickhouse_http.engine import Handle
     from mast_trace_collector.clickhouse_http.rendering import Node
 

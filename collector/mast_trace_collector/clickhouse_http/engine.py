@@ -6,8 +6,8 @@ import contextlib
 import re
 import tempfile
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http.errors import (
     BAD_ARGUMENTS,
@@ -17,9 +17,6 @@ from mast_trace_collector.clickhouse_http.errors import (
 )
 from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.storage.span_sql import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _SETTING = re.compile(r"[a-z_][a-z0-9_]*")
 _SEVERAL = "Multi-statements are not allowed"

@@ -16,6 +16,7 @@ columns; columns that are not on the list have their type's default value.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.clickhouse_http.gate import catalogue_name, lists
@@ -25,8 +26,6 @@ from mast_trace_collector.storage.readers import CATALOGUE, PLAIN
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace_collector.clickhouse_http.engine import Handle
     from mast_trace_collector.clickhouse_http.rendering import Token
 

@@ -10,6 +10,7 @@ name, in each place where a SELECT may have one; the tree has to show all of the
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from mast_trace_collector.storage.readers import CATALOGUE
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_collector.clickhouse_http.confinement import Confinement
     from mast_trace_collector.clickhouse_http.engine import Handle
     from mast_trace_collector.clickhouse_http.rendering import Node, Token

@@ -12,6 +12,7 @@ is created.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -29,8 +30,6 @@ from mast_trace_collector.storage.readers import CATALOGUE
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_collector.clickhouse_http.engine import Handle
     from mast_trace_collector.clickhouse_http.rendering import Node, Token
 

@@ -12,14 +12,12 @@ parent; an unexpected line makes the whole tree unreadable, and the statement is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mast_trace_collector.clickhouse_http.errors import denied
 from mast_trace_collector.otlp.signals import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _LINE = re.compile(r"(?P<indent> *)(?P<label>\S.*?)(?: \(children (?P<children>\d+)\))?")
 # The name of a column may hold anything, that of a function has no spaces.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
-from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http.errors import BAD_ARGUMENTS, UNSUPPORTED, QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NOT_SETTINGS = frozenset(
     {

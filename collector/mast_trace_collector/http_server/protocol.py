@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import httptools
@@ -19,7 +20,6 @@ from mast_trace_collector.http_server.limits import (
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
 
 # A chunk of 48 bytes or more pays for its own size line.

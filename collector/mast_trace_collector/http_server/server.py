@@ -7,7 +7,9 @@ import contextlib
 import errno
 import logging
 import socket
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
@@ -20,8 +22,6 @@ from mast_trace_collector.http_server.protocol import BoundedProtocol
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Collection, Iterator
-    from pathlib import Path
 
 
 logger = logging.getLogger(__name__)

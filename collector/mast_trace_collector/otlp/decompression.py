@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zstandard
 
@@ -14,9 +15,6 @@ from mast_trace_collector.otlp.errors import (
     TooLarge,
     UnsupportedMediaType,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEFAULT_SECONDS = 10.0
 _GZIP = 16 + zlib.MAX_WBITS

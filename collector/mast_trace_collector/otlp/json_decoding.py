@@ -12,6 +12,7 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.salvage import UNREADABLE, Opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
     from mast_trace_collector.otlp.signals import Signal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,8 +12,6 @@ from google.protobuf.message import DecodeError
 from mast_trace_collector.otlp.checking import Unfit, check, mend
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from google.protobuf.descriptor import Descriptor
 
     from mast_trace_collector.otlp.signals import Signal

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from mast_trace_collector.security import MissingRight, Right
 from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from mast_trace_collector.config import CollectorConfig

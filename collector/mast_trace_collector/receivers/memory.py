@@ -6,12 +6,9 @@ import asyncio
 import ipaddress
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from mast_trace_collector.spool import RequestRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WAITS_SECONDS = 10.0
 _RETRY_SECONDS = 1.0

@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -35,16 +37,12 @@ from mast_trace_collector.receivers.memory import Slots, sender_of
 from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.ingest import Ingest
 
     _Context = grpc.aio.ServicerContext[Any, Any]
     _Handler = Callable[[object, _Context], Awaitable[bytes]]
-    from collections.abc import Iterator
 
 
 _PART_OF_FILES = 0.25

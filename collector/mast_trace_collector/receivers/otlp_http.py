@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -26,8 +27,6 @@ from mast_trace_collector.security import Right
 from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.http_server.limits import ASGIApp, Message, Receive, Send
     from mast_trace_collector.otlp.signals import Signal

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -13,9 +15,6 @@ import orjson
 from mast_trace_collector.spool.segment import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from mast_trace_collector.spool.reading import Damage
 
 logger = logging.getLogger(__name__)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from mast_trace_collector.spool.record import DIGEST_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,9 @@ import os
 import re
 import tempfile
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
@@ -25,9 +27,6 @@ from mast_trace_collector.spool.segment import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
     from mast_trace_collector.spool.reading import Damage
 
 logger = logging.getLogger(__name__)

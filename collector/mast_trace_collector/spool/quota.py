@@ -8,13 +8,10 @@ import os
 import shutil
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.segment import make_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 _CHECK_SECONDS = 0.2

@@ -7,8 +7,10 @@ import errno
 import mmap
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 from mast_trace_collector.spool.record import (
     Record,
@@ -17,10 +19,6 @@ from mast_trace_collector.spool.record import (
     read_record,
     record_start,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _PORTION = 1024 * 1024
 _BLOCK = 4096

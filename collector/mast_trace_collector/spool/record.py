@@ -12,6 +12,7 @@ sender's.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -19,7 +20,6 @@ import xxhash
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Mapping
 
 DIGEST_BYTES = 16
 MARKER_BYTES = 8

@@ -14,18 +14,14 @@ import logging
 import os
 import struct
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import xxhash
 
 from mast_trace_collector.spool.reading import Damage, content, scan
 from mast_trace_collector.spool.record import Record, marker_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
 
 RECEIPT = ".acked"
 _FIELDS = struct.Struct("<8sQQQ16s")

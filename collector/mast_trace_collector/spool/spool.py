@@ -9,6 +9,7 @@ import uuid
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
@@ -19,8 +20,6 @@ from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mast_trace_collector.spool.damaged import Loss
     from mast_trace_collector.spool.folder import SegmentReading
     from mast_trace_collector.spool.quota import SpoolLimits

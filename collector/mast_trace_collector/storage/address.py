@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote, urlencode
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import URL, masked, parse_url
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 DEFAULT_DATABASE = "mast_trace"
 _SERVERS = {"http": "http", "https": "https", "clickhouse": "http", "clickhouses": "https"}

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from mast_trace_collector.storage.address import unanswered
 from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from clickhouse_connect.driver.client import Client
 
     from mast_trace_collector.storage.address import Address

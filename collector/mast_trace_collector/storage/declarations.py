@@ -8,12 +8,10 @@ declarations, and an object without one is granted to nobody.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from importlib import resources
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 _DECLARED = re.compile(
     r"^-- reader: (\w+)\n"

@@ -6,16 +6,12 @@ import fcntl
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from mast_trace_collector.storage.readers import users_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 MIB = 1024 * 1024
 DEFAULT_MEMORY_LIMIT = 1024 * MIB

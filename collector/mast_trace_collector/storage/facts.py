@@ -6,6 +6,7 @@ spans (`FACTS`), so that no run is ever missing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.moments import in_time, within
@@ -14,8 +15,6 @@ from mast_trace_collector.storage.schema_templates import SchemaOptions, facts_o
 from mast_trace_collector.storage.store import WRITE_SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_collector.storage.store import Store
 
     Row = Mapping[str, Any]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,6 @@ from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import error_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mast_trace_collector.storage.store import Store
 
 OPEN_SYSTEM_TABLES: Final = (

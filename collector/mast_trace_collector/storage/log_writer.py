@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
@@ -19,9 +21,6 @@ from mast_trace_collector.storage.span_writer import PoisonError
 from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
     from mast_trace_collector.storage.store import Store

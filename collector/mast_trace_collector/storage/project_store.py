@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,8 +13,6 @@ from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from clickhouse_connect.driver.client import Client
 
     from mast_trace_collector.storage.address import Address

@@ -7,6 +7,7 @@ computes the ends of pages before the first one is read. The latest of duplicate
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -18,8 +19,6 @@ from mast_trace_collector.storage.moments import FIRST_NANOSECOND, LAST_NANOSECO
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from mast_trace_collector.storage.store import Store
 
 RECORD_COLUMNS = """

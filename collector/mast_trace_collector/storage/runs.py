@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace.trajectory import vocabulary
@@ -11,9 +13,6 @@ from mast_trace_collector.storage.removal.tombstones import refuse_erased
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, open_roots, record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage.store import Store
 

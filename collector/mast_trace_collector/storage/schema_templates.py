@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import span_sql
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
 from mast_trace_collector.storage.span_sql import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _KIND = (
     "Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, "

@@ -8,6 +8,7 @@ the same as without the index.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError, StorageError
@@ -16,8 +17,6 @@ from mast_trace_collector.storage.removal.retention import stored_table
 from mast_trace_collector.storage.store import error_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace_collector.storage.store import Store
 
 INDEX: Final = "idx_texts"

@@ -5,13 +5,10 @@ Generated from `mast_trace.trajectory.vocabulary`, so that the typed columns and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def literal(text: str) -> str:

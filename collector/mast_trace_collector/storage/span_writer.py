@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from importlib import resources
 from itertools import accumulate, groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -21,9 +23,6 @@ from mast_trace_collector.storage.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from pathlib import Path
-
     from mast_trace_collector.storage.store import Store
 
 _INLET = "mast_otlp_inlet"

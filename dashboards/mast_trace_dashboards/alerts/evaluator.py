@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -20,7 +21,6 @@ from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
     from mast_trace_collector.storage import Store

@@ -7,6 +7,8 @@ column of numbers and others of strings: one alert instance per row. Texts use `
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -17,9 +19,6 @@ from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from mast_trace_dashboards.alerts.rules import Rule
 
 DATASOURCE: Final = "mast-clickhouse"

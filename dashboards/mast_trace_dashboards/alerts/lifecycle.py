@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mast_trace_dashboards.whole_files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from mast_trace_dashboards.alerts.rules import Rule
 
 logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,6 @@ from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from prometheus_client.core import Metric
 
     from mast_trace_collector.storage import Store

@@ -19,6 +19,7 @@ import logging
 import math
 import random
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -34,8 +35,6 @@ from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
 
@@ -130,12 +129,9 @@ def _escaped(text: str) -> str:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
     Delivery = tuple[AlertChange, ...]
-    from collections.abc import Mapping
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

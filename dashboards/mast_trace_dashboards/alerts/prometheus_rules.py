@@ -6,6 +6,8 @@ the exact test is the same in all three systems, and needs no week of Prometheus
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB
@@ -14,9 +16,6 @@ from mast_trace_dashboards.alerts.rules import DAMAGED, RULES
 from mast_trace_dashboards.alerts.runbooks import address, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
     from mast_trace_dashboards.alerts.rules import Rule
 
 NAME: Final = "mast-trace.rules.yaml"

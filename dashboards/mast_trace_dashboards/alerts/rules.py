@@ -6,13 +6,11 @@ morning fires nothing, nor does a handful of runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from mast_trace_dashboards.queries import QUERIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Severity = Literal["page", "warning"]
 OnNothing = Literal["ok", "alert", "keep"]

@@ -11,6 +11,7 @@ import difflib
 import logging
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +25,6 @@ from mast_trace_dashboards.cli.output import fail, warn
 from mast_trace_dashboards.commands import COMMANDS, PARTS, has_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     Register = Callable[[typer.Typer], None]
 
 _GOING_ON = (("up",), ("collect",), ("judge", "work"), ("alerts", "run"))

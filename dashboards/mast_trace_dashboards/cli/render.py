@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
@@ -25,8 +26,6 @@ from mast_trace_dashboards.run_outcome import in_words, outcome_words
 from mast_trace_judge.proof import proved_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from rich.console import RenderableType
 
     from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix

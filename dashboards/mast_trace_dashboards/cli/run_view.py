@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.run_names import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.taxonomy import FAILURE_MODES
@@ -11,9 +13,6 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.gate.comparison import FAILURES, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
     from mast_trace_collector.storage import Store
 
 _EXAMPLES = 5

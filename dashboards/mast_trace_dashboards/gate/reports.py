@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
@@ -10,8 +11,6 @@ from mast_trace_dashboards.printable import safe
 from mast_trace_judge.gate.comparison import FAILURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from mast_trace_dashboards.gate.counting import Sides, WantedSides
     from mast_trace_judge.gate.comparison import ComparedRate, Finding, RateComparison, Side
 

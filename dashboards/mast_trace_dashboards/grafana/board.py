@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, THRESHOLD, 
 from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace_dashboards.grafana.panels import Panel
 
 SCHEMA_VERSION = 42

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
@@ -19,9 +21,6 @@ from mast_trace_dashboards.grafana.runs import EXPLORER, RUN, WEB_VARIABLE
 from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from mast_trace_dashboards.grafana.board import Dashboard
     from mast_trace_dashboards.grafana.panels import Json
 

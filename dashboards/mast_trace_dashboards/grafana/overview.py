@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
@@ -18,9 +19,6 @@ from mast_trace_dashboards.grafana.panels import (
     stat,
     table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _COLUMNS: Final = "Key AS {}, Cost, CostAfter AS After, UnpricedCalls AS Unpriced"
 _DOLLARS: Final = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_dashboards.queries.query import Query
 
 Json = dict[str, Any]

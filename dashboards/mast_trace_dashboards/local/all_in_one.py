@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,8 +38,6 @@ from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_dashboards.local.announcement import UpConfig
     from mast_trace_judge.config import JudgeConfig, WorkerConfig

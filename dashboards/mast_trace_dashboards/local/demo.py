@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
@@ -20,8 +21,6 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.llm.retry import together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from mast_trace_dashboards.local.all_in_one import AllInOne
     from mast_trace_dashboards.local.announcement import RunningInstance
 

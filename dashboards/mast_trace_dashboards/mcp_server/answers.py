@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from mast_trace_dashboards.printable import json_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_CHARACTERS: Final = 24_000
 """The approximate length of an answer; the rest is on its next page."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.comparison import first_difference
@@ -22,8 +23,6 @@ from mast_trace_dashboards.step_input import input_of
 from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace.messages import Message
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_collector.storage import Store

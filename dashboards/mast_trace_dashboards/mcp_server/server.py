@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +17,6 @@ from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.mcp_server.tools import ReadingTools, WritingTools, add_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from mcp.server.mcpserver import Context
 
     from mast_trace_collector.storage import Store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer  # noqa: TC002  # it reads the annotations
@@ -28,7 +29,6 @@ from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from typing import Literal
 
     from mast_trace_collector.storage import Store

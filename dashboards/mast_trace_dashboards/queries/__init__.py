@@ -7,15 +7,12 @@ a module-level constant of any module of this package; it needs no registration.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.queries.query import Query
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 
 def _constants() -> Iterator[Query]:

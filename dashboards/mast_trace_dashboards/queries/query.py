@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace_collector.storage import Store
 
 _PLACEHOLDER = re.compile(r"\{(\w+):[^{}]+\}")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.queries.query import Param
 from mast_trace_judge.verdict import SHOWN_FROM
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
 # ClickHouse's Date ends in 2149; some versions (25.8) match nothing before a later time.

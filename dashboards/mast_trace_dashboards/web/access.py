@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.exceptions import HTTPException
@@ -22,8 +23,6 @@ from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.requests import HTTPConnection
     from starlette.types import Scope
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import resources
 from pathlib import Path
@@ -56,7 +57,6 @@ from mast_trace_dashboards.web.views import Views, Web
 from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from starlette.requests import Request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -12,8 +13,6 @@ from mast_trace_dashboards.web.run_view import PAGE, colours_of, parting
 from mast_trace_dashboards.web.text_changes import changes, common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_dashboards.web.loaded_run import LoadedRun
     from mast_trace_dashboards.web.rows import Row

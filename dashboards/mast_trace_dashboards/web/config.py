@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from pathlib import Path  # noqa: TC003  # pydantic reads it
+from pathlib import Path  # pydantic reads it
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PositiveFloat, SecretStr, model_validator

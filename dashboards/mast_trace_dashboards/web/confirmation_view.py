@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,6 @@ from mast_trace_judge.arms import START
 from mast_trace_judge.proof import proved_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from mast_trace_dashboards.web.text_changes import TextChange
     from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix, SuccessRate
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from mast_trace.exceptions import ConfigurationError
@@ -11,11 +13,6 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.runs import SORTS
 from mast_trace_dashboards.run_names import parse_time
 from mast_trace_dashboards.web.forms import whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
 
 _OTHERS = ("part", "token")
 """Parameters of an address that are no filters: the requested part of the page, and the token."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -20,8 +21,6 @@ from mast_trace_dashboards.web.run_view import Page
 from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
 
     from mast_trace.trajectory import Trajectory

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -43,8 +44,6 @@ from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 

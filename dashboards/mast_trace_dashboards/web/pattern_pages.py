@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -25,8 +26,6 @@ from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 

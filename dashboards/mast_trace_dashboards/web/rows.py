@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from mast_trace.trajectory import Step
     from mast_trace_dashboards.web.confirmation_view import ValuePoint
     from mast_trace_dashboards.web.finding.run_costs import CallCosts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -14,8 +15,6 @@ from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of, pretty, shown
 from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from mast_trace.trajectory import Step
     from mast_trace.trajectory.outline import Outline
     from mast_trace_dashboards.stored_run import StoredRun

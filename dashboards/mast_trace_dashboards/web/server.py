@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
@@ -10,9 +12,6 @@ from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from starlette.types import Receive, Scope, Send
 
     from mast_trace_collector.http_server.limits import HTTPLimits

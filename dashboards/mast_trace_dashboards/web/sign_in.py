@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -13,8 +14,6 @@ from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 

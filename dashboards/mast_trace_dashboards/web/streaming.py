@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import StreamingResponse
@@ -10,8 +11,6 @@ from starlette.responses import StreamingResponse
 from mast_trace.exceptions import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
+from typing import Any, Final, Literal
 
 _HIDDEN: Final = {
     code: f"<U+{code:04X}>"

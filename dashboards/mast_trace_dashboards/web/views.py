@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -13,8 +14,6 @@ from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.templating import Jinja2Templates
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
     Endpoint = Callable[[Request], Awaitable[Response]]
-    from collections.abc import Callable
 
     from starlette.requests import Request
     from starlette.responses import Response

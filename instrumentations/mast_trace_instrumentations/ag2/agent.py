@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,6 @@ from mast_trace_instrumentations.ag2.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from opentelemetry.context import Context
 
     from mast_trace.spans import AgentSpan, RunSpan, Telemetry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,8 +14,6 @@ from mast_trace_instrumentations.ag2.reading import answer, encoder, shown_to_mo
 from mast_trace_instrumentations.ag2.state import here, in_own_span, nested
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from mast_trace.spans import Call, ChatSpan, Telemetry
 
 HUMAN = "user"

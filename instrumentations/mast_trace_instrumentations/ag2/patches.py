@@ -11,6 +11,7 @@ and nothing may be counted twice; with a provider of its own it works unchanged.
 from __future__ import annotations
 
 import atexit
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,6 @@ from mast_trace_instrumentations.ag2.tool import begin_tool
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.spans import Call, Telemetry
 
 

@@ -6,14 +6,13 @@ request, one tool message per result.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     Encode = Callable[[Any], str]
 
 

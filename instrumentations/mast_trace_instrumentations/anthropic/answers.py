@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace_instrumentations.anthropic.requests import text_of, tool_call
 from mast_trace_instrumentations.model_calls import Answer, field
 from mast_trace_instrumentations.model_calls.extras import CHARS, left, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _CALL, _TEXT = "tool_use", "text"
 _OF_TEXT: Final = ("text", "parsed_output")

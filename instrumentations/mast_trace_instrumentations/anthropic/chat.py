@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from mast_trace_instrumentations.model_calls import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opentelemetry.context import Context
 
     from mast_trace.spans import ChatSpan, Telemetry

@@ -6,6 +6,7 @@ methods of others while they are defined, and would copy patched ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import Inside
@@ -13,8 +14,6 @@ from mast_trace_instrumentations.anthropic import chat
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace.spans import Call
 
 

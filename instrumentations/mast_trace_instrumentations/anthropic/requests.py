@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 from mast_trace_instrumentations.model_calls import field, items, media_mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _THOUGHTS = {"thinking", "redacted_thinking"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,6 @@ from mast_trace.spans import in_span
 from mast_trace_instrumentations.autogen.reading import is_quiet, name_of, read, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.spans import Call, ChatSpan, Telemetry
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -10,8 +11,6 @@ from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from opentelemetry.context import Context
 
 

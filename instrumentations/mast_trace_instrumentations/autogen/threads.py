@@ -6,7 +6,9 @@ other modules are unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -15,9 +17,6 @@ from mast_trace.spans import attached, guarded
 from mast_trace_instrumentations.autogen.run import Chat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
     from opentelemetry.context import Context
 
 _OWNED = "mast-trace-autogen-owned"

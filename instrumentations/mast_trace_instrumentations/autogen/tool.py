@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from mast_trace_instrumentations.autogen.reading import name_of
 from mast_trace_instrumentations.autogen.run import current_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.spans import Call, Telemetry, ToolSpan
 
 CODE_TOOL = "execute_code"

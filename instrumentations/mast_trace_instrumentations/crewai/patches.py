@@ -17,6 +17,7 @@ events are ignored.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
@@ -31,8 +32,6 @@ from mast_trace_instrumentations.crewai.state import text
 from mast_trace_instrumentations.crewai.tool import ToolEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace.spans import Call
 
 _LOOPS = (

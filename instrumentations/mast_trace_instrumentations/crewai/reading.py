@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 USER = "user"
 """Stands for the requester of the run, where messages need a sender or a recipient."""

@@ -8,6 +8,7 @@ call from the model are wrapped: a call without events is recorded when they ret
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.state import Recorder, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.messages import ToolCall
     from mast_trace.spans import Call, OpenSpan
 

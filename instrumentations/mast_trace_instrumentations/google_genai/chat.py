@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
@@ -11,8 +12,6 @@ from mast_trace_instrumentations.google_genai.requests import text_of, tool_call
 from mast_trace_instrumentations.model_calls import Answer, ModelCall, field, is_to_be_recorded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-
     from mast_trace.spans import Telemetry
 
 

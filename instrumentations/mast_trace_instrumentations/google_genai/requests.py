@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 from mast_trace_instrumentations.model_calls import field, media_mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _ROLES = {"model": "assistant", "function": "tool"}
 _RESULTS = ({"result"}, {"output"}, {"error"})

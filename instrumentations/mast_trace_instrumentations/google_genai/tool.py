@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -11,8 +12,6 @@ from mast_trace.spans import current_run, in_span, open_tool
 from mast_trace_instrumentations.model_calls import is_theirs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.spans import Call, Telemetry
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from opentelemetry import context as otel_context
 
@@ -21,9 +22,6 @@ from mast_trace_instrumentations.langgraph.state import (
     is_control_flow,
     with_scope,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _RESULTS = frozenset({"__return__", "__end__"})
 """Channels that hold the results of functions of the functional API."""

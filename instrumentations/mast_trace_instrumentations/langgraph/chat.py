@@ -5,6 +5,7 @@ This module imports LangChain: it is imported once the program has done so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from mast_trace_instrumentations.langgraph.routing import note_named
 from mast_trace_instrumentations.langgraph.state import Memory, memory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from opentelemetry.context import Context

@@ -8,12 +8,10 @@ itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _UNNAMED = "LangGraph"
 """The name that LangGraph gives to graphs without one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from opentelemetry import context as otel_context
 from mast_trace.spans import OpenChat, chat_is_open, current_run, with_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opentelemetry.context import Context
 
     from mast_trace.spans import ChatSpan

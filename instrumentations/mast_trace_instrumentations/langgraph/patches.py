@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,8 +21,6 @@ from mast_trace_instrumentations.langgraph.tool import (
 )
 
 if TYPE_CHECKING:
-    from contextvars import ContextVar
-
     from mast_trace.spans import Call
     from mast_trace_instrumentations.langgraph.chat import ChatRecorder
 

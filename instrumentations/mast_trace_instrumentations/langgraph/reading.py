@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "input_json_delta"})

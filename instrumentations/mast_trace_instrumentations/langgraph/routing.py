@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace_instrumentations.langgraph.state import GraphScope, NodeScope, current_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from opentelemetry.context import Context
 
 _BRANCH = "branch:to:"

@@ -6,6 +6,7 @@ and an agent in a tool each find the scope around them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,8 +15,6 @@ from opentelemetry import context as otel_context
 from mast_trace_instrumentations.langgraph.reading import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message

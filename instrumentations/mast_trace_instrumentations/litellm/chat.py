@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,8 +30,6 @@ from mast_trace_instrumentations.openai.responses import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from opentelemetry.context import Context
 
     from mast_trace.spans import Call, ChatSpan, Telemetry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
@@ -9,8 +10,6 @@ from mast_trace_instrumentations.litellm import chat
 from mast_trace_instrumentations.litellm.chat import CHAT, RESPONSES, TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.spans import Call
 
 

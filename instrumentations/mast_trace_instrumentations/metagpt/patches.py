@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +18,6 @@ from mast_trace_instrumentations.metagpt.run import Runs
 from mast_trace_instrumentations.metagpt.tool import begin_action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace.spans import Call
 
 

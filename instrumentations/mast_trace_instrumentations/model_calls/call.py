@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import context as otel_context
@@ -18,8 +18,6 @@ from mast_trace.spans.message_attributes import with_earlier_marks
 from mast_trace.trajectory import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from mast_trace_instrumentations.model_calls import (
 from mast_trace_instrumentations.openai import requests, responses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from mast_trace.messages import Message
     from mast_trace.spans import ChatSpan, Telemetry
     from mast_trace_instrumentations.model_calls import Assembly

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from mast_trace.content import as_text, joined
 from mast_trace.messages import Message, ToolCall
 from mast_trace_instrumentations.model_calls import field, items
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def chat_messages(request: Mapping[str, Any]) -> list[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import parsed
@@ -11,8 +12,6 @@ from mast_trace_instrumentations.model_calls.extras import CHARS
 from mast_trace_instrumentations.replay.encoding import Encoded, cut, event, extra_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mast_trace.messages import Message, ToolCall
     from mast_trace.replay.tape import Exchange
 

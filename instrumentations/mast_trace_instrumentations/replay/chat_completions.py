@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text
@@ -10,8 +11,6 @@ from mast_trace_instrumentations.openai.requests import chat_messages as message
 from mast_trace_instrumentations.replay.encoding import Encoded, event, extra_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.messages import Message
     from mast_trace.replay.tape import Exchange
 

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -41,8 +42,6 @@ from mast_trace_instrumentations.replay.model_paths import (
 from mast_trace_instrumentations.replay.other_clients import Clients
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Exchange
     from mast_trace_instrumentations.replay.model_paths import Interface

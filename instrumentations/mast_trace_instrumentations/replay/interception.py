@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from mast_trace_instrumentations.replay.other_clients import OtherClients
 from mast_trace_instrumentations.replay.tools import ROWS, HandMadeTools, put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.replay.player import Player
     from mast_trace_instrumentations.replay.tools import ToolRow
 

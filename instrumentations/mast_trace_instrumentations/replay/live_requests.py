@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -23,8 +24,6 @@ from mast_trace.replay.live import UNANSWERED, in_live_call
 from mast_trace.spans import open_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mast_trace.replay.player import Live, Player
 
 _SYSTEM = {"system", "developer"}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace_instrumentations.replay import anthropic_messages, chat_completions, responses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.messages import Message
     from mast_trace.replay.tape import Exchange
     from mast_trace_instrumentations.replay.encoding import Encoded

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from mast_trace.spans import current_agent
 from mast_trace_instrumentations.replay.model_paths import answerable, refusal, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.replay.player import Player
 
 logger = logging.getLogger("mast_trace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text
@@ -12,8 +13,6 @@ from mast_trace_instrumentations.openai.requests import responses_messages as me
 from mast_trace_instrumentations.replay.encoding import Encoded, cut, event, extra_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mast_trace.messages import Message, ToolCall
     from mast_trace.replay.tape import Exchange
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,6 @@ from mast_trace.result_types import exception_of
 from mast_trace.spans import current_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Execution
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
 from mast_trace.spans import in_span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace.spans import Call, Telemetry
 
 

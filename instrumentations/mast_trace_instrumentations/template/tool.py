@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import in_span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.spans import Call, Telemetry
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import SpanProcessor
@@ -18,8 +19,6 @@ from mast_trace.delivery.worker import SpanSender
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opentelemetry.sdk.trace import ReadableSpan
 
     from mast_trace._settings import SDKSettings

@@ -8,6 +8,7 @@ the run with the attributes that the root has at its beginning (an event of Open
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -19,8 +20,6 @@ from mast_trace.delivery.encoding import estimated_size, request_of
 from mast_trace.delivery.transport import Fate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as EncodedSpan
 
     from mast_trace.delivery.encoding import DeliveryLimits

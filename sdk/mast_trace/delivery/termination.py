@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import Any, Final
 
 import wrapt
 
 from mast_trace.delivery.span_queue import flush_all
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 _SECONDS: Final = 2.0
 """Time by which delivery may delay the end of the process."""

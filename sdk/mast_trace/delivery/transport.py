@@ -10,6 +10,7 @@ import gzip
 import json
 import re
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,8 +28,6 @@ from mast_trace.retry_after import retry_after
 from mast_trace.urls import check_proxies, conceal, masked, parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from mast_trace._settings import SDKSettings
 
 _TRACES_PATH = "/v1/traces"

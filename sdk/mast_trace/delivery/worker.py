@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,6 @@ from mast_trace.delivery.start_records import StartRecords, encode_starts
 from mast_trace.delivery.transport import ExportResult, Fate, RequestSignal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opentelemetry.sdk.trace import ReadableSpan
 
     from mast_trace.delivery.transport import Transport

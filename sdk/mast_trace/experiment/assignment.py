@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.content import as_text, is_a, well_formed
@@ -16,8 +17,6 @@ from mast_trace.fork_safe import lock
 from mast_trace.spans.guard import misused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from typing_extensions import Self
 
 NONE: Final = "none"

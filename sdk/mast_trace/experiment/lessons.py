@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.content import as_text, content_hash, is_a, well_formed
@@ -27,8 +28,6 @@ from mast_trace.untrusted_json import read_json
 from mast_trace.urls import check_key, parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.replay.lessons import RecordedLessons
 
 logger = logging.getLogger("mast_trace")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from contextvars import Token
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,9 +19,6 @@ from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.run_state import Given, current_run, with_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextvars import Token
-
     from opentelemetry.context import Context
     from typing_extensions import Self
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from mast_trace import semconv
@@ -29,8 +30,6 @@ from mast_trace.spans.run_state import current_agent, current_run, last_run
 from mast_trace.spans.within import run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from opentelemetry.trace import Span, SpanContext
 
     from mast_trace.messages import Message

@@ -6,7 +6,8 @@ import functools
 import inspect
 import sys
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import Token
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from opentelemetry import context as otel_context
@@ -20,9 +21,6 @@ from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.within import traced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextvars import Token
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
     from typing_extensions import Self

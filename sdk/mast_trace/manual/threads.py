@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -11,9 +12,6 @@ from mast_trace.spans.calls import Inside
 from mast_trace.spans.guard import misused
 from mast_trace.spans.run_state import current_run, runs_elsewhere
 from mast_trace.spans.within import traced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
@@ -11,8 +12,6 @@ from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace.trajectory import Step, Trajectory
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from mast_trace.replay.canonical import canonical_arguments
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from mast_trace.messages import Message, ToolCall
     from mast_trace.replay.tape import Exchange, Execution, Tape
     from mast_trace.trajectory import Step, Trajectory

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,8 +23,6 @@ from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from mast_trace.replay.tape import Exchange, Execution, Tape
 
     _Caller = tuple[str, str]

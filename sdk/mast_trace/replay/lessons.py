@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.untrusted_json import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 class RecordedLessons:

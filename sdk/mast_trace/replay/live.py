@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import SpanProcessor
@@ -21,9 +23,6 @@ from mast_trace.spans.run_state import innermost_span
 from mast_trace.trajectory.span_tree import Paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import ReadableSpan, Span
 

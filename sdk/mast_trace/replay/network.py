@@ -11,13 +11,11 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.replay.live import in_live_call
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _SENDING: Final = {"socket.connect", "socket.sendto", "socket.sendmsg"}
 _LOOKING_UP: Final = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mast_trace.fork_safe import lock
 from mast_trace.replay.tape import Execution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from mast_trace.replay.tape import Exchange
 
     _Call = Exchange | Execution

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,6 @@ from mast_trace.replay.order import Order, ToolOrder
 from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from mast_trace.messages import Message
     from mast_trace.replay.canonical import Item
     from mast_trace.replay.intervention import Intervention, LaterChange

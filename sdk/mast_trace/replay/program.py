@@ -15,6 +15,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import import_module
@@ -36,8 +37,6 @@ from mast_trace.replay.player import Divergence, Player, ReplayReport
 from mast_trace.replay.tape import Tape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import TracerProvider
 

@@ -17,6 +17,7 @@ import ast
 import dataclasses
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -33,8 +34,6 @@ from mast_trace.trajectory import StepKind
 from mast_trace.untrusted_json import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from mast_trace.messages import ToolCall
     from mast_trace.trajectory import Invocation, Step, Trajectory
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.trajectory import Trajectory, trajectory_from_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _GZIP: Final = b"\x1f\x8b"
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import Item, request_key
 from mast_trace.result_types import value_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VERSION = 1
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from opentelemetry import context as otel_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextvars import Token
-
     from opentelemetry.context import Context
     from typing_extensions import Self
 

@@ -10,6 +10,7 @@ import logging
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,6 @@ from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace.spans.run_state import Run
 
 logger = logging.getLogger("mast_trace")

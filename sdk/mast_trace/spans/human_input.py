@@ -11,6 +11,7 @@ import builtins
 import functools
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import format_span_id
@@ -22,8 +23,6 @@ from mast_trace.spans.message_attributes import Alterations
 from mast_trace.spans.run_state import current_run, open_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opentelemetry.trace import Span
 
     from mast_trace.content import ContentPolicy

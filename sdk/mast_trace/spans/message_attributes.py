@@ -9,6 +9,7 @@ would give the program, and look for, another one.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from mast_trace.spans.message_ids import UNNAMED_CALL, MessageIds
 from mast_trace.spans.run_state import Run, current_run, current_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 

@@ -7,6 +7,7 @@ among the messages with this text: the first "yes" of a history is the first tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from mast_trace.content import content_hash
 from mast_trace.fork_safe import reentrant_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace.messages import Message
 
 UNNAMED_CALL = "?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,8 +17,6 @@ from mast_trace.spans.message_attributes import with_earlier_marks
 from mast_trace.spans.run_state import run_ended
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,6 @@ from mast_trace.fork_safe import lock, reentrant_lock
 from mast_trace.spans.message_ids import MessageIds
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, SpanContext
 

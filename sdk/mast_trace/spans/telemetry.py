@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -40,8 +41,6 @@ from mast_trace.spans.run_state import (
 from mast_trace.spans.within import end_at_exit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, SpanContext, TracerProvider
 

@@ -14,7 +14,7 @@ import itertools
 import sys
 import traceback
 import weakref
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,6 @@ from mast_trace.spans.guard import guarded, swallowed
 from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-
     from mast_trace.spans.calls import Call
     from mast_trace.spans.run_state import Run
 

@@ -8,6 +8,7 @@ has failed if the last known state of its task is a failure.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from mast_trace.trajectory.span_tree import LEVELS, above
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace.trajectory.model import SpanRecord
 
 METHOD = "a2a.method.name"

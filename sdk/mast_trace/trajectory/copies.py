@@ -24,6 +24,7 @@ import dataclasses
 import json
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,6 @@ from mast_trace.trajectory.span_tree import LEVELS, above, lifted
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace.trajectory.model import SpanRecord
 
 TURNS = frozenset({semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW, semconv.CHAT})

@@ -9,6 +9,7 @@ override those of the span.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from mast_trace.trajectory.sources import messages_in, tool_texts
 from mast_trace.trajectory.span_messages import message_of, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from mast_trace.trajectory.model import SpanRecord
 
 _KIND = "openinference.span.kind"

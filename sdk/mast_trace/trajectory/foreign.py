@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
@@ -21,8 +22,6 @@ from mast_trace.trajectory.dialects import own_words
 from mast_trace.trajectory.sources import messages_on, tool_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from mast_trace.trajectory.model import SpanRecord
 
 _NOISE = frozenset({"create_agent", "record_usage"})

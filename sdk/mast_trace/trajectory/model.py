@@ -9,6 +9,7 @@ kind is placed at the end of its span. This is the ``trajectory`` of AgenTracer 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.trajectory import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace.messages import Message
 
 

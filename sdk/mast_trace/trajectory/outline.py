@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,6 @@ from mast_trace.trajectory.span_messages import texts_of
 from mast_trace.trajectory.steps import step_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from mast_trace.messages import Message
     from mast_trace.trajectory.agent_requests import HandOff
     from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,6 @@ from mast_trace.trajectory.steps import actor_of, arguments_of, choose_steps, re
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from mast_trace.trajectory.model import Trajectory
     from mast_trace.trajectory.outline import Fetch
 

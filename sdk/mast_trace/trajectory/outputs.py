@@ -9,7 +9,7 @@ nested spans of one answer the innermost counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,6 @@ from mast_trace.trajectory.span_messages import key, message_of
 from mast_trace.trajectory.span_tree import LEVELS, above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from mast_trace.trajectory.model import SpanRecord
 
 STEPS = frozenset({semconv.SEND_MESSAGE, semconv.EXECUTE_TOOL, semconv.CHAT})

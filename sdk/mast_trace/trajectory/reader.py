@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from mast_trace.trajectory.steps import error_of, steps_of, tokens_of
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from mast_trace.messages import Message
     from mast_trace.trajectory.model import SpanRecord, Step
     from mast_trace.trajectory.span_messages import Texts

@@ -7,17 +7,14 @@ emitter leaves empty is as good as absent. To read another emitter's place, add 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.span_messages import call_of, each_answer, message_of, objects, word
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 EVENTS = "events"
 """Attribute with a span's events as JSON, each with its name under ``event.name``: stores keep them apart, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace.trajectory.model import SpanRecord
 
 _ANSWER = "tool_call_response"

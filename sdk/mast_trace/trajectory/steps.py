@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from mast_trace.trajectory.span_messages import key
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from mast_trace.messages import Message
     from mast_trace.trajectory.model import SpanRecord
     from mast_trace.trajectory.span_messages import Texts

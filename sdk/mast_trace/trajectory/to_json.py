@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory.model import Invocation, Step, StepKind, Trajectory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _TYPES: Mapping[str, Any] = {
     "str": str,

@@ -6,14 +6,12 @@ so a vendor's attribute is mapped in one place. Within a row the first name that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace import semconv
 from mast_trace.untrusted_json import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _RECORDS = ("gen_ai.memory.records",)
 INPUTS = (

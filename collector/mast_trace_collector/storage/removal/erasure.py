@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import StorageError
@@ -29,9 +31,6 @@ from mast_trace_collector.storage.removal.tombstones import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
     from mast_trace_collector.storage.removal.run_tables import RunTable
     from mast_trace_collector.storage.removal.tombstones import Key
     from mast_trace_collector.storage.store import Store

@@ -5,6 +5,7 @@ Permanent deletion, whatever the age, is in `erasure`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from mast_trace_collector.storage.removal.run_tables import DISTRIBUTED
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mast_trace_collector.storage.store import Store
 
 TIMES: Mapping[str, str] = {

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +26,6 @@ from mast_trace_collector.storage.removal.tombstones import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace_collector.storage.removal.tombstones import Key
     from mast_trace_collector.storage.store import Store
 

@@ -8,7 +8,9 @@ and every process, chooses the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.facts import PLANNED, runs_without_facts, write_facts
@@ -17,9 +19,6 @@ from mast_trace_collector.storage.removal.tombstones import parts_of
 from mast_trace_collector.storage.store import WRITE_SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
     from mast_trace_collector.storage.store import Store
 
 TABLE: Final = "mast_left_out"

@@ -7,7 +7,7 @@ another way, or in the same moment, are found and deleted by `mast_trace_collect
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,8 +17,6 @@ from mast_trace_collector.storage.removal.run_tables import TOMBSTONES
 from mast_trace_collector.storage.store import WRITE_SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from mast_trace_collector.storage.store import Store
 
 logger = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,8 +33,6 @@ from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.store.confirmations import show_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mast_trace_collector.settings import DocumentedSetting
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
@@ -37,8 +38,6 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
     from mast_trace_collector.storage import Store

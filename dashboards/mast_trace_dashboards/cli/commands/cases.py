@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,8 +34,6 @@ from mast_trace_judge.transfer.exporting import export_runs
 from mast_trace_judge.transfer.run_json import LongRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
 

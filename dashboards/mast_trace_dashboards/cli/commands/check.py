@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from enum import Enum
@@ -36,9 +37,6 @@ from mast_trace_dashboards.run_names import parse_time
 from mast_trace_judge.gate.comparison import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from mast_trace_dashboards.gate.counting import Sides
     from mast_trace_judge.gate.comparison import RateComparison
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -39,9 +40,6 @@ from mast_trace_dashboards.cli.until_stopped import (
     stop_signal,
 )
 from mast_trace_dashboards.printable import clip
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _REASON_WIDTH = 90
 

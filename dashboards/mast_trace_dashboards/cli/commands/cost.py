@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,8 +19,6 @@ from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.pricing import PriceConfig, store_prices
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from mast_trace_collector.storage import Store
 
 

@@ -7,6 +7,7 @@ import functools
 import logging
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -37,8 +38,6 @@ from mast_trace_dashboards.local import demo as script
 from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
     from mast_trace_dashboards.local.all_in_one import AllInOne

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -33,8 +34,6 @@ from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.removal.erasure import Erasure
     from mast_trace_collector.storage.removal.tombstones import Tombstone

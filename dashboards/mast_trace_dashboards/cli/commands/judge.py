@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,8 +34,6 @@ from mast_trace_judge.version import rules_of
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import ModeFinding
 

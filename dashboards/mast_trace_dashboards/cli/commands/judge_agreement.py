@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,9 +32,6 @@ from mast_trace_judge.study.panel_votes import panel_votes, self_consistency
 from mast_trace_judge.study.rejudge import Selection, diff_versions, rejudge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.store.model_records import ModelRecord

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,8 +27,6 @@ from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace_judge.verdict import Verdict
 
 _LLM = "llm"

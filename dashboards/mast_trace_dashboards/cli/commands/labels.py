@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import getpass
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,8 +23,6 @@ from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of, save_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace_dashboards.cli.run_view import RunView
 
 _QUOTED = 70

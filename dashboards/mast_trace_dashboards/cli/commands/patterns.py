@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import getpass
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +23,6 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.console import RenderableType
 
     from mast_trace_dashboards.found_pattern import FoundPattern

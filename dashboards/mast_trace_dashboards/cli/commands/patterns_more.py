@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
 
 import typer
 from rich.progress import Progress
@@ -14,9 +15,6 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time, service_names
 from mast_trace_judge.patterns.indexing import PatternIndexer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _NAMED: Final = 20
 

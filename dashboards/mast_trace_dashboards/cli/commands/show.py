@@ -6,7 +6,9 @@ import dataclasses
 import re
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -38,9 +40,6 @@ from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.web.finding.seen_view import tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
     from mast_trace_dashboards.step_input import SeenInput, SeenMessage
     from mast_trace_dashboards.web.finding.seen_view import TreeRow
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -39,8 +40,6 @@ from mast_trace_judge.transfer.reading import (
 from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mast_trace_collector.storage import Store
     from mast_trace_judge.transfer.formats.kinds import Format
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -21,8 +22,6 @@ from mast_trace_dashboards.web.run_view import Blamed
 from mast_trace_dashboards.web.text_changes import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_dashboards.web.conversation.arcs import Arc
 
 _BEFORE: Final = 4.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.web.forms import whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 BOXES: Final = 16
 """Boxes of a graph unless more are asked for: they fit on a screen, and on two of a phone."""

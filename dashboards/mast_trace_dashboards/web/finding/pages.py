@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -32,9 +34,6 @@ from mast_trace_judge.store.model_records import model_records
 from mast_trace_judge.study.agreement import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.templating import Jinja2Templates

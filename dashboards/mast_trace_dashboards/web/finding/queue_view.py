@@ -14,6 +14,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +25,6 @@ from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.study.agreement import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.visitor import Visitor
     from mast_trace_judge.store.labels import HumanLabel

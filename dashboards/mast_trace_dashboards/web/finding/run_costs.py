@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,6 @@ from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from mast_trace_dashboards.stored_run import StoredRun
 
 MOST_CALLS: Final = 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +16,6 @@ from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.filters import COST, NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.filters import Filters
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -11,8 +12,6 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.text_changes import TextChange, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.step_input import SeenInput, SeenMessage
     from mast_trace_dashboards.stored_run import StoredRun

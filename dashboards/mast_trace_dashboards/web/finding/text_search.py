@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
@@ -16,8 +17,6 @@ from mast_trace_dashboards.queries.search import PASSAGE
 from mast_trace_dashboards.web.rows import QuotedPiece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.filters import Filters
 
