@@ -14,7 +14,7 @@ from prometheus_client import registry
 from prometheus_client.core import GaugeMetricFamily
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.limits import ASGIApp, HTTPLimits
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.ingest import Ingest
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
-    from mast_trace_collector.http_server.limits import ASGIApp
     from mast_trace_collector.storage import Store
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.dead_letters import DeadLetters
-from mast_trace_collector.exporter import Exporter
+from mast_trace_collector.exporter import Exporter, Writer
 from mast_trace_collector.hold import Hold
-from mast_trace_collector.otlp.signals import LOGS, TRACES
+from mast_trace_collector.otlp.signals import LOGS, TRACES, Signal
 from mast_trace_collector.spool import Spool, SpoolLimits
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.span_writer import COLUMNS_BYTES, SpanWriter
@@ -18,8 +18,6 @@ from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.exporter import Writer
-    from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.storage import Store
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES, mode_words
 from mast_trace_judge.proof import proved_step, rank_of
-from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.verdict import Basis, Evidence, ModeFinding, Place, Rank, Verdict
 
 if TYPE_CHECKING:
     from mast_trace_judge.confirmation import (
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         SuccessRate,
     )
     from mast_trace_judge.store.model_records import ModelRecord
-    from mast_trace_judge.verdict import Basis, ModeFinding, Place, Rank, Verdict
 
 SOURCES: Final[Mapping[str, str]] = {
     "person": "a person's text",

@@ -11,13 +11,12 @@ from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.model_records import record_behind
+from mast_trace_judge.store.model_records import ModelRecord, record_behind
 from mast_trace_judge.store.verdicts import load_latest
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Verdict
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import StepKind, Trajectory
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import Trajectory
     from mast_trace_dashboards.stored_run import StoredRun
 
 _SOME_STEPS = 200

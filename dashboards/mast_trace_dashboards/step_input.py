@@ -8,11 +8,10 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, Literal
 
 from mast_trace.replay.canonical import canonical_arguments
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
-    from mast_trace.trajectory import Invocation, Step, Trajectory
 
 _MOST_ALIGNED: Final = 2000
 """Messages between the common beginning and end of two inputs that are aligned one by one."""

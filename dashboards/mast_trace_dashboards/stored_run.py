@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace.trajectory import SpanRecord, Step, Trajectory, read_trajectory
 from mast_trace_collector.storage.removal.thinning import was_left_out
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
@@ -24,7 +24,6 @@ from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import Step, Trajectory
     from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict

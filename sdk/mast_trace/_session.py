@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import running_up
-from mast_trace._frameworks import InstrumentReport
+from mast_trace._frameworks import Frameworks, InstrumentReport
 from mast_trace._settings import SDKSettings
-from mast_trace.content import redact_structures
+from mast_trace.content import Capture, redact_structures
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
@@ -22,8 +22,6 @@ from mast_trace.urls import masked
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from mast_trace._frameworks import Frameworks
-    from mast_trace.content import Capture
     from mast_trace.delivery.span_queue import SpanQueue
     from mast_trace.spans.telemetry import Telemetry
 

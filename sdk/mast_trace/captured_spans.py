@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.trajectory import read_trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from mast_trace._frameworks import InstrumentReport
-    from mast_trace.trajectory import SpanRecord, Trajectory
 
 
 class CapturedSpans:

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.captured_spans import capture_spans
+from mast_trace.captured_spans import CapturedSpans, capture_spans
 from mast_trace.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from mast_trace.captured_spans import CapturedSpans
     from mast_trace.replay.player import Player, ReplayReport
 
 

@@ -25,15 +25,13 @@ from mast_trace_collector.clickhouse_http.errors import (
     QueryError,
 )
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
-from mast_trace_collector.clickhouse_http.statement import asks_for, read_statement
-from mast_trace_collector.security import MissingRight, Right, hash_of
+from mast_trace_collector.clickhouse_http.statement import Statement, asks_for, read_statement
+from mast_trace_collector.security import MissingRight, ProjectKeys, Right, hash_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from mast_trace_collector.clickhouse_http.engine import EngineResult
-    from mast_trace_collector.clickhouse_http.statement import Statement
-    from mast_trace_collector.security import ProjectKeys
     from mast_trace_collector.storage.store import Store
 
 _MIB = 1024 * 1024

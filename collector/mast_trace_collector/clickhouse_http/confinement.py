@@ -13,13 +13,13 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http.engine import Handles
+from mast_trace_collector.clickhouse_http.engine import Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import ACCESS_DENIED, QueryError, denied
 from mast_trace_collector.clickhouse_http.plain_tables import PlainTables, make_catalogue
-from mast_trace_collector.clickhouse_http.rendering import read_tree
+from mast_trace_collector.clickhouse_http.rendering import Node, read_tree
 from mast_trace_collector.storage.readers import (
     CATALOGUE,
     DATABASE,
@@ -30,10 +30,6 @@ from mast_trace_collector.storage.readers import (
     seat,
 )
 from mast_trace_collector.storage.span_sql import literal
-
-if TYPE_CHECKING:
-    from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.rendering import Node
 
 MAX_STATEMENT: Final = 64 * 1024 * 1024
 """Most characters of a statement, with the values of its parameters filled in."""

@@ -19,14 +19,13 @@ from mast_trace_collector.clickhouse_http import reading
 from mast_trace_collector.clickhouse_http import rendering as native
 from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.gate import Gate
-from mast_trace_collector.clickhouse_http.rendering import read_tree, tokens
+from mast_trace_collector.clickhouse_http.rendering import Node, Token, read_tree, tokens
 from mast_trace_collector.storage.readers import CATALOGUE
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.confinement import Confinement
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.rendering import Node, Token
     from mast_trace_collector.clickhouse_http.statement import Statement
 
 _SHOWING_KINDS = frozenset({"SHOW", "EXISTS"})

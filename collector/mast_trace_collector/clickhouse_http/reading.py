@@ -21,6 +21,8 @@ from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.gate import catalogue_name, lists
 from mast_trace_collector.clickhouse_http.rendering import (
     OUR_REVISION,
+    Node,
+    Token,
     literal_of_bytes,
     quoted,
     replaced,
@@ -31,7 +33,6 @@ from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.rendering import Node, Token
 
 _ESCAPED = frozenset("\\\t\n\r\0'")
 

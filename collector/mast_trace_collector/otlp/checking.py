@@ -6,12 +6,9 @@ import time
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter, not_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace_collector.otlp.signals import TRACES
-
-if TYPE_CHECKING:
-    from mast_trace_collector.otlp.signals import Signal
+from mast_trace_collector.otlp.signals import TRACES, Signal
 
 LATEST_TIME = 4_102_444_800 * 10**9
 """2100-01-01 in nanoseconds; a later time is stored as this one.

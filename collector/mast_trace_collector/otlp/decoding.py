@@ -15,14 +15,12 @@ from mast_trace_collector.otlp.checking import Survey, survey
 from mast_trace_collector.otlp.density import check_values
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import JSONEncoding
-from mast_trace_collector.otlp.salvage import UNREADABLE, Opened, Salvage
-from mast_trace_collector.otlp.signals import BYTES, encoded, fields
+from mast_trace_collector.otlp.salvage import UNREADABLE, Encoding, Opened, Salvage
+from mast_trace_collector.otlp.signals import BYTES, Signal, encoded, fields
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-    from mast_trace_collector.otlp.salvage import Encoding
-    from mast_trace_collector.otlp.signals import Signal
 
 _DEEPEST = 100
 

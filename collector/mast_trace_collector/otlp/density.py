@@ -11,12 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.otlp.errors import TooLarge
-from mast_trace_collector.otlp.signals import BYTES, after, varint
+from mast_trace_collector.otlp.signals import BYTES, Signal, after, varint
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-    from mast_trace_collector.otlp.signals import Signal
 
 _STRUCTURE = (b"{", b"[", b",")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

@@ -15,16 +15,14 @@ from mast_trace_collector.otlp.decompression import decompress
 from mast_trace_collector.otlp.density import takes_long
 from mast_trace_collector.otlp.errors import Forbidden, TooLarge, Unauthenticated
 from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, Slots
-from mast_trace_collector.security import MissingRight, Right
-from mast_trace_collector.spool import RequestRefused
+from mast_trace_collector.security import MissingRight, ProjectKeys, Right
+from mast_trace_collector.spool import RequestRefused, Spool
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
-    from mast_trace_collector.security import ProjectKeys
-    from mast_trace_collector.spool import Spool
     from mast_trace_collector.telemetry import CollectorMetrics
 
 # Larger bodies are decoded beside the event loop, so that small ones need not wait for them; so are

@@ -32,13 +32,12 @@ from mast_trace_collector.otlp.errors import (
     TooSlow,
     Unauthenticated,
 )
-from mast_trace_collector.otlp.signals import LOGS, METRICS_SERVICE, TRACES
+from mast_trace_collector.otlp.signals import LOGS, METRICS_SERVICE, TRACES, Signal
 from mast_trace_collector.receivers.memory import Slots, sender_of
 from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.ingest import Ingest
 
     _Context = grpc.aio.ServicerContext[Any, Any]

@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToJson
 from google.rpc.status_pb2 import Status
 
 from mast_trace_collector import telemetry
-from mast_trace_collector.http_server.limits import Pace
+from mast_trace_collector.http_server.limits import ASGIApp, Message, Pace, Receive, Send
 from mast_trace_collector.otlp.errors import (
     Forbidden,
     RequestError,
@@ -22,16 +22,14 @@ from mast_trace_collector.otlp.errors import (
     Unauthenticated,
     UnsupportedMediaType,
 )
-from mast_trace_collector.receivers.memory import sender_of
+from mast_trace_collector.receivers.memory import MemoryReservation, sender_of
 from mast_trace_collector.security import Right
 from mast_trace_collector.spool import RequestRefused
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.http_server.limits import ASGIApp, Message, Receive, Send
     from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.ingest import Ingest
-    from mast_trace_collector.receivers.memory import MemoryReservation
 
 
 PROTOBUF = "application/x-protobuf"

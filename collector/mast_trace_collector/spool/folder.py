@@ -11,7 +11,6 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.deduplication import MARK, StoredMarks
@@ -25,9 +24,6 @@ from mast_trace_collector.spool.segment import (
     read_receipt,
     receipt_path,
 )
-
-if TYPE_CHECKING:
-    from mast_trace_collector.spool.reading import Damage
 
 logger = logging.getLogger(__name__)
 

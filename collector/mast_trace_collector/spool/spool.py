@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.deduplication import RecentRequests
-from mast_trace_collector.spool.folder import SegmentFolder
-from mast_trace_collector.spool.quota import DiskQuota, FolderLock, RequestRefused
+from mast_trace_collector.spool.folder import SegmentFolder, SegmentReading
+from mast_trace_collector.spool.quota import DiskQuota, FolderLock, RequestRefused, SpoolLimits
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
 
 if TYPE_CHECKING:
     from mast_trace_collector.spool.damaged import Loss
-    from mast_trace_collector.spool.folder import SegmentReading
-    from mast_trace_collector.spool.quota import SpoolLimits
 
 logger = logging.getLogger(__name__)
 

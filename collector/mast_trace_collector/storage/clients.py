@@ -16,13 +16,12 @@ from urllib3.exceptions import NewConnectionError
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
-from mast_trace_collector.storage.address import unanswered
+from mast_trace_collector.storage.address import Address, unanswered
 from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
-    from mast_trace_collector.storage.address import Address
 
 SERVER: Final = {
     # The cache confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a

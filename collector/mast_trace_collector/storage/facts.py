@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace_collector.storage.moments import in_time, within
 from mast_trace_collector.storage.removal.tombstones import keys_params
 from mast_trace_collector.storage.schema_templates import SchemaOptions, facts_of_stored_spans
-from mast_trace_collector.storage.store import WRITE_SETTINGS
+from mast_trace_collector.storage.store import WRITE_SETTINGS, Store
 
 if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
-
     Row = Mapping[str, Any]
 
 _COLUMNS: Final = "Version, Actions, Calls, Tools, Team"

@@ -19,17 +19,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
 from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
 from mast_trace_collector.storage.readers import SEATS, condition_of, seat
 from mast_trace_collector.storage.span_sql import literal
-from mast_trace_collector.storage.store import error_code
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
+from mast_trace_collector.storage.store import Store, error_code
 
 OPEN_SYSTEM_TABLES: Final = (
     "aggregate_function_combinators",

@@ -18,12 +18,11 @@ from mast_trace_collector.storage.span_columns import (
     value_text,
 )
 from mast_trace_collector.storage.span_writer import PoisonError
-from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_code
+from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, Store, error_code
 
 if TYPE_CHECKING:
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-    from mast_trace_collector.storage.store import Store
 
 _TABLE = "otel_logs"
 LOG_COLUMNS = (

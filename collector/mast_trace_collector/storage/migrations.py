@@ -13,15 +13,11 @@ import re
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.storage.schema_templates import SchemaOptions, fill
 from mast_trace_collector.storage.span_sql import literal
-from mast_trace_collector.storage.store import error_code
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
+from mast_trace_collector.storage.store import Store, error_code
 
 OLDEST_CLICKHOUSE = (25, 8)
 """The oldest version that mast-trace is tested with."""

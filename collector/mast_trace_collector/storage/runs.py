@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory import SpanRecord, vocabulary
 from mast_trace_collector.storage.removal.tombstones import refuse_erased
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, open_roots, record
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage.store import Store
 
 USER: tuple[str, ...] = (

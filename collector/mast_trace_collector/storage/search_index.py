@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_collector.storage.removal.retention import stored_table
-from mast_trace_collector.storage.store import error_code
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
+from mast_trace_collector.storage.store import Store, error_code
 
 INDEX: Final = "idx_texts"
 OLDEST: Final = (26, 2)

@@ -7,7 +7,6 @@ from functools import cache
 from importlib import resources
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -17,13 +16,11 @@ from mast_trace_collector.storage.span_columns import SPAN_COLUMNS, SpanColumns,
 from mast_trace_collector.storage.store import (
     PERMANENT,
     WRITE_SETTINGS,
+    Store,
     deduplication,
     error_code,
     readable_path,
 )
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
 
 _INLET = "mast_otlp_inlet"
 _PROJECT_TAG = bytes([0xC2, 0x3E])

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB
-from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.rules import RULES, Rule
 from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.alerts.rules import Rule
 
 DATASOURCE: Final = "mast-clickhouse"
 _NO_DATA: Final = {"ok": "OK", "alert": "Alerting", "keep": "KeepLast"}

@@ -29,14 +29,10 @@ import httpx
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import check_proxies, conceal
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB
-from mast_trace_dashboards.alerts.lifecycle import PROBLEM
+from mast_trace_dashboards.alerts.lifecycle import PROBLEM, AlertChange
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.printable import clip
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.alerts.lifecycle import AlertChange
-
 
 Shape = Literal["alertmanager", "slack"]
 

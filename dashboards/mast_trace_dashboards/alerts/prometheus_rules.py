@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB
 from mast_trace_dashboards.alerts.files import as_yaml
-from mast_trace_dashboards.alerts.rules import DAMAGED, RULES
+from mast_trace_dashboards.alerts.rules import DAMAGED, RULES, Rule
 from mast_trace_dashboards.alerts.runbooks import address, name_of
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.alerts.rules import Rule
 
 NAME: Final = "mast-trace.rules.yaml"
 _HEAD: Final = """\

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_dashboards.certainty import (
     LOOK_HEADING,
@@ -37,7 +37,6 @@ from mast_trace_judge.proof import proved_step
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mast_trace.trajectory import Step
     from mast_trace_dashboards.cli.run_view import RunView
     from mast_trace_judge.store.model_records import ModelRecord
     from mast_trace_judge.verdict import Place, Verdict

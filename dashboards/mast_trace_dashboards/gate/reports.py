@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
 from mast_trace_dashboards.printable import safe
-from mast_trace_judge.gate.comparison import FAILURES
+from mast_trace_judge.gate.comparison import FAILURES, ComparedRate, Finding, RateComparison, Side
 
 if TYPE_CHECKING:
     from mast_trace_dashboards.gate.counting import Sides, WantedSides
-    from mast_trace_judge.gate.comparison import ComparedRate, Finding, RateComparison, Side
 
 
 FINDINGS: Final[dict[Finding, str]] = {

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, THRESHOLD, Json, sql
+from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, THRESHOLD, Json, Panel, sql
 from mast_trace_judge.verdict import SHOWN_FROM
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.grafana.panels import Panel
 
 SCHEMA_VERSION = 42
 _COLUMNS = 24

@@ -13,7 +13,7 @@ import httpx
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
 from mast_trace_collector.plugins import answers
-from mast_trace_dashboards.grafana.board import text_variable
+from mast_trace_dashboards.grafana.board import Dashboard, text_variable
 from mast_trace_dashboards.grafana.health import INGESTION, JUDGE
 from mast_trace_dashboards.grafana.modes import DECISIVE, MODES
 from mast_trace_dashboards.grafana.overview import OVERVIEW
@@ -21,7 +21,6 @@ from mast_trace_dashboards.grafana.runs import EXPLORER, RUN, WEB_VARIABLE
 from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.grafana.board import Dashboard
     from mast_trace_dashboards.grafana.panels import Json
 
 

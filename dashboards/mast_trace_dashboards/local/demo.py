@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards.local.announcement import UpConfig
+from mast_trace_dashboards.local.announcement import RunningInstance, UpConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -22,7 +22,6 @@ from mast_trace_judge.llm.retry import together
 
 if TYPE_CHECKING:
     from mast_trace_dashboards.local.all_in_one import AllInOne
-    from mast_trace_dashboards.local.announcement import RunningInstance
 
 _PACKAGES = ("ag2", "langchain", "langchain_openai", "langgraph", "langgraph_supervisor", "openai")
 _AT_A_TIME = 2

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace_dashboards.web.run_view import PAGE, colours_of, parting
-from mast_trace_dashboards.web.text_changes import changes, common
+from mast_trace_dashboards.web.text_changes import TextChange, changes, common
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_dashboards.web.loaded_run import LoadedRun
     from mast_trace_dashboards.web.rows import Row
-    from mast_trace_dashboards.web.text_changes import TextChange
 
 LONGEST: Final = 20_000
 """Characters of a text that are compared in canonical form; a longer one is compared by its hash."""

@@ -15,12 +15,11 @@ from mast_trace_dashboards.certainty import (
     place,
     price,
 )
-from mast_trace_dashboards.web.text_changes import changes
+from mast_trace_dashboards.web.text_changes import TextChange, changes
 from mast_trace_judge.arms import START
 from mast_trace_judge.proof import proved_step
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.web.text_changes import TextChange
     from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix, SuccessRate
 
 WIDTH: Final = 440

@@ -16,18 +16,16 @@ from starlette.routing import Route
 
 from mast_trace.exceptions import SchemaMismatch, StorageError
 from mast_trace_collector.security import Right
-from mast_trace_collector.storage import check_schema
-from mast_trace_dashboards.web.access import host_name
+from mast_trace_collector.storage import Store, check_schema
+from mast_trace_dashboards.web.access import Access, host_name
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
+from mast_trace_dashboards.web.sign_in import SignIn
 from mast_trace_dashboards.web.visitor import admit
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web.access import Access
-    from mast_trace_dashboards.web.sign_in import SignIn
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.exceptions import HTTPException
 
-from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.found_run import FoundRun
 from mast_trace_dashboards.senders import RunTelemetry, telemetry_of
@@ -23,7 +23,6 @@ from mast_trace_judge.decision_points import decision_points
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_dashboards.stored_run import StoredRun
 
 

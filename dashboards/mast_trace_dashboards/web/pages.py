@@ -19,7 +19,7 @@ from mast_trace_dashboards.found_run import find_run, nearest_good
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
-from mast_trace_dashboards.web.conversation.graph import drawn
+from mast_trace_dashboards.web.conversation.graph import Graph, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.pages import FindingPages
@@ -37,7 +37,7 @@ from mast_trace_dashboards.web.forms import read_form, whole
 from mast_trace_dashboards.web.loaded_run import LoadedRun, read_upload
 from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.rows import CLIP, blocks
-from mast_trace_dashboards.web.run_view import PAGE
+from mast_trace_dashboards.web.run_view import PAGE, Page
 from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web.conversation.graph import Graph
-    from mast_trace_dashboards.web.run_view import Page
 
 _STATUS = {"Ok": 1, "Error": 2}
 

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards import found_pattern
-from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
+from mast_trace_dashboards.found_pattern import FoundPattern, cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.web.forms import read_form
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.found_pattern import FoundPattern
 
 
 _LOG = logging.getLogger(__name__)

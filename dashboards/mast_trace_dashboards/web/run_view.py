@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory.outline import KINDS
+from mast_trace.trajectory.outline import KINDS, Outline
 from mast_trace_dashboards.certainty import marked
-from mast_trace_dashboards.stored_run import left_out_words
-from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
+from mast_trace_dashboards.stored_run import StoredRun, left_out_words
+from mast_trace_dashboards.web.confirmation_view import LONGEST, ConfirmationView, confirmation_view
 from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of, pretty, shown
 from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Step
-    from mast_trace.trajectory.outline import Outline
-    from mast_trace_dashboards.stored_run import StoredRun
-    from mast_trace_dashboards.web.confirmation_view import ConfirmationView
     from mast_trace_dashboards.web.finding.run_costs import CallCosts
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.verdict import Verdict

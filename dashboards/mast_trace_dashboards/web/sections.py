@@ -9,11 +9,10 @@ from jinja2 import Environment, pass_environment
 from markupsafe import Markup
 
 from mast_trace_collector.plugins import answers
-from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.plugins import Plugin, Section
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.plugins import Section
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from mast_trace_dashboards.web.access import cookie_name, is_secure
+from mast_trace_dashboards.web.access import Access, cookie_name, is_secure
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 
-    from mast_trace_dashboards.web.access import Access
 
 PATH = "/sign-in"
 LEAVE = "/sign-out"

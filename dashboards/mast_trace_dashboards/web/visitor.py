@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 from starlette.exceptions import HTTPException
 
-from mast_trace_collector.security import Right
+from mast_trace_collector.security import Grant, Right
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
     from starlette.types import Scope
 
-    from mast_trace_collector.security import Grant
 
 _KEY = "mast_trace.visitor"
 _ALL = frozenset({Right.READ, Right.LABEL})

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import NO_RESULT, awaited, current_agent, current_run, guarded
+from mast_trace.spans import (
+    NO_RESULT,
+    AgentSpan,
+    RunSpan,
+    Telemetry,
+    awaited,
+    current_agent,
+    current_run,
+    guarded,
+)
 from mast_trace_instrumentations.ag2.chat import HUMAN, TurnMiddleware
 from mast_trace_instrumentations.ag2.reading import encoder, heard, seen
 from mast_trace_instrumentations.ag2.run import channel_in
@@ -29,8 +38,6 @@ from mast_trace_instrumentations.ag2.state import (
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-
-    from mast_trace.spans import AgentSpan, RunSpan, Telemetry
 
 
 class DrivenTurn:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import awaited, current_agent, guarded
+from mast_trace.spans import Call, ChatSpan, Telemetry, awaited, current_agent, guarded
 from mast_trace_instrumentations.ag2.reading import answer, encoder, shown_to_model
 from mast_trace_instrumentations.ag2.state import here, in_own_span, nested
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, ChatSpan, Telemetry
 
 HUMAN = "user"
 """Name of the human whom an agent asks: AG2 has none."""

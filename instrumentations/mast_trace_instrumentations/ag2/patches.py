@@ -14,17 +14,14 @@ import atexit
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import Inside, guarded
+from mast_trace.spans import Call, Inside, Telemetry, guarded
 from mast_trace_instrumentations.ag2.agent import DrivenTurn, TurnScope
 from mast_trace_instrumentations.ag2.run import Channels
 from mast_trace_instrumentations.ag2.state import here, in_delivery
 from mast_trace_instrumentations.ag2.tool import begin_tool
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry
 
 
 class AG2Instrumentor(Instrumentor):

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
-from mast_trace.spans import Inside, in_span
+from mast_trace.spans import Inside, OpenSpan, Run, in_span
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message
-    from mast_trace.spans import OpenSpan, Run
 
 Span = TypeVar("Span", bound="OpenSpan")
 

@@ -7,15 +7,11 @@ methods of others while they are defined, and would copy patched ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import Inside
+from mast_trace.spans import Call, Inside
 from mast_trace_instrumentations.anthropic import chat
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call
-
 
 _RESOURCES = (
     ("resources.messages", ""),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans import Inside, current_run, in_span
+from mast_trace.spans import AgentSpan, Call, Inside, Telemetry, current_run, in_span
 from mast_trace_instrumentations.autogen.reading import name_of, read, shown
-from mast_trace_instrumentations.autogen.run import begin_run, current_chat
-
-if TYPE_CHECKING:
-    from mast_trace.spans import AgentSpan, Call, Telemetry
-    from mast_trace_instrumentations.autogen.run import Chat
+from mast_trace_instrumentations.autogen.run import Chat, begin_run, current_chat
 
 
 def begin_turn(

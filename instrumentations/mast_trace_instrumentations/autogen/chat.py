@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans import in_span
+from mast_trace.spans import Call, ChatSpan, Telemetry, in_span
 from mast_trace_instrumentations.autogen.reading import is_quiet, name_of, read, shown
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, ChatSpan, Telemetry
 
 
 def begin_chat(telemetry: Telemetry, client: Any, config: Mapping[str, Any]) -> Call:

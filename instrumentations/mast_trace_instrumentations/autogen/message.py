@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import current_run
+from mast_trace.spans import Telemetry, current_run
 from mast_trace_instrumentations.autogen.reading import as_dict, members, name_of, read
-from mast_trace_instrumentations.autogen.run import current_chat
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Telemetry
-    from mast_trace_instrumentations.autogen.run import Chat
+from mast_trace_instrumentations.autogen.run import Chat, current_chat
 
 _ROLES = {"user": "user", "tool": "tool", "function": "tool"}
 

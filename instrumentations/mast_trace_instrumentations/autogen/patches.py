@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import Inside, current_run
+from mast_trace.spans import Call, Inside, current_run
 from mast_trace_instrumentations.autogen import selection, threads
 from mast_trace_instrumentations.autogen.agent import begin_turn
 from mast_trace_instrumentations.autogen.chat import begin_chat
@@ -20,9 +20,6 @@ from mast_trace_instrumentations.autogen.reading import is_quiet, quiet
 from mast_trace_instrumentations.autogen.run import begin_run, chat_name, current_chat
 from mast_trace_instrumentations.autogen.tool import begin_code, begin_tool
 from mast_trace_instrumentations.base import Args, ImportHook, Instrumentor, Kwargs, Patch
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call
 
 AGENT = "autogen.agentchat.conversable_agent"
 _GROUP = "autogen.agentchat.groupchat"

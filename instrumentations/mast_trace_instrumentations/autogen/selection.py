@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace_instrumentations.autogen.reading import is_quiet, name_of
-from mast_trace_instrumentations.autogen.run import current_chat
-
-if TYPE_CHECKING:
-    from mast_trace_instrumentations.autogen.run import Chat
+from mast_trace_instrumentations.autogen.run import Chat, current_chat
 
 _NOBODY = {"Terminate", "Stay"}
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.content import as_text
-from mast_trace.spans import in_span
+from mast_trace.spans import Call, Telemetry, ToolSpan, in_span
 from mast_trace_instrumentations.autogen.reading import name_of
 from mast_trace_instrumentations.autogen.run import current_chat
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry, ToolSpan
 
 CODE_TOOL = "execute_code"
 """The name under which code execution appears among the tools."""

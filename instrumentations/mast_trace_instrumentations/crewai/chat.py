@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import ChatSpan, Inside, restore
+from mast_trace.spans import Call, ChatSpan, Inside, restore
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.state import Recorder, text
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call
 
 _shown: ContextVar[Any] = ContextVar("mast_trace_crewai_shown", default=None)
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace import semconv
 from mast_trace.messages import ToolCall
-from mast_trace.spans import Inside, current_run
+from mast_trace.spans import Call, Inside, current_run
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.agent import AgentEvents
@@ -30,9 +30,6 @@ from mast_trace_instrumentations.crewai.chat import ModelEvents
 from mast_trace_instrumentations.crewai.run import MAX_TURNS
 from mast_trace_instrumentations.crewai.state import text
 from mast_trace_instrumentations.crewai.tool import ToolEvents
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call
 
 _LOOPS = (
     "crewai.agents.crew_agent_executor",

@@ -11,17 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace import semconv
-from mast_trace.messages import parsed
-from mast_trace.spans import Inside, ToolSpan, restore
+from mast_trace.messages import ToolCall, parsed
+from mast_trace.spans import Call, Inside, OpenSpan, ToolSpan, restore
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.state import Recorder, text
-
-if TYPE_CHECKING:
-    from mast_trace.messages import ToolCall
-    from mast_trace.spans import Call, OpenSpan
 
 _REMEMBERED = 256
 _DELEGATIONS = ("delegate work to coworker", "ask question to coworker")

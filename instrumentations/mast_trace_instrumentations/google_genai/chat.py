@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.messages import Message
-from mast_trace.spans import attached, guarded
+from mast_trace.spans import Telemetry, attached, guarded
 from mast_trace_instrumentations.google_genai import requests
 from mast_trace_instrumentations.google_genai.requests import text_of, tool_calls
 from mast_trace_instrumentations.model_calls import Answer, ModelCall, field, is_to_be_recorded
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Telemetry
 
 
 def response_answer(response: Any) -> Answer:

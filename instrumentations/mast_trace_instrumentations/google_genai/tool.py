@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans import current_run, in_span, open_tool
+from mast_trace.spans import Call, Telemetry, current_run, in_span, open_tool
 from mast_trace_instrumentations.model_calls import is_theirs
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry
 
 
 def begin(telemetry: Telemetry, arguments: Any, function: Callable[..., Any]) -> Call | None:

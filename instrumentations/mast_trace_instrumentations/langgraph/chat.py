@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 from mast_trace.messages import Message, parsed
-from mast_trace.spans import current_agent, guarded
+from mast_trace.spans import ChatSpan, Telemetry, current_agent, guarded
 from mast_trace.untrusted_json import read_json
 from mast_trace_instrumentations.langgraph.model_calls import begin, end_with_call, show_span
 from mast_trace_instrumentations.langgraph.reading import leaf_texts
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from opentelemetry.context import Context
-
-    from mast_trace.spans import ChatSpan, Telemetry
 
 
 _FORMAT = "ls_structured_output_format"

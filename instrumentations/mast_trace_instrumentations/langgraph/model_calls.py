@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans import OpenChat, chat_is_open, current_run, with_chat
+from mast_trace.spans import ChatSpan, OpenChat, chat_is_open, current_run, with_chat
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans import ChatSpan
 
 _CALL = "mast-trace-langchain-chat"
 

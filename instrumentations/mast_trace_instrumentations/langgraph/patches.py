@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from mast_trace.spans import Inside
+from mast_trace.spans import Call, Inside
 from mast_trace_instrumentations.base import Args, ImportHook, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.langgraph import model_calls
 from mast_trace_instrumentations.langgraph.agent import begin_node, end_node, note_attempt
@@ -21,7 +21,6 @@ from mast_trace_instrumentations.langgraph.tool import (
 )
 
 if TYPE_CHECKING:
-    from mast_trace.spans import Call
     from mast_trace_instrumentations.langgraph.chat import ChatRecorder
 
 

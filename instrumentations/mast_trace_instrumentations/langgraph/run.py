@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, format_trace_id
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
-from mast_trace.spans import current_run, with_agent
+from mast_trace.spans import RunSpan, Telemetry, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
 from mast_trace_instrumentations.langgraph.state import (
@@ -29,7 +29,6 @@ from mast_trace_instrumentations.langgraph.state import (
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
-    from mast_trace.spans import RunSpan, Telemetry
 
 _MOST_INTERRUPTED = 1024
 

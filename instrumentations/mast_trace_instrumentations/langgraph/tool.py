@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans import current_agent, current_run, with_agent
+from mast_trace.spans import Run, Telemetry, ToolSpan, current_agent, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.message import utter
 from mast_trace_instrumentations.langgraph.routing import commanded_nodes, goals_of, is_command
@@ -24,7 +24,6 @@ from mast_trace_instrumentations.langgraph.state import (
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans import Run, Telemetry, ToolSpan
 
 _CALL = "mast-trace-langgraph-call"
 _DESTINATION = "__handoff_destination"

@@ -19,8 +19,14 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
-from mast_trace.spans import NO_RESULT, Inside, attached
-from mast_trace_instrumentations.model_calls import Answer, ModelCall, field, is_to_be_recorded
+from mast_trace.spans import NO_RESULT, Call, ChatSpan, Inside, Telemetry, attached
+from mast_trace_instrumentations.model_calls import (
+    Answer,
+    Assembly,
+    ModelCall,
+    field,
+    is_to_be_recorded,
+)
 from mast_trace_instrumentations.openai.requests import chat_messages, responses_messages
 from mast_trace_instrumentations.openai.responses import (
     ChatAssembly,
@@ -31,9 +37,6 @@ from mast_trace_instrumentations.openai.responses import (
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-
-    from mast_trace.spans import Call, ChatSpan, Telemetry
-    from mast_trace_instrumentations.model_calls import Assembly
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import Inside
+from mast_trace.spans import Call, Inside
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.mcp import tool
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call
-
 
 _SESSION = "mcp.client.session"
 

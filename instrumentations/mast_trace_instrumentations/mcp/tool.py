@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.content import as_text, joined
-from mast_trace.spans import current_run, in_span, open_tool
+from mast_trace.spans import Call, Telemetry, ToolSpan, current_run, in_span, open_tool
 from mast_trace_instrumentations.model_calls import is_theirs, media_mark
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry, ToolSpan
 
 _NOTE = "_mast_trace_server"
 

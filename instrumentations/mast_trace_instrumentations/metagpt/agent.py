@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans import Inside, current_agent, current_run, restore
+from mast_trace.spans import (
+    AgentSpan,
+    Call,
+    Inside,
+    RunSpan,
+    Telemetry,
+    current_agent,
+    current_run,
+    restore,
+)
 from mast_trace_instrumentations.metagpt import reading
 from mast_trace_instrumentations.metagpt.message import answering
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-
-    from mast_trace.spans import AgentSpan, Call, RunSpan, Telemetry
 
 
 @dataclass

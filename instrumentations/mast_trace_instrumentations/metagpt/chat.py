@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import Inside, chat_is_open, in_span, restore
+from mast_trace.spans import Call, Inside, Telemetry, chat_is_open, in_span, restore
 from mast_trace_instrumentations.metagpt import reading
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry
 
 _usage: ContextVar[dict[str, int] | None] = ContextVar("mast_trace_metagpt_usage", default=None)
 

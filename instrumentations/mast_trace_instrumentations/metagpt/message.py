@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace.messages import Message
-from mast_trace.spans import Inside, current_agent, current_run
+from mast_trace.spans import Call, Inside, Telemetry, current_agent, current_run
 from mast_trace_instrumentations.metagpt import reading
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans import Call, Telemetry
 
 _KEY = "mast-trace-metagpt-answering"
 

@@ -7,19 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import current_run
+from mast_trace.spans import Call, current_run
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
 from mast_trace_instrumentations.metagpt.agent import RoleTurns
 from mast_trace_instrumentations.metagpt.chat import begin_chat, note_usage
 from mast_trace_instrumentations.metagpt.message import begin_human, begin_review
 from mast_trace_instrumentations.metagpt.run import Runs
 from mast_trace_instrumentations.metagpt.tool import begin_action
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call
-
 
 _PROVIDERS = (
     ("openai_api", "OpenAILLM"),

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import Inside, current_run
+from mast_trace.spans import Call, Inside, RunSpan, Telemetry, current_run
 from mast_trace_instrumentations.metagpt import reading
 from mast_trace_instrumentations.metagpt.message import record_message
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, RunSpan, Telemetry
 
 _MAX_WAITING = 64
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import in_span
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry, ToolSpan
+from mast_trace.spans import Call, Telemetry, ToolSpan, in_span
 
 
 def begin_action(

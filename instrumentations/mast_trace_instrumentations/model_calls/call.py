@@ -13,7 +13,15 @@ from opentelemetry import trace
 
 from mast_trace import semconv
 from mast_trace.content import content_hash, data_mark, shown
-from mast_trace.spans import attached, chat_is_open, current_run, guarded, open_chat
+from mast_trace.spans import (
+    ChatSpan,
+    Telemetry,
+    attached,
+    chat_is_open,
+    current_run,
+    guarded,
+    open_chat,
+)
 from mast_trace.spans.message_attributes import with_earlier_marks
 from mast_trace.trajectory import vocabulary
 
@@ -22,7 +30,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from mast_trace.messages import Message
-    from mast_trace.spans import ChatSpan, Telemetry
 
 
 def is_to_be_recorded(telemetry: Telemetry) -> bool:

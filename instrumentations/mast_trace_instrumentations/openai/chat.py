@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace_instrumentations.model_calls import (
     Answer,
+    Assembly,
     ModelCall,
     NotedSpan,
     is_to_be_recorded,
@@ -21,7 +22,6 @@ from mast_trace_instrumentations.openai import requests, responses
 if TYPE_CHECKING:
     from mast_trace.messages import Message
     from mast_trace.spans import ChatSpan, Telemetry
-    from mast_trace_instrumentations.model_calls import Assembly
 
 
 @dataclass(frozen=True)

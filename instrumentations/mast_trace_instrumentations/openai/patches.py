@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace_instrumentations.base import Args, Instrumentor, Kwargs, Patch
-from mast_trace_instrumentations.openai.chat import CHAT, RESPONSES, begin
-
-if TYPE_CHECKING:
-    from mast_trace_instrumentations.openai.chat import ClientCall
-
+from mast_trace_instrumentations.openai.chat import CHAT, RESPONSES, ClientCall, begin
 
 _CHAT = "openai.resources.chat.completions"
 _RESPONSES = "openai.resources.responses"

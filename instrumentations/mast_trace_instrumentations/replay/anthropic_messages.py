@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.messages import parsed
+from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace_instrumentations.anthropic.requests import messages
 from mast_trace_instrumentations.model_calls.extras import CHARS
 from mast_trace_instrumentations.replay.encoding import Encoded, cut, event, extra_of
 
 if TYPE_CHECKING:
-    from mast_trace.messages import Message, ToolCall
     from mast_trace.replay.tape import Exchange
 
 __all__ = ["encode", "messages"]

@@ -23,7 +23,7 @@ import wrapt
 from mast_trace import semconv
 from mast_trace.replay.live import in_live_call
 from mast_trace.replay.order import in_asyncio
-from mast_trace.replay.player import Live, Pending
+from mast_trace.replay.player import Live, Pending, Player
 from mast_trace.spans import current_agent, open_chat
 from mast_trace_instrumentations.replay.encoding import Encoded, failure
 from mast_trace_instrumentations.replay.live_requests import (
@@ -35,6 +35,7 @@ from mast_trace_instrumentations.replay.live_requests import (
 )
 from mast_trace_instrumentations.replay.model_paths import (
     EMBEDDINGS,
+    Interface,
     answerable,
     refusal,
     refused,
@@ -42,9 +43,7 @@ from mast_trace_instrumentations.replay.model_paths import (
 from mast_trace_instrumentations.replay.other_clients import Clients
 
 if TYPE_CHECKING:
-    from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Exchange
-    from mast_trace_instrumentations.replay.model_paths import Interface
 
 LIBRARIES = ("httpx", "httpx2")
 

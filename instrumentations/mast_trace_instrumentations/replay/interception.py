@@ -13,11 +13,10 @@ import wrapt
 from mast_trace.fork_safe import lock
 from mast_trace_instrumentations.replay.http_clients import HTTPClients
 from mast_trace_instrumentations.replay.other_clients import OtherClients
-from mast_trace_instrumentations.replay.tools import ROWS, HandMadeTools, put_back
+from mast_trace_instrumentations.replay.tools import ROWS, HandMadeTools, ToolRow, put_back
 
 if TYPE_CHECKING:
     from mast_trace.replay.player import Player
-    from mast_trace_instrumentations.replay.tools import ToolRow
 
 
 class HumanInput:

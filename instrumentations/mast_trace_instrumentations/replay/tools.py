@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import wrapt
 
 from mast_trace.manual.blocks import answer_by, signature_of
-from mast_trace.replay.player import Blocked
+from mast_trace.replay.player import Blocked, Player
 from mast_trace.result_types import exception_of
 from mast_trace.spans import current_agent
 
 if TYPE_CHECKING:
-    from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Execution
 
 _STEERING = {"langgraph", "langgraph_supervisor", "langgraph_swarm", "ag2", "autogen"}

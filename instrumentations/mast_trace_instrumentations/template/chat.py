@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.messages import Message
-from mast_trace.spans import in_span
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry
+from mast_trace.spans import Call, Telemetry, in_span
 
 
 def begin_chat(telemetry: Telemetry, model: Any, messages: Sequence[dict[str, str]]) -> Call:

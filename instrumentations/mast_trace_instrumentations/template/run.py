@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
-from mast_trace.spans import Inside
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry
+from mast_trace.spans import Call, Inside, Telemetry
 
 
 def begin_run(telemetry: Telemetry, team: Any, task: str) -> Call:

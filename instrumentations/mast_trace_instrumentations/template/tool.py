@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mast_trace.spans import in_span
-
-if TYPE_CHECKING:
-    from mast_trace.spans import Call, Telemetry
+from mast_trace.spans import Call, Telemetry, in_span
 
 
 def begin_tool(telemetry: Telemetry, tool: Any, arguments: Mapping[str, Any]) -> Call:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import SpanProcessor
 
-from mast_trace.delivery.encoding import DeliveryLimits
+from mast_trace.delivery.encoding import Delivered, DeliveryLimits
 from mast_trace.delivery.start_records import snapshot
-from mast_trace.delivery.transport import open_transport
+from mast_trace.delivery.transport import Transport, open_transport
 from mast_trace.delivery.worker import SpanSender
 from mast_trace.urls import masked
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from mast_trace._settings import SDKSettings
-    from mast_trace.delivery.encoding import Delivered
-    from mast_trace.delivery.transport import Transport
 
 _queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()
 

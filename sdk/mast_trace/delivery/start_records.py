@@ -16,13 +16,12 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.sdk.trace import ReadableSpan
 
 from mast_trace import semconv
-from mast_trace.delivery.encoding import estimated_size, request_of
+from mast_trace.delivery.encoding import DeliveryLimits, estimated_size, request_of
 from mast_trace.delivery.transport import Fate
 
 if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as EncodedSpan
 
-    from mast_trace.delivery.encoding import DeliveryLimits
 
 _MOST_ROOTS = 4096
 """Number of open roots that are remembered; beyond it, the end of the oldest goes unnoticed."""

@@ -16,12 +16,11 @@ from opentelemetry import context as otel_context
 from mast_trace.delivery.advice import START
 from mast_trace.delivery.encoding import Delivered, DeliveryLimits, encode, estimated_size
 from mast_trace.delivery.start_records import StartRecords, encode_starts
-from mast_trace.delivery.transport import ExportResult, Fate, RequestSignal
+from mast_trace.delivery.transport import ExportResult, Fate, RequestSignal, Transport
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from mast_trace.delivery.transport import Transport
 
 logger = logging.getLogger("mast_trace")
 

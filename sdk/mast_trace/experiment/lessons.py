@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.content import as_text, content_hash, is_a, well_formed
 from mast_trace.experiment.assignment import FEEDBACK, PLACEBO, Arm
@@ -21,14 +21,11 @@ from mast_trace.experiment.marks import (
     task_hash,
 )
 from mast_trace.replay.canonical import canonical_text
-from mast_trace.replay.lessons import recorded_lessons
+from mast_trace.replay.lessons import RecordedLessons, recorded_lessons
 from mast_trace.spans.given_lessons import note
 from mast_trace.spans.guard import guarded, misused
 from mast_trace.untrusted_json import read_json
 from mast_trace.urls import check_key, parse_url
-
-if TYPE_CHECKING:
-    from mast_trace.replay.lessons import RecordedLessons
 
 logger = logging.getLogger("mast_trace")
 

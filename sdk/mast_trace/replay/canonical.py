@@ -12,14 +12,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.content import content_hash
-from mast_trace.messages import parsed
-
-if TYPE_CHECKING:
-    from mast_trace.messages import Message
-
+from mast_trace.messages import Message, parsed
 
 Item = tuple[str, ...]
 """``(role, text)``, ``("call", id, name, arguments)`` or ``("result", id, text)``."""

@@ -6,13 +6,9 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING
 
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
-from mast_trace.trajectory import StepKind
-
-if TYPE_CHECKING:
-    from mast_trace.trajectory import Step, Trajectory
+from mast_trace.trajectory import Step, StepKind, Trajectory
 
 
 @dataclass(frozen=True)

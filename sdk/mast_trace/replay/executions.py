@@ -12,12 +12,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.replay.canonical import canonical_arguments
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message, ToolCall
     from mast_trace.replay.tape import Exchange, Execution, Tape
-    from mast_trace.trajectory import Step, Trajectory
 
 
 class Executions:

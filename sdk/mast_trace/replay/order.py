@@ -17,11 +17,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mast_trace.fork_safe import lock
-from mast_trace.replay.tape import Execution
+from mast_trace.replay.tape import Exchange, Execution
 
 if TYPE_CHECKING:
-    from mast_trace.replay.tape import Exchange
-
     _Call = Exchange | Execution
 
 LONGEST = 1.0

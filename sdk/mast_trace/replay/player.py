@@ -14,6 +14,7 @@ from mast_trace.content import content_hash
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.canonical import (
     MASKS,
+    Item,
     canonical_arguments,
     canonical_request,
     difference,
@@ -22,16 +23,19 @@ from mast_trace.replay.canonical import (
     request_key,
 )
 from mast_trace.replay.executions import Executions, PlainCalls, strangeness
-from mast_trace.replay.intervention import Turns, changed_calls, with_answer
-from mast_trace.replay.live import LiveBranches
+from mast_trace.replay.intervention import (
+    Intervention,
+    LaterChange,
+    Turns,
+    changed_calls,
+    with_answer,
+)
+from mast_trace.replay.live import LiveBranches, LiveCalls
 from mast_trace.replay.order import Order, ToolOrder
 from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
-    from mast_trace.replay.canonical import Item
-    from mast_trace.replay.intervention import Intervention, LaterChange
-    from mast_trace.replay.live import LiveCalls
     from mast_trace.replay.network import Network
     from mast_trace.replay.tape import Exchange, Execution, Tape
 

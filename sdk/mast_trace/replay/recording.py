@@ -19,23 +19,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace import semconv
 from mast_trace.content import MOST_CONTENT, as_text
 from mast_trace.exceptions import MastTraceError
-from mast_trace.messages import Message
+from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
 from mast_trace.replay.executions import plain_functions, with_call_ids
 from mast_trace.replay.tape import Exchange, Execution, Tape
 from mast_trace.result_types import opaque_type
 from mast_trace.spans.randomness import HASH_SEED, SEED_VARIABLE, usable
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace.untrusted_json import read_json
-
-if TYPE_CHECKING:
-    from mast_trace.messages import ToolCall
-    from mast_trace.trajectory import Invocation, Step, Trajectory
 
 # One literal and nothing else: stored texts are not to be parsed as larger expressions.
 _LITERAL: Final = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import wrapt
 from opentelemetry import context as otel_context
@@ -21,10 +21,7 @@ from opentelemetry.context import Context
 from mast_trace import semconv
 from mast_trace.spans.calls import attached
 from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_run
-
-if TYPE_CHECKING:
-    from mast_trace.spans.run_state import Run
+from mast_trace.spans.run_state import Run, current_run
 
 logger = logging.getLogger("mast_trace")
 

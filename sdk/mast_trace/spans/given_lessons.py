@@ -16,13 +16,12 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.message_attributes import Alterations, with_earlier_marks
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans.run_state import Given, Run, current_run
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.content import ContentPolicy
-    from mast_trace.spans.run_state import Given, Run
 
 
 MOST_ANSWERS: Final = 32

@@ -20,13 +20,12 @@ from mast_trace import semconv
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Alterations
-from mast_trace.spans.run_state import current_run, open_tool
+from mast_trace.spans.run_state import Run, current_run, open_tool
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from mast_trace.content import ContentPolicy
-    from mast_trace.spans.run_state import Run
 
 _MOST_WAITING = 100
 _DEBUGGERS = {"IPython", "code", "ipdb", "pdb", "pdbpp", "pudb"}

@@ -14,7 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import Redacted, as_text, is_cut, shown, truncate, well_formed
+from mast_trace.content import (
+    ContentPolicy,
+    Redacted,
+    as_text,
+    is_cut,
+    shown,
+    truncate,
+    well_formed,
+)
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.spans.message_ids import UNNAMED_CALL, MessageIds
 from mast_trace.spans.run_state import Run, current_run, current_turn
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-    from mast_trace.content import ContentPolicy
 
 _MARKS = (semconv.CONTENT_REDACTED, semconv.CONTENT_TRUNCATED)
 

@@ -10,20 +10,17 @@ from opentelemetry import context as otel_context
 from opentelemetry.trace import Status, StatusCode
 
 from mast_trace import semconv
-from mast_trace.content import shown, truncate, well_formed
+from mast_trace.content import ContentPolicy, shown, truncate, well_formed
 from mast_trace.result_types import exception_type, opaque_type, result_type
 from mast_trace.spans import human_input
-from mast_trace.spans.message_attributes import with_earlier_marks
-from mast_trace.spans.run_state import run_ended
+from mast_trace.spans.message_attributes import Attributes, MessageWriter, with_earlier_marks
+from mast_trace.spans.run_state import Run, run_ended
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-    from mast_trace.content import ContentPolicy
     from mast_trace.messages import Message
-    from mast_trace.spans.message_attributes import Attributes, MessageWriter
-    from mast_trace.spans.run_state import Run
 
 
 def present(attributes: Mapping[str, Any]) -> dict[str, Any]:

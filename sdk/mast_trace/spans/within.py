@@ -20,14 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.calls import NO_RESULT, attached, restore
+from mast_trace.spans.calls import NO_RESULT, Call, attached, restore
 from mast_trace.spans.guard import guarded, swallowed
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans.run_state import Run, current_run
 
 if TYPE_CHECKING:
-    from mast_trace.spans.calls import Call
-    from mast_trace.spans.run_state import Run
-
     Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Call | None"]
     Shell = Callable[[Callable[..., Any], Begin, str], Callable[..., Any]]
     BeginMethod = Callable[[Any, tuple[Any, ...], dict[str, Any]], "Call | None"]

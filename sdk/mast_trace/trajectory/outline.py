@@ -15,18 +15,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace import semconv
-from mast_trace.trajectory.agent_requests import as_call
+from mast_trace.trajectory.agent_requests import HandOff, as_call
 from mast_trace.trajectory.copies import completed
 from mast_trace.trajectory.foreign import translated
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory.model import Invocation, SpanRecord, Step, StepKind, Trajectory
 from mast_trace.trajectory.reader import in_order, invocation_of
 from mast_trace.trajectory.span_messages import texts_of
 from mast_trace.trajectory.steps import step_of
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
-    from mast_trace.trajectory.agent_requests import HandOff
-    from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory
 
     Fetch = Callable[[Sequence[str], "tuple[int, int] | None"], Iterable[SpanRecord]]
     """Reads the spans of these ids, in any order; receives the first and the last start time, if

@@ -25,7 +25,7 @@ from mast_trace.trajectory.copies import (
     without_copies,
 )
 from mast_trace.trajectory.foreign import translated
-from mast_trace.trajectory.model import SpanRecord, StepKind
+from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
 from mast_trace.trajectory.outline import KINDS, Outline, is_turn
 from mast_trace.trajectory.outputs import (
     answer_in,
@@ -47,7 +47,6 @@ from mast_trace.trajectory.steps import actor_of, arguments_of, choose_steps, re
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Trajectory
     from mast_trace.trajectory.outline import Fetch
 
 _FIELDS = (

@@ -11,16 +11,14 @@ from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.agent_requests import as_call, hand_offs
 from mast_trace.trajectory.copies import one_span_per_call, without_copies
 from mast_trace.trajectory.foreign import translate
-from mast_trace.trajectory.model import Invocation, Trajectory
-from mast_trace.trajectory.span_messages import aliases_of, key, texts_of
+from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory
+from mast_trace.trajectory.span_messages import Texts, aliases_of, key, texts_of
 from mast_trace.trajectory.span_tree import parallel_branches
 from mast_trace.trajectory.steps import error_of, steps_of, tokens_of
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
-    from mast_trace.trajectory.model import SpanRecord, Step
-    from mast_trace.trajectory.span_messages import Texts
 
 
 def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:

@@ -10,7 +10,7 @@ from mast_trace import semconv
 from mast_trace.content import MOST_CONTENT, as_text
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.copies import is_ours
-from mast_trace.trajectory.model import Step, StepKind
+from mast_trace.trajectory.model import SpanRecord, Step, StepKind
 from mast_trace.trajectory.outputs import (
     answer_in,
     is_of_an_agent,
@@ -18,13 +18,11 @@ from mast_trace.trajectory.outputs import (
     with_answers,
     word_of,
 )
-from mast_trace.trajectory.span_messages import key
+from mast_trace.trajectory.span_messages import Texts, key
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
-    from mast_trace.trajectory.model import SpanRecord
-    from mast_trace.trajectory.span_messages import Texts
 
 
 def steps_of(

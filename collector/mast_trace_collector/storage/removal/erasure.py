@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.removal.retention import TIMES
-from mast_trace_collector.storage.removal.run_tables import NAMES, TOMBSTONES, run_tables
+from mast_trace_collector.storage.removal.run_tables import NAMES, TOMBSTONES, RunTable, run_tables
 from mast_trace_collector.storage.removal.tombstones import (
     KEYS,
     SINCE,
+    Key,
     bury,
     keys_params,
     mark_done,
@@ -31,8 +32,6 @@ from mast_trace_collector.storage.removal.tombstones import (
 )
 
 if TYPE_CHECKING:
-    from mast_trace_collector.storage.removal.run_tables import RunTable
-    from mast_trace_collector.storage.removal.tombstones import Key
     from mast_trace_collector.storage.store import Store
 
 _LOOKUP: Final = "otel_traces_trace_id_ts"

@@ -19,6 +19,7 @@ from mast_trace_collector.storage.removal.erasure import delete_since
 from mast_trace_collector.storage.removal.run_tables import TOMBSTONES, run_tables
 from mast_trace_collector.storage.removal.tombstone_file import beside, keep_in_step
 from mast_trace_collector.storage.removal.tombstones import (
+    Key,
     new_stamp,
     put_back,
     tombstones_of,
@@ -26,7 +27,6 @@ from mast_trace_collector.storage.removal.tombstones import (
 )
 
 if TYPE_CHECKING:
-    from mast_trace_collector.storage.removal.tombstones import Key
     from mast_trace_collector.storage.store import Store
 
 logger = logging.getLogger(__name__)

@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace_collector.storage.facts import PLANNED, runs_without_facts, write_facts
 from mast_trace_collector.storage.removal.retention import stored_table
 from mast_trace_collector.storage.removal.tombstones import parts_of
-from mast_trace_collector.storage.store import WRITE_SETTINGS
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
+from mast_trace_collector.storage.store import WRITE_SETTINGS, Store
 
 TABLE: Final = "mast_left_out"
 THINNED: Final = ("otel_traces", "otel_logs")

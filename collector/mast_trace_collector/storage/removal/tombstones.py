@@ -10,14 +10,11 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from mast_trace.exceptions import RunErased
 from mast_trace_collector.storage.removal.run_tables import TOMBSTONES
-from mast_trace_collector.storage.store import WRITE_SETTINGS
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
+from mast_trace_collector.storage.store import WRITE_SETTINGS, Store
 
 logger = logging.getLogger(__name__)
 

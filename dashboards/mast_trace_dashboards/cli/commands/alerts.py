@@ -20,7 +20,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.alerts.evaluator import Collectors, Evaluator, run
-from mast_trace_dashboards.alerts.lifecycle import AlertState, load, save
+from mast_trace_dashboards.alerts.lifecycle import AlertChange, AlertState, load, save
 from mast_trace_dashboards.alerts.outbox import (
     DeliveryResult,
     Outbox,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.alerts.lifecycle import AlertChange
 
 FIRING = 1
 """Exit status of `alerts check` when a rule is above its threshold."""

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from mast_trace.replay.recording import NotReplayable, tape_of
-from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
@@ -34,7 +34,6 @@ from mast_trace_judge.transfer.exporting import export_runs
 from mast_trace_judge.transfer.run_json import LongRun
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
 
 Folder = Annotated[Path, typer.Option("--dir", help="Folder of the cases, in your repository.")]

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table
@@ -18,7 +18,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
-from mast_trace_dashboards.gate.counting import WantedSides, count_sides
+from mast_trace_dashboards.gate.counting import Sides, WantedSides, count_sides
 from mast_trace_dashboards.gate.reports import (
     FINDINGS,
     facts,
@@ -34,11 +34,7 @@ from mast_trace_dashboards.gate.reports import (
 )
 from mast_trace_dashboards.printable import safe
 from mast_trace_dashboards.run_names import parse_time
-from mast_trace_judge.gate.comparison import compare
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.gate.counting import Sides
-    from mast_trace_judge.gate.comparison import RateComparison
+from mast_trace_judge.gate.comparison import RateComparison, compare
 
 MISUSED: Final = 2
 """Exit status of arguments and settings that cannot be used."""

@@ -18,12 +18,11 @@ from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.found_run import nearest_good
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.run_names import NotFound, resolve_run
-from mast_trace_dashboards.web.comparisons import LONGEST, compared
+from mast_trace_dashboards.web.comparisons import LONGEST, StepPair, compared
 from mast_trace_dashboards.web.run_view import PAGE
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Step
-    from mast_trace_dashboards.web.comparisons import StepPair
 
 _CLIP: Final = 300
 _STYLES: Final = {"same": "", "removed": "bold red", "added": "bold green"}

@@ -22,6 +22,7 @@ from mast_trace_collector.storage.removal.tombstone_file import (
     read_tombstones,
 )
 from mast_trace_collector.storage.removal.tombstones import (
+    Tombstone,
     find_tombstones,
     new_stamp,
     put_back,
@@ -36,7 +37,6 @@ from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.removal.erasure import Erasure
-    from mast_trace_collector.storage.removal.tombstones import Tombstone
 
 _SHOWN: Final = 20
 

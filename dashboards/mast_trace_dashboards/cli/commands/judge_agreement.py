@@ -23,21 +23,22 @@ from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.store.labels import labels_of
+from mast_trace_judge.store.labels import HumanLabel, labels_of
 from mast_trace_judge.store.ledger import StoreLedger
-from mast_trace_judge.store.model_records import model_records
+from mast_trace_judge.store.model_records import ModelRecord, model_records
 from mast_trace_judge.store.verdict_rows import verdict_of
-from mast_trace_judge.study.agreement import agreement, step_agreement, wilson
-from mast_trace_judge.study.panel_votes import panel_votes, self_consistency
-from mast_trace_judge.study.rejudge import Selection, diff_versions, rejudge
+from mast_trace_judge.study.agreement import (
+    Agreement,
+    StepAgreement,
+    agreement,
+    step_agreement,
+    wilson,
+)
+from mast_trace_judge.study.panel_votes import SelfConsistency, panel_votes, self_consistency
+from mast_trace_judge.study.rejudge import RunDiff, Selection, VersionDiff, diff_versions, rejudge
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.labels import HumanLabel
-    from mast_trace_judge.store.model_records import ModelRecord
-    from mast_trace_judge.study.agreement import Agreement, StepAgreement
-    from mast_trace_judge.study.panel_votes import SelfConsistency
-    from mast_trace_judge.study.rejudge import RunDiff, VersionDiff
     from mast_trace_judge.verdict import Verdict
 
 JUDGE = "mast-trace judge"

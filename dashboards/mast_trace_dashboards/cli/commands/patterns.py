@@ -17,7 +17,13 @@ from mast_trace_dashboards.cli.commands import patterns_more
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.found_pattern import cost_of, find_pattern, naming_problems, set_state
+from mast_trace_dashboards.found_pattern import (
+    FoundPattern,
+    cost_of,
+    find_pattern,
+    naming_problems,
+    set_state,
+)
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
@@ -25,7 +31,6 @@ from mast_trace_dashboards.run_names import parse_time
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mast_trace_dashboards.found_pattern import FoundPattern
 
 _SHOWN_ID = 8
 _TITLE = 90

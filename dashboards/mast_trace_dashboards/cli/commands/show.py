@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table
@@ -36,12 +36,8 @@ from mast_trace_dashboards.printable import clip, json_text
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_dashboards.run_outcome import in_words
-from mast_trace_dashboards.step_input import seen_at, why_unknown
-from mast_trace_dashboards.web.finding.seen_view import tree_of
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.step_input import SeenInput, SeenMessage
-    from mast_trace_dashboards.web.finding.seen_view import TreeRow
+from mast_trace_dashboards.step_input import SeenInput, SeenMessage, seen_at, why_unknown
+from mast_trace_dashboards.web.finding.seen_view import TreeRow, tree_of
 
 _CLIP: Final = 400
 """Characters of a message that are shown; `--full` shows all."""

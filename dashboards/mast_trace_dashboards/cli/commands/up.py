@@ -26,7 +26,7 @@ from mast_trace_dashboards.cli.options import (
 )
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
-from mast_trace_dashboards.local.announcement import UpConfig
+from mast_trace_dashboards.local.announcement import RunningInstance, UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from mast_trace_dashboards.local.all_in_one import AllInOne
-    from mast_trace_dashboards.local.announcement import RunningInstance
 
 
 def register(app: typer.Typer) -> None:

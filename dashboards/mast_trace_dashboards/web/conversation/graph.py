@@ -14,15 +14,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from mast_trace_dashboards.web.conversation.arcs import Span, arcs_of, height_of, top_of
+from mast_trace_dashboards.web.conversation.arcs import Arc, Span, arcs_of, height_of, top_of
 from mast_trace_dashboards.web.conversation.table import BOXES, MOST_BOXES, Choice
 from mast_trace_dashboards.web.run_view import Blamed
 from mast_trace_dashboards.web.text_changes import visible
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.web.conversation.arcs import Arc
 
 _BEFORE: Final = 4.0
 """Factor of the length of an arrow if its later agent stands above the earlier one: reading goes down."""

@@ -22,9 +22,15 @@ from mast_trace_dashboards.web.finding.queue_view import (
     just_labelled,
     queue,
 )
-from mast_trace_dashboards.web.finding.run_list import KINDS, MOST_EXPORTED, csv_of, jsonl_of
+from mast_trace_dashboards.web.finding.run_list import (
+    KINDS,
+    MOST_EXPORTED,
+    RunList,
+    csv_of,
+    jsonl_of,
+)
 from mast_trace_dashboards.web.finding.seen_view import seen_view, tree_of
-from mast_trace_dashboards.web.finding.text_search import SearchHits, TextSearch
+from mast_trace_dashboards.web.finding.text_search import SearchHits, TextHit, TextSearch
 from mast_trace_dashboards.web.forms import whole
 from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
@@ -39,8 +45,6 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web.finding.run_list import RunList
-    from mast_trace_dashboards.web.finding.text_search import TextHit
     from mast_trace_dashboards.web.loaded_run import LoadedRun
 
 

@@ -13,11 +13,10 @@ from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import newest_runs
-from mast_trace_dashboards.web.filters import COST, NEWEST
+from mast_trace_dashboards.web.filters import COST, NEWEST, Filters
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web.filters import Filters
 
 MOST_EXPORTED: Final = 10_000
 """Most runs of a file."""
