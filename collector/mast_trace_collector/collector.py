@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import registry
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.http_server.limits import ASGIApp, HTTPLimits
@@ -27,8 +27,6 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
     from mast_trace_collector.storage import Store

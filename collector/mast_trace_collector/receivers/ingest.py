@@ -7,7 +7,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.otlp.decoding import Decoded, RequestLimits, TakesLong, decode
@@ -19,8 +19,6 @@ from mast_trace_collector.security import MissingRight, ProjectKeys, Right
 from mast_trace_collector.spool import RequestRefused, Spool
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.telemetry import CollectorMetrics

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from mast_trace.exceptions import StorageError
@@ -21,8 +21,6 @@ from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from mast_trace_collector.storage import Store
 
 logger = logging.getLogger(__name__)

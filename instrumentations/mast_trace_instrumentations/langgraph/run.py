@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context as otel_context
-from opentelemetry.trace import Link, format_trace_id
+from opentelemetry.trace import Link, SpanContext, format_trace_id
 
 from mast_trace import semconv
 from mast_trace.messages import Message
@@ -25,10 +25,6 @@ from mast_trace_instrumentations.langgraph.state import (
     is_control_flow,
     with_scope,
 )
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import SpanContext
-
 
 _MOST_INTERRUPTED = 1024
 

@@ -40,7 +40,7 @@ from mast_trace_instrumentations.replay.model_paths import (
     refusal,
     refused,
 )
-from mast_trace_instrumentations.replay.other_clients import Clients
+from mast_trace_instrumentations.replay.other_clients import PatchedClients
 
 if TYPE_CHECKING:
     from mast_trace.replay.tape import Exchange
@@ -62,7 +62,7 @@ class Found:
     exchange: Exchange
 
 
-class HTTPClients(Clients):
+class HTTPClients(PatchedClients):
     """The patches of the HTTP libraries during a replay."""
 
     def __init__(self, player: Player) -> None:
@@ -203,7 +203,7 @@ def _response(library: Any, request: Any, answer: Encoded) -> Any:
 
 
 def _stopped(text: str) -> Encoded:
-    # Clients do not retry after this status. Some frameworks would swallow an exception, others would
+    # PatchedClients do not retry after this status. Some frameworks would swallow an exception, others would
     # replace it by one of their own.
     return failure(f"mast-trace: the replay has diverged from the recorded run. {text}", 400)
 

@@ -36,7 +36,7 @@ class Unanswerable(
     """A model request that no recorded run can answer; it was not sent."""
 
 
-class Clients:
+class PatchedClients:
     """Patches of client libraries during a replay."""
 
     def __init__(self, player: Player) -> None:
@@ -51,7 +51,7 @@ class Clients:
             self._undo.pop()()
 
 
-class OtherClients(Clients):
+class OtherClients(PatchedClients):
     """The patches of client libraries whose model requests cannot be answered."""
 
     def __init__(self, player: Player) -> None:

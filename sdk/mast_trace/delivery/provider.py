@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import SpanProcessor
-    from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.trace import Span
 
 

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from mast_trace.delivery.encoding import Delivered, DeliveryLimits
 from mast_trace.delivery.start_records import snapshot
@@ -19,8 +19,6 @@ from mast_trace.delivery.worker import SpanSender
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
-
     from mast_trace._settings import SDKSettings
 
 _queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()

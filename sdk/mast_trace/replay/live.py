@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from mast_trace import semconv
@@ -24,7 +24,6 @@ from mast_trace.trajectory.span_tree import Paths
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.sdk.trace import ReadableSpan, Span
 
 in_live_call: ContextVar[bool] = ContextVar("mast_trace_live_call", default=False)
 """True if the code that runs is the HTTP client during a live call, which may open a connection."""

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.trace import format_span_id
+from opentelemetry.trace import Span, format_span_id
 
 from mast_trace import semconv
 from mast_trace.fork_safe import reentrant_lock
@@ -23,8 +23,6 @@ from mast_trace.spans.message_attributes import Alterations
 from mast_trace.spans.run_state import Run, current_run, open_tool
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-
     from mast_trace.content import ContentPolicy
 
 _MOST_WAITING = 100

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opentelemetry import context as otel_context
-from opentelemetry.trace import Status, StatusCode
+from opentelemetry.trace import Span, Status, StatusCode
 
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, shown, truncate, well_formed
@@ -18,7 +18,6 @@ from mast_trace.spans.run_state import Run, run_ended
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span
 
     from mast_trace.messages import Message
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, TracerProvider
 
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
@@ -42,7 +42,6 @@ from mast_trace.spans.within import end_at_exit
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Link, Span, SpanContext, TracerProvider
 
     from mast_trace.messages import Message
 

@@ -12,7 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
@@ -38,8 +38,6 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from mast_trace_collector.storage import Store
 
 FIRING = 1

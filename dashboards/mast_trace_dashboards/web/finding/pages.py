@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
@@ -41,7 +41,6 @@ from mast_trace_judge.study.agreement import wilson
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
