@@ -23,8 +23,8 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
-from mast_trace_collector.storage.declarations import READABLE, Rows
 from mast_trace_collector.storage.grants import warnings_of
+from mast_trace_collector.storage.readers import READABLE, Rows
 from mast_trace_collector.storage.removal.erasure import erase, of_runs
 from mast_trace_collector.storage.removal.retention import set_ttl, shrink_to
 from mast_trace_collector.storage.removal.run_tables import run_tables

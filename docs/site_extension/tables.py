@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tomllib
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.declarations import DECLARED, Rows
+from mast_trace_collector.storage.readers import DECLARED, Rows
 from site_extension.markdown import cell, table
 
 if TYPE_CHECKING:

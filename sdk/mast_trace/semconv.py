@@ -92,7 +92,7 @@ REQUEST_PARAMETERS: Final = "mast.request.parameters"
 """Parameters of a model request as ``name=value``, texts and structures as a hash (string[])."""
 RESPONSE_EXTRA: Final = "mast.response.extra"
 """Parts of a model's answer beside its text and its tool calls, such as reasoning, citations and a refusal, as
-JSON (see `mast_trace_instrumentations.model_calls.extras`)."""
+JSON (see `mast_trace_instrumentations.model_calls.call`)."""
 INPUT_LENGTH: Final = "mast.input.length"
 """Characters of all messages that were shown together: the length of the context (int)."""
 

@@ -16,8 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.clickhouse_http.errors import denied
-from mast_trace_collector.storage.declarations import READABLE
-from mast_trace_collector.storage.readers import CATALOGUE
+from mast_trace_collector.storage.readers import CATALOGUE, READABLE
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.clickhouse_http.gate import catalogue_name, lists
 from mast_trace_collector.clickhouse_http.rendering import Token, quoted, replaced, tokens
-from mast_trace_collector.storage.declarations import READABLE
-from mast_trace_collector.storage.readers import CATALOGUE, PLAIN
+from mast_trace_collector.storage.readers import CATALOGUE, PLAIN, READABLE
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:

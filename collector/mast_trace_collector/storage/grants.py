@@ -23,8 +23,15 @@ from typing import Any, Final
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
-from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
-from mast_trace_collector.storage.readers import SEATS, condition_of, seat
+from mast_trace_collector.storage.readers import (
+    DECLARED,
+    LOCAL,
+    READABLE,
+    SEATS,
+    Rows,
+    condition_of,
+    seat,
+)
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import Store, error_code
 

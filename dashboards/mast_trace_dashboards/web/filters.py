@@ -1,18 +1,54 @@
-"""The filters of the run list, as encoded in the page's address."""
+"""The filters of the run list, as encoded in the page's address, and the fields of forms."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs, urlencode
+
+from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.runs import SORTS
 from mast_trace_dashboards.run_names import parse_time
-from mast_trace_dashboards.web.forms import whole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+# Python accepts other digits than these, and refuses to parse thousands of them.
+_WHOLE = re.compile(r"[0-9]{1,19}")
+
+_LONGEST = 64 * 1024
+_MOST_FIELDS = 100
+
+
+def whole(text: str) -> int | None:
+    """Return a text as a whole number; None if it is none, or longer than any of ours."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+async def read_form(request: Request) -> dict[str, list[str]]:
+    """Return the fields; an empty field has an empty text.
+
+    Raises:
+        HTTPException: 413, the form is longer than 64 KiB; 400, it has more than 100 fields.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LONGEST:
+            raise HTTPException(413, "A form of this length is not taken.")
+    try:
+        given = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise HTTPException(400, "A form with so many fields is not taken.") from None
+    return defaultdict(lambda: [""], given)
+
 
 _OTHERS = ("part", "token")
 """Parameters of an address that are no filters: the requested part of the page, and the token."""

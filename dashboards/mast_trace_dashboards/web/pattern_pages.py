@@ -21,7 +21,7 @@ from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import FoundPattern, cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
-from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.filters import read_form
 from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from mast_trace_dashboards.web.access import Access, cookie_name, is_secure
-from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.filters import read_form
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace_instrumentations.anthropic.requests import text_of, tool_call
 from mast_trace_instrumentations.model_calls import Answer, field
-from mast_trace_instrumentations.model_calls.extras import CHARS, left, plain
+from mast_trace_instrumentations.model_calls.call import CHARS, left, plain
 
 _CALL, _TEXT = "tool_use", "text"
 _OF_TEXT: Final = ("text", "parsed_output")

@@ -12,8 +12,13 @@ from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import current_agent, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
-from mast_trace_instrumentations.langgraph.message import answer_of, utter
-from mast_trace_instrumentations.langgraph.routing import chosen_by_model, handoff_of, next_nodes
+from mast_trace_instrumentations.langgraph.routing import (
+    answer_of,
+    chosen_by_model,
+    handoff_of,
+    next_nodes,
+    utter,
+)
 from mast_trace_instrumentations.langgraph.state import (
     GraphScope,
     NodeScope,

@@ -1,8 +1,8 @@
-"""Routing after a node: the reason for the next nodes, and who chose them."""
+"""Routing after a node: the reason for the next nodes, who chose them, and the messages on their way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
@@ -10,6 +10,9 @@ from mast_trace_instrumentations.langgraph.state import GraphScope, NodeScope, c
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
+
+    from mast_trace.spans import Telemetry
+    from mast_trace_instrumentations.langgraph.state import PendingMessage
 
 _BRANCH = "branch:to:"
 _JOIN = "join:"
@@ -101,3 +104,44 @@ def chosen_by_model(scope: NodeScope, node: str, led_to: Sequence[str]) -> bool:
     named = {agents[name] for name in scope.named if name in agents}
     chosen = {shape.speakers.get(goal, goal) for goal in led_to}
     return bool(named) and (named == chosen or named - {scope.agent} == chosen)
+
+
+def utter(
+    telemetry: Telemetry,
+    queue: Sequence[PendingMessage],
+    recipients: Sequence[str] = (),
+    in_reply_to: str | None = None,
+    handoff: Mapping[str, str] | None = None,
+) -> None:
+    """Record messages. The recipients get the agent's last message.
+
+    The agent wrote the earlier ones while it worked: they have no recipients. Text that the
+    framework adds in the agent's name ("Transferring back to ...") does not count as the agent's
+    message.
+
+    Args:
+        telemetry: makes the spans.
+        queue: the messages, in order.
+        recipients: the agents that come next.
+        in_reply_to: id of the answered message, for messages that do not hold it themselves.
+        handoff: attributes of the hand-off that accompanies the last message.
+    """
+    last = queue.index(answer_of(queue)) if queue else 0
+    for index, each in enumerate(queue):
+        telemetry.message(
+            each.sender,
+            recipients if index >= last else (),
+            each.message,
+            parent=each.context,
+            in_reply_to=each.in_reply_to or in_reply_to,
+            attributes={
+                **({semconv.MESSAGE_SYNTHETIC: True} if each.synthetic else {}),
+                **((handoff or {}) if index == last else {}),
+            },
+            timestamp=each.at,
+        )
+
+
+def answer_of(queue: Sequence[PendingMessage]) -> PendingMessage:
+    """Return the last message that an agent wrote itself, else the last one."""
+    return next((each for each in reversed(queue) if not each.synthetic), queue[-1])

@@ -10,8 +10,12 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.spans import Run, Telemetry, ToolSpan, current_agent, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
-from mast_trace_instrumentations.langgraph.message import utter
-from mast_trace_instrumentations.langgraph.routing import commanded_nodes, goals_of, is_command
+from mast_trace_instrumentations.langgraph.routing import (
+    commanded_nodes,
+    goals_of,
+    is_command,
+    utter,
+)
 from mast_trace_instrumentations.langgraph.state import (
     NodeScope,
     ToolScope,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace_instrumentations.model_calls import Answer, field
-from mast_trace_instrumentations.model_calls.extras import CHARS, left, plain
+from mast_trace_instrumentations.model_calls.call import CHARS, left, plain
 from mast_trace_instrumentations.openai.requests import text_of, tool_call
 
 _OF_MESSAGE: Final = ("role", "content", "tool_calls", "function_call", "parsed")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace_instrumentations.anthropic.requests import messages
-from mast_trace_instrumentations.model_calls.extras import CHARS
+from mast_trace_instrumentations.model_calls.call import CHARS
 from mast_trace_instrumentations.replay.encoding import Encoded, cut, event, extra_of
 
 if TYPE_CHECKING:

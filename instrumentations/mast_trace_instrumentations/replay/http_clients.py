@@ -203,7 +203,7 @@ def _response(library: Any, request: Any, answer: Encoded) -> Any:
 
 
 def _stopped(text: str) -> Encoded:
-    # PatchedClients do not retry after this status. Some frameworks would swallow an exception, others would
+    # Clients do not retry after this status. Some frameworks would swallow an exception, others would
     # replace it by one of their own.
     return failure(f"mast-trace: the replay has diverged from the recorded run. {text}", 400)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text
-from mast_trace_instrumentations.model_calls.extras import CHARS
+from mast_trace_instrumentations.model_calls.call import CHARS
 from mast_trace_instrumentations.openai.requests import responses_messages as messages
 from mast_trace_instrumentations.replay.encoding import Encoded, cut, event, extra_of
 

@@ -11,7 +11,7 @@ from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.planning import EVERYWHERE, prove
 from mast_trace_collector.clickhouse_http.runner import Runner
-from mast_trace_collector.storage.declarations import DECLARED, READABLE
+from mast_trace_collector.storage.readers import DECLARED, READABLE
 
 CALL = "the function {} is not allowed; functions that compute from their arguments alone are"
 NAME = "the name {} is not allowed: a function that readers may not use has it"

@@ -7,8 +7,7 @@ from mast_trace_collector.clickhouse_http.engine import Handles
 from mast_trace_collector.clickhouse_http.plain_tables import PlainTables, plain
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.declarations import READABLE
-from mast_trace_collector.storage.readers import PLAIN
+from mast_trace_collector.storage.readers import PLAIN, READABLE
 
 
 @pytest.fixture(scope="module")

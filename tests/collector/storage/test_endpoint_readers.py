@@ -14,8 +14,7 @@ from mast_trace_collector.clickhouse_http.gate import Functions, Gate, catalogue
 from mast_trace_collector.clickhouse_http.plain_tables import make_catalogue
 from mast_trace_collector.clickhouse_http.rendering import read_tree
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.declarations import READABLE
-from mast_trace_collector.storage.readers import seat
+from mast_trace_collector.storage.readers import READABLE, seat
 
 
 @pytest.fixture(scope="module")

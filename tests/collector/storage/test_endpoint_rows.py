@@ -10,7 +10,7 @@ from mast_trace_collector.clickhouse_http.planning import StatementPlan
 from mast_trace_collector.clickhouse_http.rendering import BLOCK_INFO, HELLO, quoted
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
-from mast_trace_collector.storage.declarations import READABLE
+from mast_trace_collector.storage.readers import READABLE
 
 DESCRIBED = "DESCRIBE TABLE "
 BEFORE, WITH_INFO = 54453, 54454

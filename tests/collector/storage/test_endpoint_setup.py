@@ -11,7 +11,7 @@ from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.clickhouse_http.rendering import HELLO, PROTOCOL_WITH_BLOCK_INFO
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.declarations import READABLE
+from mast_trace_collector.storage.readers import READABLE
 
 ANSWERED = (
     ("SELECT upper('a'), UPPER('b'), uPPer('c')", "A\tB\tC\n"),

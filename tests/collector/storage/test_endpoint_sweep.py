@@ -23,7 +23,7 @@ from mast_trace_collector.clickhouse_http.gate import Functions, lists
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.declarations import READABLE
+from mast_trace_collector.storage.readers import READABLE
 from mast_trace_collector.storage.span_sql import literal
 
 pytestmark = pytest.mark.timeout(600)

@@ -20,8 +20,8 @@ from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
 from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage import schema_templates as templates
-from mast_trace_collector.storage.declarations import DECLARED
 from mast_trace_collector.storage.migrations import _settled, backfill_runs, migrations, options_of
+from mast_trace_collector.storage.readers import DECLARED
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
 

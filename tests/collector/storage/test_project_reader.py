@@ -10,13 +10,13 @@ from otlp_requests import OTHER, TRACE, evaluation, log_request
 from server_users import read_as, statements, store_with_users
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows, declared
 from mast_trace_collector.storage.grants import (
     OPEN_SYSTEM_TABLES,
     policies_hold,
     project_reader,
 )
 from mast_trace_collector.storage.log_writer import LogWriter
+from mast_trace_collector.storage.readers import DECLARED, LOCAL, READABLE, Rows, declared
 from mast_trace_collector.storage.search_index import INDEX, add_search_index
 
 FILE = Path(__file__).parents[3] / "examples/production/clickhouse/project-reader.sql"

@@ -6,7 +6,6 @@ from server_users import read_as, store_with_users
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import grants
-from mast_trace_collector.storage.declarations import DECLARED, LOCAL, READABLE, Rows
 from mast_trace_collector.storage.grants import (
     SAFE_VERSIONS,
     DatabaseAccess,
@@ -16,6 +15,7 @@ from mast_trace_collector.storage.grants import (
     warnings_of,
     wide_users,
 )
+from mast_trace_collector.storage.readers import DECLARED, LOCAL, READABLE, Rows
 
 FORMER = """\
 CREATE USER IF NOT EXISTS team_a IDENTIFIED BY 'change me' SETTINGS PROFILE 'reader';

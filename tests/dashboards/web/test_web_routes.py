@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 
 from mast_trace_collector.security import Right
 from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint, _annotator
-from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.filters import read_form
 from mast_trace_dashboards.web.guard import _HEADERS
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor, admit
 

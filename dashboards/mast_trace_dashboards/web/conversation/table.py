@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.web.forms import whole
+from mast_trace_dashboards.web.filters import whole
 
 BOXES: Final = 16
 """Boxes of a graph unless more are asked for: they fit on a screen, and on two of a phone."""

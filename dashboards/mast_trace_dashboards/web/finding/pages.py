@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.step_input import seen_at, why_unknown
-from mast_trace_dashboards.web.filters import AGES, Filters
+from mast_trace_dashboards.web.filters import AGES, Filters, whole
 from mast_trace_dashboards.web.finding.queue_view import (
     LABELLED,
     agreement_as_it_grows,
@@ -31,7 +31,6 @@ from mast_trace_dashboards.web.finding.run_list import (
 )
 from mast_trace_dashboards.web.finding.seen_view import seen_view, tree_of
 from mast_trace_dashboards.web.finding.text_search import SearchHits, TextHit, TextSearch
-from mast_trace_dashboards.web.forms import whole
 from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.views import StoredPages
