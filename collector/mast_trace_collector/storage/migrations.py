@@ -200,10 +200,10 @@ def _refuse_inexact(store: Store) -> None:
     try:
         rows = store.query("SELECT 1 FROM mast_run_states WHERE Old = 1 LIMIT 1")
     except StorageError as error:
-        if error_code(error) not in {_UNKNOWN_TABLE, _UNKNOWN_COLUMN}:
-            raise
         if error_code(error) == _UNKNOWN_TABLE:
             return
+        if error_code(error) != _UNKNOWN_COLUMN:
+            raise
         rows = store.query("SELECT 1 FROM mast_run_states LIMIT 1")
     if rows:
         raise SchemaMismatch(

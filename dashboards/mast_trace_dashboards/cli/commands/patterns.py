@@ -44,9 +44,9 @@ By = Annotated[str, typer.Option("--by", help="Name of the person.", show_defaul
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of patterns."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("ID", "PATTERN", "SHARE", "TREND", "STATE", "LAST SEEN", "FAILED / OTHERS"):
-        table.add_column(name, overflow="fold")
+    table = patterns_more.headed(
+        "ID", "PATTERN", "SHARE", "TREND", "STATE", "LAST SEEN", "FAILED / OTHERS"
+    )
     for row in rows:
         told = found_pattern.title(row)
         if row["Sentence"]:
@@ -93,9 +93,9 @@ def details(found: FoundPattern, cost: Mapping[str, Any]) -> Iterator[Renderable
     for name, told in _facts(row, cost, len(found.runs)):
         facts.add_row(plain(name), plain(told))
     yield facts
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RUN", "STARTED", "SERVICE", "VERSION", "OUTCOME", "STEP", "CONFIRMED"):
-        table.add_column(name, overflow="fold")
+    table = patterns_more.headed(
+        "RUN", "STARTED", "SERVICE", "VERSION", "OUTCOME", "STEP", "CONFIRMED"
+    )
     for run in found.runs:
         replayed = "confirmed" if run["Confirmed"] else "not confirmed"
         table.add_row(
@@ -184,14 +184,12 @@ def list_patterns(
     Example: `mast-trace patterns list --since 7d --state open`
     """
     given: dict[str, Any] = {
-        "projects": [project] if project else [],
-        "services": service or [],
+        **patterns_more.asked_of(service, since, project),
         "states": [each.value for each in state or []],
         "modes": mode or [],
         "agents": agent or [],
         "min_runs": min_runs,
         "limit": limit,
-        **({"since": parse_time(since)} if since else {}),
     }
     with open_store(url, data_dir, config) as store:
         rows = QUERIES["patterns"].run(store, **given)

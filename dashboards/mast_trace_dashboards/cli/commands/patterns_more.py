@@ -114,7 +114,7 @@ def separate(
 
     Example: `mast-trace patterns separate --service shop --since 7d`
     """
-    given = _given(service, since, project)
+    given = asked_of(service, since, project)
     reasons: list[str] = []
     with open_store(url, data_dir, config) as store:
         rows = QUERIES["separating_actions"].run(store, limit=limit, **given)
@@ -128,7 +128,7 @@ def separate(
         for reason in reasons:
             warn(reason)
     else:
-        table = _table(
+        table = headed(
             "SERVICE", "AGENT AND ACTION", "FAILED RUNS", "SUCCESSFUL RUNS", "OCHIAI", "P"
         )
         for row in rows:
@@ -161,7 +161,9 @@ def versions(
 
     Example: `mast-trace patterns versions --service shop`
     """
-    rows = _ask("version_regressions", service, since, limit, project, (url, data_dir, config))
+    given = asked_of(service, since, project)
+    with open_store(url, data_dir, config) as store:
+        rows = QUERIES["version_regressions"].run(store, limit=limit, **given)
     if as_json:
         print_json(rows)
     elif not rows:
@@ -170,7 +172,7 @@ def versions(
             "OTEL_RESOURCE_ATTRIBUTES=service.version=1.4.0."
         )
     else:
-        table = _table("SERVICE", "VERSION", "FIRST SEEN", "MEASURE", "RUNS", "BEFORE", "EVIDENCE")
+        table = headed("SERVICE", "VERSION", "FIRST SEEN", "MEASURE", "RUNS", "BEFORE", "EVIDENCE")
         for row in rows:
             style = "bold red" if row["Evidence"] >= _WARNS else ""
             table.add_row(
@@ -210,19 +212,10 @@ def index(
         console().print(plain(f"Added {done:,} judged runs."))
 
 
-def _ask(
-    name: str,
-    service: Sequence[str] | None,
-    since: str | None,
-    limit: int,
-    project: str | None,
-    where: tuple[Any, Any, Any],
-) -> list[Mapping[str, Any]]:
-    with open_store(*where) as store:
-        return list(QUERIES[name].run(store, limit=limit, **_given(service, since, project)))
-
-
-def _given(service: Sequence[str] | None, since: str | None, project: str | None) -> dict[str, Any]:
+def asked_of(
+    service: Sequence[str] | None, since: str | None, project: str | None
+) -> dict[str, Any]:
+    """Return the parameters of a query for the options."""
     return {
         "services": list(service or ()),
         "projects": [project] if project else [],
@@ -230,7 +223,8 @@ def _given(service: Sequence[str] | None, since: str | None, project: str | None
     }
 
 
-def _table(*names: str) -> Table:
+def headed(*names: str) -> Table:
+    """Return a table with these columns and no rows."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         table.add_column(name, overflow="fold")
