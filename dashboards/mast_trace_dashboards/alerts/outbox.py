@@ -125,8 +125,6 @@ def _escaped(text: str) -> str:
 
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.alerts.lifecycle import AlertChange
-
     Delivery = tuple[AlertChange, ...]
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network

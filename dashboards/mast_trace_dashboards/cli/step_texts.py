@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def texts_by_step(values: Sequence[str] | None, option: str) -> dict[int, str]:

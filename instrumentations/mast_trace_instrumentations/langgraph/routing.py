@@ -6,13 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace_instrumentations.langgraph.state import GraphScope, NodeScope, current_scope
+from mast_trace_instrumentations.langgraph.state import (
+    GraphScope,
+    NodeScope,
+    PendingMessage,
+    current_scope,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.spans import Telemetry
-    from mast_trace_instrumentations.langgraph.state import PendingMessage
 
 _BRANCH = "branch:to:"
 _JOIN = "join:"
