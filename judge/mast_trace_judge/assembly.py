@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.budget import Usage
 from mast_trace_judge.llm.prompts import prompt_of_readings
-from mast_trace_judge.local.attribution import UNTRAINED
-from mast_trace_judge.local.layers import without_made_up_spans
+from mast_trace_judge.local.attribution import UNTRAINED, Attribution
+from mast_trace_judge.local.layers import LocalFindings, without_made_up_spans
 from mast_trace_judge.look_first import places
-from mast_trace_judge.verdict import RunFacts, Verdict
+from mast_trace_judge.verdict import ModeFinding, RunFacts, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.addressing import Addressed
-    from mast_trace_judge.local.attribution import Attribution
-    from mast_trace_judge.local.layers import LocalFindings
-    from mast_trace_judge.verdict import ModeFinding
 
 
 _LISTED = 10

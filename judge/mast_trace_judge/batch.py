@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.storage.runs import spans_of
+from mast_trace_collector.storage.runs import RunSummary, spans_of
 from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.store.runs import read_alone, trajectory_of
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mast_trace.trajectory import SpanRecord, Trajectory
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings

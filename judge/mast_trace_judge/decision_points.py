@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.replay.executions import is_call_of
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
-    from mast_trace.trajectory import Invocation, Step, Trajectory
 
 
 @dataclass(frozen=True)

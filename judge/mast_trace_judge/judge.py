@@ -12,7 +12,7 @@ from mast_trace.exceptions import JudgeError, StorageError
 from mast_trace_judge.assembly import assemble, unscored
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.budget import UsageMeter
-from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.store.ledger import Ledger, MemoryLedger
 from mast_trace_judge.version import judge_version, own_profiles, rules_of
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.llm.interview import Interview
     from mast_trace_judge.llm.layer import ModelLayer
     from mast_trace_judge.llm.verification import ModelReading
-    from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import Verdict
 
 _LOG = logging.getLogger(__name__)

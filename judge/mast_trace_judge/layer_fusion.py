@@ -7,18 +7,16 @@ import math
 from typing import TYPE_CHECKING
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.local.attribution import summarise
+from mast_trace_judge.local.attribution import Attribution, summarise
 from mast_trace_judge.local.outcome import RunOutcome
-from mast_trace_judge.verdict import SHOWN_FROM, Evidence
+from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.llm.verification import ModelReading
-    from mast_trace_judge.local.attribution import Attribution
     from mast_trace_judge.local.layers import LocalFindings
-    from mast_trace_judge.verdict import ModeFinding
 
 _MOST_ALONE = SHOWN_FROM - 0.01
 """The most that a model's finding counts for in a run that nothing else shows to have failed: it is possible."""

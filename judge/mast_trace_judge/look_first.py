@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.intervals import wilson
 from mast_trace_judge.local.attribution import UNTRAINED
 from mast_trace_judge.local.attribution.cascade import (
@@ -35,15 +35,13 @@ from mast_trace_judge.local.rules import MOST_EXPLAINED
 from mast_trace_judge.local.rules._evidence import call_key, failed, first_line
 from mast_trace_judge.local.rules._facts import repairs
 from mast_trace_judge.local.rules._registry import contradicts_good_end
-from mast_trace_judge.verdict import MOST_PLACES, Evidence, Place
+from mast_trace_judge.verdict import MOST_PLACES, Basis, CorrectedStep, Evidence, ModeFinding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
-    from mast_trace_judge.verdict import Basis, CorrectedStep, ModeFinding
 
 STORED: Final = "measured.json"
 """The file in `mast_trace_judge.local.attribution` with the counts of each sign; part of the judge's version."""

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.verdict import MOST_PLACES, Candidate, DecisiveError, Evidence, Place
+from mast_trace_judge.verdict import (
+    MOST_PLACES,
+    Candidate,
+    DecisiveError,
+    Evidence,
+    Place,
+    Rank,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus
-    from mast_trace_judge.verdict import Rank, Verdict
 
 PROVED: Final[tuple[ConfirmationStatus, ...]] = ("confirmed", "repairable", "systematic")
 """Conclusions whose origin, if they have one, is the decisive error."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mast_trace.trajectory import Step, Trajectory
 
 SURE: Final = 0.9
 """Probability of what such a rule finds: whoever has written it has decided that it is a failure."""

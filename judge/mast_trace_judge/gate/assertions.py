@@ -15,21 +15,24 @@ from typing import TYPE_CHECKING, Literal
 
 from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.trajectory import StepKind, vocabulary
+from mast_trace.trajectory import SpanRecord, Step, StepKind, Trajectory, vocabulary
 from mast_trace.trajectory.copies import without_copies
-from mast_trace_judge.gate.subjects import evidence_of, listed, one_line, step_line, subject_of
+from mast_trace_judge.gate.subjects import (
+    AnyRun,
+    Subject,
+    evidence_of,
+    listed,
+    one_line,
+    step_line,
+    subject_of,
+)
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.pricing.bands import bands_of, cost_of
-from mast_trace_judge.verdict import SHOWN_FROM, Evidence
+from mast_trace_judge.pricing.bands import OwnPrice, bands_of, cost_of
+from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from mast_trace.trajectory import SpanRecord, Step, Trajectory
-    from mast_trace_judge.gate.subjects import AnyRun, Subject
-    from mast_trace_judge.pricing.bands import OwnPrice
-    from mast_trace_judge.verdict import ModeFinding
 
 
 _LONGEST = 5

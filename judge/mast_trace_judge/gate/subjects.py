@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mast_trace.replay.run_files import runs_of
 from mast_trace.testing import CapturedSpans, ReplayedRun
-from mast_trace.trajectory import StepKind, Trajectory
+from mast_trace.trajectory import SpanRecord, Step, StepKind, Trajectory
 from mast_trace_judge.gate.case_files import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mast_trace.trajectory import SpanRecord, Step
     from mast_trace_judge.verdict import ModeFinding
 
 _LONGEST: Final = 160

@@ -13,7 +13,7 @@ from mast_trace.content import well_formed
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
 from mast_trace.retry_after import retry_after
 from mast_trace.urls import conceal
-from mast_trace_judge.llm.answers import json_schema
+from mast_trace_judge.llm.answers import ModelAnswer, json_schema
 from mast_trace_judge.llm.budget import Tokens
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-    from mast_trace_judge.llm.answers import ModelAnswer
     from mast_trace_judge.llm.protocols import Protocol
 
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}

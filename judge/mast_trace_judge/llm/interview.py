@@ -9,19 +9,16 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
-from mast_trace_judge.llm.answers import parse_answer
-from mast_trace_judge.llm.budget import Tokens
+from mast_trace_judge.llm.answers import ModelAnswer, parse_answer
+from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, Tokens, UsageMeter
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip, estimate_tokens
-from mast_trace_judge.store.ledger import JudgeCall
+from mast_trace_judge.store.ledger import JudgeCall, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace_judge.llm.answers import ModelAnswer
-    from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, UsageMeter
     from mast_trace_judge.llm.endpoint import Completion, ModelEndpoint
-    from mast_trace_judge.store.ledger import Ledger
 
 A = TypeVar("A", bound="ModelAnswer")
 

@@ -18,7 +18,7 @@ from mast_trace_judge.llm.prompts import prompt_of_readings
 from mast_trace_judge.llm.protocols import client_options, protocol_of
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, together
 from mast_trace_judge.llm.run_reader import RunReader
-from mast_trace_judge.llm.verification import ModelReading
+from mast_trace_judge.llm.verification import ModelReading, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.verification import Suggestion
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.local.outcome import Outcome
     from mast_trace_judge.store.ledger import Ledger

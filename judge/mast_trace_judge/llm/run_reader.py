@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
 from mast_trace_judge.llm.answers import Correction, Reading, SegmentNotes
-from mast_trace_judge.llm.endpoint import PromptTooLong
-from mast_trace_judge.llm.interview import Interview
+from mast_trace_judge.llm.endpoint import ModelEndpoint, PromptTooLong
+from mast_trace_judge.llm.interview import Interview, RunContext
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.retry import together
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.llm.endpoint import ModelEndpoint
-    from mast_trace_judge.llm.interview import RunContext
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.local.outcome import Outcome
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import RunTokensExhausted
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.llm.quotes import sources
-from mast_trace_judge.llm.transcript import estimate_tokens
+from mast_trace_judge.llm.transcript import Renderer, estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.llm.transcript import Renderer
     from mast_trace_judge.llm.verification import Point
 
 _SHARE = 0.75

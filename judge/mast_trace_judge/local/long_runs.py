@@ -10,16 +10,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory import Step, Trajectory, read_trajectory
-from mast_trace.trajectory.outline import KINDS
+from mast_trace.trajectory import SpanRecord, Step, Trajectory, read_trajectory
+from mast_trace.trajectory.outline import KINDS, Outline
 from mast_trace.trajectory.outlining import OutlineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.trajectory import SpanRecord
-    from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage.run_spans import RunSpans, SpanPage
 
 MOST_SPANS = 20_000

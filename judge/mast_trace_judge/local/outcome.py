@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from mast_trace.semconv import Termination
-from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.verdict import ModeFinding
 
 Outcome = Literal["success", "failure", "unknown"]
 

@@ -8,13 +8,12 @@ from collections import Counter, defaultdict
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind
 from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace.trajectory import Step
     from mast_trace_judge.multi_agent.team_run import TeamRun
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import StorageError
-from mast_trace.trajectory import read_trajectory
+from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of
 from mast_trace_judge.intervals import newcombe
@@ -29,7 +29,6 @@ from mast_trace_judge.multi_agent.verification import verification
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_judge.multi_agent.measure import Measure
 

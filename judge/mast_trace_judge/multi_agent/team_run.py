@@ -8,13 +8,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace import semconv
-from mast_trace.trajectory import StepKind, Trajectory, agent_requests, read_trajectory, vocabulary
+from mast_trace.trajectory import (
+    SpanRecord,
+    Step,
+    StepKind,
+    Trajectory,
+    agent_requests,
+    read_trajectory,
+    vocabulary,
+)
 from mast_trace_judge.local.rules._evidence import is_said, ordinary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from mast_trace.trajectory import SpanRecord, Step
 
 
 _PROTOCOLS: Final = frozenset({semconv.MCP_METHOD_NAME, agent_requests.METHOD})

@@ -26,12 +26,14 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.patterns.name_record import (
     RUNS,
     Name,
+    NameRecord,
     PatternName,
+    ReadRun,
     checked,
     name_record,
     readable,
 )
-from mast_trace_judge.patterns.places import STAGE, TABLE, due
+from mast_trace_judge.patterns.places import STAGE, TABLE, Lapsed, Unnamed, due
 from mast_trace_judge.side_jobs import to_the_end
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 from mast_trace_judge.store.runs import read_alone
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
-    from mast_trace_judge.patterns.name_record import NameRecord, ReadRun
-    from mast_trace_judge.patterns.places import Lapsed, Unnamed
 
 _STILL_THERE: Final = """SELECT uniqExact(TraceId) AS Runs FROM mast_pattern_runs
 WHERE Project = {project:String} AND has({runs:Array(String)}, TraceId)"""

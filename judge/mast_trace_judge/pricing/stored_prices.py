@@ -13,17 +13,12 @@ from pydantic import Field
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.settings import ProcessSettings
 from mast_trace_collector.storage.span_sql import field
-from mast_trace_judge.pricing.bands import (
-    Band,
-    OwnPrice,  # pydantic reads it at run time
-    bands_of,
-)
+from mast_trace_judge.pricing.bands import Band, OwnPrice, bands_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.pricing.bands import OwnPrice
 
 TABLE: Final = "mast_prices"
 COLUMNS: Final[Mapping[str, str]] = {

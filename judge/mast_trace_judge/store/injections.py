@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.trajectory import to_dict, trajectory_from_dict
+from mast_trace.trajectory import Trajectory, to_dict, trajectory_from_dict
 from mast_trace_collector.storage.removal.tombstones import insert_living, insert_of_run
 from mast_trace_judge.store.records import Columns, utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
 

@@ -20,14 +20,13 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.removal.tombstones import insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
-from mast_trace_judge.store.model_records import record_of
+from mast_trace_judge.store.model_records import Kind, record_of
 from mast_trace_judge.store.records import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.store.model_records import Kind
 
 _BEFORE: Final = r"(?:the model's endpoint (?:failed \d+ times, last|refuses the request): )?"
 _KNOWN: Final = re.compile(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.removal.tombstones import insert_of_run
-from mast_trace_judge.arms import ArmResult
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.store.records import Columns, utc
 from mast_trace_judge.store.replay_plans import (
     CONFIRM,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.arms import ReplayArm
 
 _STARTED: Final = 19
 """Place of the start time among the fields of ``/proc/PID/stat`` behind the name; see proc(5)."""

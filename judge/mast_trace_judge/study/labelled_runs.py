@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.store.labels import NO_MODES, labels_of
+from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.labels import HumanLabel
 
 NamedSteps = dict[tuple[str, str], tuple[int, str]]
 """Decisive step and agent by project and trace id."""

@@ -9,20 +9,17 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.moments import nanoseconds
-from mast_trace_collector.storage.runs import summary_of
-from mast_trace_judge.batch import chunks_of, judge_chunk
+from mast_trace_collector.storage.runs import RunSummary, summary_of
+from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.store import verdicts as verdict_store
-from mast_trace_judge.verdict_writer import VerdictWriter
+from mast_trace_judge.verdict_writer import Judged, VerdictWriter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.batch import JudgedLocally
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.verdict import Verdict
-    from mast_trace_judge.verdict_writer import Judged
 
 _AT_ONCE = 8
 _RUNS = """

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
 from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
 AGENT_SHARES = (0.3, 1.0)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Invocation, Step, StepKind
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, id_of, request_of
 from mast_trace_judge.transfer.spans import SCOPE
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    from mast_trace.trajectory import Invocation, Step
     from mast_trace_judge.transfer.formats.kinds import StoredRun
 
 

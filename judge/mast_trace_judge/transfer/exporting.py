@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace.trajectory import to_dict
+from mast_trace.trajectory import SpanRecord, to_dict
 from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.runs import spans_of, summary_of
+from mast_trace_collector.storage.runs import RunSummary, spans_of, summary_of
 from mast_trace_judge.batch import chunks_of
 from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.proof import as_shown
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace.trajectory import SpanRecord
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.confirmation import Confirmation
 

@@ -11,12 +11,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.sources import EVENTS
-from mast_trace_collector.storage.removal.tombstones import tombstones_of
+from mast_trace_collector.storage.removal.tombstones import Key, Tombstone, tombstones_of
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_columns import attributes_text
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.store.confirmations import take_over
-from mast_trace_judge.store.labels import save_labels, unstored
+from mast_trace_judge.store.labels import HumanLabel, save_labels, unstored
 from mast_trace_judge.transfer.export_spans import to_spans, trace_id_of_run
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
-    from mast_trace_collector.storage.removal.tombstones import Key, Tombstone
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.transfer.reading import Piece
 
 _KNOWN = """

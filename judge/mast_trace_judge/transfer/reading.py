@@ -27,7 +27,14 @@ from mast_trace_judge.transfer.json_values import (
     rows_of,
     values_of,
 )
-from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, is_zip, text_of
+from mast_trace_judge.transfer.source import (
+    LARGEST,
+    Source,
+    UnreadableFile,
+    is_parquet,
+    is_zip,
+    text_of,
+)
 from mast_trace_judge.transfer.text_logs import COLOURS, entries_of_log
 
 if TYPE_CHECKING:
@@ -36,7 +43,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_judge.transfer.formats.kinds import Format, Read
-    from mast_trace_judge.transfer.source import Source
 
 _ENVELOPES = (
     *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),

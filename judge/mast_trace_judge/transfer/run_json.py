@@ -6,14 +6,13 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory import to_dict
+from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory, to_dict
 from mast_trace_judge.local.long_runs import outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
     from mast_trace.trajectory.outline import Fetch, Outline
     from mast_trace_collector.storage.run_spans import RunSpans
     from mast_trace_judge.verdict import Verdict

@@ -7,11 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from mast_trace import semconv
 from mast_trace.content import content_hash
-from mast_trace.trajectory import StepKind, vocabulary
+from mast_trace.trajectory import Step, StepKind, Trajectory, vocabulary
 from mast_trace_judge.local.layers import TRANSCRIPTS
 from mast_trace_judge.transfer.formats.foreign_spans import put_all
 from mast_trace_judge.transfer.formats.observations import of_task
@@ -19,9 +19,6 @@ from mast_trace_judge.transfer.formats.observations import of_task
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
-    from mast_trace.trajectory import Step, Trajectory
 
 SCOPE = "mast_trace.import"
 """With a scope of ours the spans are not translated: names of agents are the file's own."""

@@ -27,13 +27,13 @@ from mast_trace_dashboards.cli.step_texts import texts_by_step
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.proof import proved_step
-from mast_trace_lab.confirm.confirm import check_limits, confirming
-from mast_trace_lab.confirm.preparation import FailedRun, check, expected_calls, limits_of
-from mast_trace_lab.confirm.work import ConfirmWorker
+from mast_trace_lab.confirm.confirm import Stopped, check_limits, confirming
+from mast_trace_lab.confirm.preparation import FailedRun, Prepared, check, expected_calls, limits_of
+from mast_trace_lab.confirm.work import ConfirmWorker, Handled
 from mast_trace_lab.confirm.work_config import load_work_config
-from mast_trace_lab.program.budget import call_cost
+from mast_trace_lab.program.budget import Budget, CallCost, call_cost
 from mast_trace_lab.program.conducting import locked_run
-from mast_trace_lab.program.setup import setup_of
+from mast_trace_lab.program.setup import Setup, setup_of
 from mast_trace_lab.replay.arms import arm_of, change
 from mast_trace_lab.replay.options import (
     COMMAND,
@@ -58,11 +58,6 @@ from mast_trace_lab.replay.replaying import (
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
-    from mast_trace_lab.confirm.confirm import Stopped
-    from mast_trace_lab.confirm.preparation import Prepared
-    from mast_trace_lab.confirm.work import Handled
-    from mast_trace_lab.program.budget import Budget, CallCost
-    from mast_trace_lab.program.setup import Setup
 
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
 _TRIES = 4

@@ -12,8 +12,8 @@ from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.judged import with_judged_steps
 from mast_trace_lab.confirm.statistics import Experiment
-from mast_trace_lab.program.budget import call_cost, capped_call_cost
-from mast_trace_lab.program.conducting import Conducting
+from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget, call_cost, capped_call_cost
+from mast_trace_lab.program.conducting import Conducting, Progress
 from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_lab.confirm.preparation import FailedRun, Prepared
-    from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget
-    from mast_trace_lab.program.conducting import Progress
     from mast_trace_lab.program.setup import Setup
 
 _KEPT: Final = "the interrupted runs that it continues were kept, and the error may lie in them"

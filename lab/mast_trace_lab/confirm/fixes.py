@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
-from mast_trace_judge.arms import Fix, ReplayArm
+from mast_trace_judge.arms import Fix, FixSource, ReplayArm
 from mast_trace_lab.confirm.leaks import known_before, leaked, said_in
 from mast_trace_lab.replay.changes import NoChange, NotAnArm, intervention_of
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.arms import FixSource
     from mast_trace_judge.decision_points import DecisionPoint
     from mast_trace_lab.program.process import Oracle
 

@@ -10,21 +10,26 @@ import json
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.messages import Message, parsed
+from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.executions import is_call_of, plain_name
-from mast_trace.trajectory import StepKind
-from mast_trace_judge.verdict import CorrectedCall, as_fix
+from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.verdict import (
+    Candidate,
+    CorrectedCall,
+    CorrectedStep,
+    DecisiveError,
+    Place,
+    Verdict,
+    as_fix,
+)
 from mast_trace_lab.confirm.fixes import RefusedFix
 from mast_trace_lab.replay.changes import NotAnArm, given_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace.messages import ToolCall
-    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.decision_points import DecisionPoint
-    from mast_trace_judge.verdict import Candidate, CorrectedStep, DecisiveError, Place, Verdict
 
 
 def prior_of(verdict: Verdict | None, points: Sequence[DecisionPoint]) -> dict[int, float]:

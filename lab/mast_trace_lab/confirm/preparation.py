@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import StepKind, Trajectory
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.decision_points import decision_points
-from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
+from mast_trace_judge.decision_points import DecisionPoint, decision_points
+from mast_trace_judge.store.replays import CONFIRM, ReplayPlan, plan_of, results_of, stored_plan
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged import judge_fix, prior_of
@@ -24,11 +24,8 @@ from mast_trace_lab.replay.changes import NotConfirmable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.decision_points import DecisionPoint
-    from mast_trace_judge.store.replays import ReplayPlan
     from mast_trace_judge.verdict import Verdict
     from mast_trace_lab.program.setup import Setup
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
 from mast_trace.replay.recording import NotReplayable
-from mast_trace_collector.storage.runs import summary_of
+from mast_trace_collector.storage.runs import RunSummary, summary_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
@@ -18,7 +18,7 @@ from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import ForkedLater
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
-from mast_trace_lab.replay.options import budget_of, price_table
+from mast_trace_lab.replay.options import PriceTable, budget_of, price_table
 from mast_trace_lab.replay.replaying import earlier_runs, names_of
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.confirm.work_config import WorkConfig
-    from mast_trace_lab.replay.options import PriceTable
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS handled

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from mast_trace.experiment.marks import task_hash
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.addressing.recognition import addresses_reader, clean
 from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.verdict import Evidence, ModeFinding, Verdict
 from mast_trace_lab.confirm.leaks import known_before, leaked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.store.labels import HumanLabel
-    from mast_trace_judge.verdict import ModeFinding, Verdict
 
 ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mast_trace.exceptions import ConfigurationError, StorageError
@@ -16,16 +16,14 @@ from mast_trace_dashboards.web.views import PerProject, StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.answering import MOST_CHARACTERS, MOST_LESSONS, Wanted, answer
-from mast_trace_lab.feedback.experiment import look_at
+from mast_trace_lab.feedback.experiment import Look, look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.feedback.store import projects_with
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from mast_trace_collector.storage import Store
-    from mast_trace_lab.feedback.experiment import Look
 
 
 logger = logging.getLogger(__name__)

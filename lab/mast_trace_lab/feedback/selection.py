@@ -12,14 +12,13 @@ from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.records import utc
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_latest
-from mast_trace_lab.feedback.lessons import lessons_of
+from mast_trace_lab.feedback.lessons import RunLesson, lessons_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_lab.feedback.lessons import RunLesson
 
 MOST_RUNS: Final = 50
 """Runs that are read for lessons, the latest ones."""

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.local.attribution import NEVER, asserts, attribute, conclude
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
-from mast_trace_judge.local.attribution.profile import choose_profile, run_hash, shipped_profiles
+from mast_trace_judge.local.attribution.profile import (
+    Profile,
+    choose_profile,
+    run_hash,
+    shipped_profiles,
+)
 from mast_trace_lab.fit.gate import LEAST_ON_PEOPLE, difference, in_few_units, points
-from mast_trace_lab.fit.labels import INJECTION, PERSON
-from mast_trace_lab.fit.models import PARTS, concluded, held_out, parts
-from mast_trace_lab.fit.report import Decision
+from mast_trace_lab.fit.labels import INJECTION, PERSON, Label
+from mast_trace_lab.fit.models import PARTS, HeldOutLabels, Mass, Recipe, concluded, held_out, parts
+from mast_trace_lab.fit.report import Decision, PeopleGain
 from mast_trace_lab.fit.scoring import Hit, hit, hits_of, macro, untrained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import HeldOutLabels, Mass, Recipe
-    from mast_trace_lab.fit.report import PeopleGain
 
 
 _STEPS: Final = tuple(0.5 + 0.05 * i for i in range(10))

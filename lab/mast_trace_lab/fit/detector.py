@@ -19,19 +19,16 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind
 from mast_trace_judge.local.texts import numbers, words
 from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
-from mast_trace_lab.fit.labels import INJECTION
-from mast_trace_lab.fit.models import PLAIN, cells, held_out
+from mast_trace_lab.fit.labels import INJECTION, Label
+from mast_trace_lab.fit.models import PLAIN, Mass, Recipe, cells, held_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace.trajectory import Step
-    from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import Mass, Recipe
 
 WORDS: Final = (
     "conclusion_words",

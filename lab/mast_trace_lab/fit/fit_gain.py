@@ -11,7 +11,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.cascade import weigh
 from mast_trace_judge.local.attribution.mode_votes import votes
-from mast_trace_judge.local.attribution.profile import run_hash, shipped_profiles
+from mast_trace_judge.local.attribution.profile import Profile, run_hash, shipped_profiles
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Interval
 from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_judge.study.logit import LogitExample

@@ -14,14 +14,21 @@ from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, hands_over
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_judge.verdict import SHOWN_FROM
-from mast_trace_lab.fit.decision import cross_fitted, decide, fit_threshold, present_judge
+from mast_trace_lab.fit.decision import (
+    Threshold,
+    cross_fitted,
+    decide,
+    fit_threshold,
+    present_judge,
+)
 from mast_trace_lab.fit.detector import detect, fingerprints
-from mast_trace_lab.fit.gate import PHRASES, POSITION, STEPS, gate
+from mast_trace_lab.fit.gate import PHRASES, POSITION, STEPS, OnPeople, gate
 from mast_trace_lab.fit.gate import nested as nested_people
 from mast_trace_lab.fit.labels import (
     INJECTION,
     PERSON,
     SOURCES,
+    Label,
     labels_from,
     prevalence,
     units_of,
@@ -31,14 +38,24 @@ from mast_trace_lab.fit.models import (
     OPERATOR,
     PLAIN,
     SCENARIO,
+    HeldOutLabels,
+    Mass,
     Recipe,
     cells,
     concluded,
     held_out,
     trained,
 )
-from mast_trace_lab.fit.report import Abstention, FitReport, HeldOutRun, PeopleGain
+from mast_trace_lab.fit.report import (
+    Abstention,
+    Condition,
+    FitReport,
+    HeldOutRun,
+    PeopleGain,
+    SchemeScore,
+)
 from mast_trace_lab.fit.scoring import (
+    Hit,
     hit,
     hits_of,
     mean_interval,
@@ -51,12 +68,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mast_trace_judge.study.datasets.labelled import LabelledRun
-    from mast_trace_lab.fit.decision import Threshold
-    from mast_trace_lab.fit.gate import OnPeople
-    from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import HeldOutLabels, Mass
-    from mast_trace_lab.fit.report import Condition, SchemeScore
-    from mast_trace_lab.fit.scoring import Hit
 
 UNTRAINED: Final = "untrained"
 REPEATS: Final = 3

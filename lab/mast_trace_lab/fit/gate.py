@@ -11,19 +11,15 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.fit.labels import INJECTION, OF_INJECTED, PERSON
-from mast_trace_lab.fit.models import PARTS, parts, trained
-from mast_trace_lab.fit.report import Condition
-from mast_trace_lab.fit.scoring import FEWEST, interval, macro
+from mast_trace_lab.fit.labels import INJECTION, OF_INJECTED, PERSON, Label
+from mast_trace_lab.fit.models import PARTS, Mass, Recipe, parts, trained
+from mast_trace_lab.fit.report import Condition, PeopleGain, Status
+from mast_trace_lab.fit.scoring import FEWEST, Hit, interval, macro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_judge.study.agreement import Interval
-    from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import Mass, Recipe
-    from mast_trace_lab.fit.report import PeopleGain, Status
-    from mast_trace_lab.fit.scoring import Hit
 
 
 _INNER: Final = 3

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, all_features
 from mast_trace_judge.local.rules import find_modes
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
 from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.numeric import numpy_module
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_judge.verdict import ModeFinding
 
 PERSON: Final = "person"

@@ -11,18 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_judge.local.attribution import conclude
+from mast_trace_judge.local.attribution import Attribution, conclude
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_judge.study.training import order, probabilities, train
-from mast_trace_lab.fit.labels import COLUMNS, INJECTION, weigh_labels
+from mast_trace_lab.fit.labels import COLUMNS, INJECTION, Label, weigh_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from mast_trace_judge.local.attribution import Attribution
-    from mast_trace_lab.fit.labels import Label
 
 
 Mass = dict[int, float]

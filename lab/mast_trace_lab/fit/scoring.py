@@ -8,20 +8,18 @@ from math import sqrt
 from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_judge.local.attribution import conclude
+from mast_trace_judge.local.attribution import Attribution, conclude
 from mast_trace_judge.local.attribution.cascade import cascade
 from mast_trace_judge.study.agreement import Interval
 from mast_trace_judge.study.datasets.labelled import same_agent
 from mast_trace_judge.study.numeric import numpy_module, special_module
-from mast_trace_lab.fit.models import concluded
+from mast_trace_lab.fit.models import Mass, concluded
 from mast_trace_lab.fit.report import OperatorScore, SchemeScore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.local.attribution import Attribution
     from mast_trace_lab.fit.labels import Label
-    from mast_trace_lab.fit.models import Mass
 
 FEWEST: Final = 5
 """Scenarios below which there is no interval: of two, both gain by chance in a quarter of all fits."""

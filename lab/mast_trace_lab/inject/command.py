@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.store.injections import Injection
     from mast_trace_lab.inject.phrasings import Checked
     from mast_trace_lab.inject.phrasings import Phrasings as Written

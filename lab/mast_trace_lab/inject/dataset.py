@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.injections import injections
+from mast_trace_judge.store.injections import Injection, injections
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.study.datasets.set_files import CARD, FORMAT, write_set
 from mast_trace_lab.inject.operators import OPERATORS
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.injections import Injection
 
 _LABELLED: Final = {"kept", "survived"}
 _PROVED: Final = """

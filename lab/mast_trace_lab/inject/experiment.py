@@ -10,7 +10,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import RECOVERY, ReplayArm
+from mast_trace_judge.arms import RECOVERY, ArmResult, ReplayArm
 from mast_trace_lab.inject.trial import TIMES_AS_MUCH
 from mast_trace_lab.inject.trial import Trial as FaultTrial
 from mast_trace_lab.program.budget import ReplayTrial, ResultMismatch
@@ -18,7 +18,6 @@ from mast_trace_lab.program.budget import ReplayTrial, ResultMismatch
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mast_trace_judge.arms import ArmResult
     from mast_trace_lab.inject.faults import Fault
 
 STARTS: Final = 4

@@ -11,8 +11,14 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.canonical import canonical_text
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.inject.sites import RecordedAnswer, answers_of, results_of
+from mast_trace_lab.inject.operators import OPERATORS, Operator
+from mast_trace_lab.inject.sites import (
+    Change,
+    RecordedAnswer,
+    RecordedResult,
+    answers_of,
+    results_of,
+)
 from mast_trace_lab.replay.changes import NotAnArm, intervention_of
 
 if TYPE_CHECKING:
@@ -20,9 +26,7 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_lab.inject.operators import Operator
     from mast_trace_lab.inject.phrasings import Phrasings
-    from mast_trace_lab.inject.sites import Change, RecordedResult
 
 
 SEEDS: Final = 8

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import NotReplayable, tape_of
-from mast_trace_judge.arms import RECOVERY
+from mast_trace_judge.arms import RECOVERY, ArmResult
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.local.attribution.recorded import decisions
 from mast_trace_judge.store.injections import (
@@ -26,12 +26,18 @@ from mast_trace_judge.store.injections import (
     stored_run,
 )
 from mast_trace_judge.store.replay_plans import plans_of_run
-from mast_trace_judge.store.replays import plan_of, reservations_of, results_of
+from mast_trace_judge.store.replays import ReplayPlan, plan_of, reservations_of, results_of
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
-from mast_trace_lab.inject.faults import most_faults_of
+from mast_trace_lab.inject.faults import Fault, most_faults_of
 from mast_trace_lab.inject.trial import Trial, later_steps, with_readable_run
-from mast_trace_lab.program.budget import call_cost, capped_call_cost
-from mast_trace_lab.program.conducting import Conducting
+from mast_trace_lab.program.budget import (
+    Budget,
+    ReplayAllowance,
+    ReplayTrial,
+    call_cost,
+    capped_call_cost,
+)
+from mast_trace_lab.program.conducting import Conducting, Progress
 from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
@@ -40,12 +46,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
-    from mast_trace_judge.arms import ArmResult
-    from mast_trace_judge.store.replays import ReplayPlan
-    from mast_trace_lab.inject.faults import Fault
     from mast_trace_lab.inject.phrasings import Phrasings
-    from mast_trace_lab.program.budget import Budget, ReplayAllowance, ReplayTrial
-    from mast_trace_lab.program.conducting import Progress
     from mast_trace_lab.program.setup import Setup
 
 

@@ -13,11 +13,11 @@ from mast_trace.exceptions import ConfigurationError, JudgeError, VerdictUnreada
 from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.answers import ModelAnswer, parse_answer
 from mast_trace_judge.llm.budget import DailyCap, Tokens
-from mast_trace_judge.llm.endpoint import ModelEndpoint
+from mast_trace_judge.llm.endpoint import Completion, ModelEndpoint
 from mast_trace_judge.llm.protocols import client_options, protocol_of
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 from mast_trace_judge.llm.transcript import estimate_tokens
-from mast_trace_judge.store.ledger import JudgeCall
+from mast_trace_judge.store.ledger import JudgeCall, Ledger
 from mast_trace_lab.inject.operators.phrases import SENTENCES
 from mast_trace_lab.inject.phrasings import ASKED, Phrasings, checked
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.endpoint import Completion
-    from mast_trace_judge.store.ledger import Ledger
 
 STAGE: Final = "phrasings"
 """Name of these calls in the ledger."""

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.local.addressing.recognition import addresses_reader, clean
 from mast_trace_lab.confirm.leaks import leaked
-from mast_trace_lab.inject.operators.phrases import SENTENCES
+from mast_trace_lab.inject.operators.phrases import SENTENCES, Sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from random import Random
 
-    from mast_trace_lab.inject.operators.phrases import Sentences
     from mast_trace_lab.inject.sites import Change, RecordedAnswer
 
 LONGEST: Final = 200

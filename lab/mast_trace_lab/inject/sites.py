@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.messages import Message, ToolCall
-    from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.planted import Level
 
 

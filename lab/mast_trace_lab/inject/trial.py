@@ -28,7 +28,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_judge.arms import ReplayArm
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.confirm.statistics.comparison import Bet
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.arms import ArmResult
     from mast_trace_lab.inject.faults import Fault
 
 

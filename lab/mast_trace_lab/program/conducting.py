@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
 from mast_trace_judge.arms import RECOVERY, ArmResult
 from mast_trace_judge.store.replays import (
+    ReplayPlan,
+    Reservation,
     is_on_another_machine,
     is_running_elsewhere,
     record_result,
@@ -31,20 +33,21 @@ from mast_trace_judge.store.replays import (
 )
 from mast_trace_lab.program.budget import (
     Account,
+    Budget,
+    CallCost,
+    DailyBudget,
     Exhausted,
     ReplayAllowance,
+    ReplayTrial,
     ResultMismatch,
     recorded_models,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.replays import ReplayPlan, Reservation
-    from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget, ReplayTrial
     from mast_trace_lab.program.setup import Setup
 
 

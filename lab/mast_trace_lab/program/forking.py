@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_lab.program.process import kill_group, run_alone
+from mast_trace_lab.program.process import Output, kill_group, run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mast_trace_lab.program.process import Output
 
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from mast_trace import semconv
 from mast_trace.content import content_hash
 from mast_trace.replay.intervention import Intervention
-from mast_trace.trajectory import read_trajectory, vocabulary
-from mast_trace_judge.arms import ArmResult
-from mast_trace_judge.llm.budget import Tokens
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory, vocabulary
+from mast_trace_judge.arms import ArmResult, ReplayArm, ReplayStatus
+from mast_trace_judge.llm.budget import Price, Tokens
 from mast_trace_lab.program.process import oracle_of, reset
 from mast_trace_lab.replay.changes import intervention_of
-from mast_trace_lab.replay.runner import compared, play
+from mast_trace_lab.replay.runner import Played, compared, play
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +24,9 @@ if TYPE_CHECKING:
     from mast_trace.replay.live import LiveCall
     from mast_trace.replay.player import ReplayReport
     from mast_trace.replay.tape import Tape
-    from mast_trace.trajectory import SpanRecord, Trajectory
-    from mast_trace_judge.arms import ReplayArm, ReplayStatus
-    from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
     from mast_trace_lab.program.conducting import Execute
     from mast_trace_lab.program.setup import Setup
-    from mast_trace_lab.replay.runner import Played
 
 FIRST_ERROR: Final = 400
 """The first HTTP status of a live call that is an error."""

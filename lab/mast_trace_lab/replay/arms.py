@@ -11,7 +11,7 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
-from mast_trace_judge.arms import Fix, ReplayArm
+from mast_trace_judge.arms import ArmResult, Fix, Operator, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay.arm_runner import run_arm
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.arms import ArmResult, Operator
     from mast_trace_lab.program.setup import Setup
 
 KINDS: Final[Mapping[str, str]] = {

@@ -12,17 +12,14 @@ from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace.replay.executions import is_call_of
 from mast_trace.replay.intervention import Intervention, LaterChange, LaterResult
 from mast_trace.result_types import opaque_type
-from mast_trace.trajectory import StepKind
-from mast_trace_judge.arms import ReplayArm
-from mast_trace_judge.decision_points import decision_points
+from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.arms import Fix, Operator, ReplayArm
+from mast_trace_judge.decision_points import DecisionPoint, decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.replay.tape import Exchange, Tape
-    from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.arms import Fix, Operator
-    from mast_trace_judge.decision_points import DecisionPoint
 
 
 class NotAnArm(MastTraceError):

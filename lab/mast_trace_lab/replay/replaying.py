@@ -13,8 +13,8 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace.trajectory import to_dict
-from mast_trace_collector.storage.runs import run_summary, summary_of
+from mast_trace.trajectory import Trajectory, to_dict
+from mast_trace_collector.storage.runs import RunSummary, run_summary, summary_of
 from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.program.conducting import Progress as State
     from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay import Replayed

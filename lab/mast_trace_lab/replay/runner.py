@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mast_trace.replay.comparison import first_difference
-from mast_trace.replay.live import LiveCalls
+from mast_trace.replay.live import LiveCall, LiveCalls
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.semconv import Termination
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 from mast_trace_lab.program.process import run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.replay.intervention import Intervention
-    from mast_trace.replay.live import LiveCall
     from mast_trace.replay.player import ReplayReport
     from mast_trace.replay.tape import Tape
-    from mast_trace.trajectory import Trajectory
     from mast_trace_lab.program.setup import Setup
 
 

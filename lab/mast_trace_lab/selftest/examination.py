@@ -15,9 +15,9 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.study.agreement import wilson
 from mast_trace_judge.study.datasets.labelled import LabelledRun
-from mast_trace_judge.verdict import SHOWN_FROM
+from mast_trace_judge.verdict import SHOWN_FROM, Verdict
 from mast_trace_lab.fit.fit_on import fit_on
-from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, Measured
+from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, Measure, Measured, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.store.injections import Injection
-    from mast_trace_judge.verdict import Verdict
-    from mast_trace_lab.selftest.store import Measure, Stage
 
 LABELLED: Final = frozenset({"kept", "survived"})
 """Decisions after which a faulty run surely holds its fault."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_dashboards.grafana.panels import sql, table
+from mast_trace_dashboards.grafana.panels import Panel, sql, table
 from mast_trace_dashboards.queries.query import Column, Query
 from mast_trace_dashboards.queries.sql import OWNERS
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW
@@ -12,7 +12,6 @@ from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_dashboards.grafana.panels import Panel
 
 _MEASURES: Final = {
     "Found": ("found", "before", "planted faults whose mode is named"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.comparison import first_difference
-from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.store.injections import Injection
     from mast_trace_lab.program.budget import Budget

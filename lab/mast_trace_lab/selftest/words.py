@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW
+from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW, Measured, SelfTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace_lab.selftest.store import Measured, SelfTest
 
 COLUMNS: Final = (
     "Planted faults of",

@@ -14,7 +14,14 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
-from mast_trace_lab.teams.profile import MOST_RUNS, left_out, service_profile, team_gaps
+from mast_trace_lab.teams.profile import (
+    MOST_RUNS,
+    Gap,
+    ServiceProfile,
+    left_out,
+    service_profile,
+    team_gaps,
+)
 from mast_trace_lab.teams.words import (
     HINT,
     gap_words,
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_lab.teams.profile import Gap, ServiceProfile
 
 
 def register(app: typer.Typer) -> None:

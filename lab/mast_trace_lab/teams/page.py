@@ -13,7 +13,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.streaming import streamed
 from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_lab.feedback import words as experiment_words
-from mast_trace_lab.feedback.experiment import look_at
+from mast_trace_lab.feedback.experiment import Look, look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams import words as profile_words
 from mast_trace_lab.teams.profile import (
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_lab.feedback.experiment import Look
 
 MOST: Final = 3
 """Most experiments of which a page shows more than the name, the ones with the latest runs."""

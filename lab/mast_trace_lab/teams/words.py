@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_lab.teams.profile import LEAST
+from mast_trace_lab.teams.profile import LEAST, Gap, ServiceProfile, VariantRuns
 
 if TYPE_CHECKING:
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.profile import Presence
-    from mast_trace_lab.teams.profile import Gap, ServiceProfile, VariantRuns
 
 HINT = (
     "Agents are often called because a run is hard: these are hints. An experiment that leaves an agent out "

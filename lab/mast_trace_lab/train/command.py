@@ -21,18 +21,16 @@ from mast_trace_lab.train.examples import Question, Reward, divide, read_example
 from mast_trace_lab.train.export import (
     SOURCES,
     Export,
+    Failure,
     set_failures,
     stored_failures,
     wanted_sources,
 )
-from mast_trace_lab.train.report import report_of, write_report
+from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from mast_trace_lab.train.export import Failure
-    from mast_trace_lab.train.report import CurvePoint
 
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")

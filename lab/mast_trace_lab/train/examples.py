@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from pydantic import BaseModel, ConfigDict, StrictInt
 
 from mast_trace.exceptions import ConfigurationError, VerdictUnreadable
-from mast_trace.trajectory import to_dict, trajectory_from_dict
+from mast_trace.trajectory import Trajectory, to_dict, trajectory_from_dict
 from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Verifier
@@ -20,8 +20,6 @@ from mast_trace_judge.study.datasets.labelled import same_agent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-
-    from mast_trace.trajectory import Trajectory
 
 
 _WIDTH = 20

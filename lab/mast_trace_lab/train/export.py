@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, get_args
 
 from mast_trace.exceptions import BudgetExhausted, ConfigurationError
-from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_judge.llm.interview import messages_about
 from mast_trace_judge.llm.run_reader import marked, renderer_of, whole_question
 from mast_trace_judge.llm.segments import plan_reading
@@ -18,17 +18,15 @@ from mast_trace_judge.store.labels import NO_MODES, labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
 from mast_trace_lab.inject.dataset import labelled
-from mast_trace_lab.train.examples import Example, Source
+from mast_trace_lab.train.examples import Example, Question, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_lab.train.examples import Question
 
 _STEP: Final = """\
 Read the whole record from its beginning. The run failed. Find the decisive step: the earliest step

@@ -13,17 +13,14 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.train.examples import Reward, named_step
-from mast_trace_lab.train.report import point_of, read_curve, write_curve
-from mast_trace_lab.train.settings import CHECKPOINTS, last_checkpoint
+from mast_trace_lab.train.examples import Division, Example, Reward, named_step
+from mast_trace_lab.train.report import CurvePoint, point_of, read_curve, write_curve
+from mast_trace_lab.train.settings import CHECKPOINTS, Training, last_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_lab.train.examples import Division, Example
-    from mast_trace_lab.train.report import CurvePoint
-    from mast_trace_lab.train.settings import Training
 
 MODEL = "model"
 

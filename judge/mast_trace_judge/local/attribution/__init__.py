@@ -10,13 +10,12 @@ from mast_trace_judge.intervals import wilson
 from mast_trace_judge.local.attribution.cascade import cascade, inheritance, weigh
 from mast_trace_judge.local.attribution.mode_votes import proven, reaching, votes
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile
-from mast_trace_judge.verdict import Candidate, DecisiveError
+from mast_trace_judge.verdict import Candidate, DecisiveError, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.verdict import ModeFinding
 
 UNTRAINED = "cascade"
 """Replaces a profile's name where none was used."""

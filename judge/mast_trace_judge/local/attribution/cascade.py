@@ -11,7 +11,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.attribution.calibration import cascade_calibration
 from mast_trace_judge.local.figures import figures, known_values
 from mast_trace_judge.local.rules._evidence import (
@@ -28,7 +28,6 @@ from mast_trace_judge.local.texts import code_blocks
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
 
 _BACKGROUND = 0.8
 """Weight that all steps share, beside the rules' votes: the frequency with which all rules are

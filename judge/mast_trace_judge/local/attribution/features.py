@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.attribution.cascade import (
     answerable,
     before_first_failure,
@@ -25,7 +25,6 @@ from mast_trace_judge.local.texts import alike, code_blocks, numbers, words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
 
 FEATURES = (
     "first_actor",

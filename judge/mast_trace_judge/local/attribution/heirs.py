@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.equations import equations
 from mast_trace_judge.local.figures import figures, known_values
 from mast_trace_judge.local.rules._evidence import announced, doubted, final_answer, is_said
@@ -13,7 +13,6 @@ from mast_trace_judge.local.rules._facts import days, ids
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _MOST_TIMES = 31

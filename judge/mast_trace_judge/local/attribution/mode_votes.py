@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from mast_trace_judge.local.attribution.cascade import Vote
 from mast_trace_judge.local.attribution.heirs import heirs
 from mast_trace_judge.local.rules._evidence import is_said
-from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.verdict import ModeFinding
 
 
 class _Strength(NamedTuple):

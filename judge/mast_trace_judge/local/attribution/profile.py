@@ -19,7 +19,7 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import StepKind, Trajectory
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, RECORDED, all_features
@@ -28,7 +28,6 @@ from mast_trace_judge.local.rules._evidence import by_user
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace.trajectory import Trajectory
 
 SHAPE = ("steps", "agents", "tools", "code", "length")
 """The numbers of a shape, in their order."""

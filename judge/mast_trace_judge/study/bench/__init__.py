@@ -12,14 +12,19 @@ from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import left_out_words
 from mast_trace_judge.study.bench import held_out, methods
-from mast_trace_judge.study.bench.held_out import places_seen, scores_by_sample
+from mast_trace_judge.study.bench.held_out import (
+    HeldOut,
+    Predictions,
+    places_seen,
+    scores_by_sample,
+)
 from mast_trace_judge.study.bench.methods import (
     RuleRecall,
     left_out_of,
     planted_runs,
     rule_recall,
 )
-from mast_trace_judge.study.bench.scoring import Score, score
+from mast_trace_judge.study.bench.scoring import Prediction, Score, score
 from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS
 
 if TYPE_CHECKING:
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_judge.study.bench.held_out import HeldOut, Predictions
-    from mast_trace_judge.study.bench.scoring import Prediction
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
     Judges = Mapping[str, Callable[[LabelledRun], Prediction]]

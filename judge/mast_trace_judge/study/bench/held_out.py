@@ -10,16 +10,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.attribution.profile import run_hash, shipped_profiles
+from mast_trace_judge.local.attribution.profile import Profile, run_hash, shipped_profiles
 from mast_trace_judge.study.bench.methods import predict
-from mast_trace_judge.study.bench.scoring import score
+from mast_trace_judge.study.bench.scoring import Prediction, Score, score
 from mast_trace_judge.study.training import cross_fit, to_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_judge.study.bench.scoring import Prediction, Score
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
     Predictions = Sequence[Sequence[Prediction]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.attribution import UNTRAINED, attribute, summarise
 from mast_trace_judge.local.attribution.cascade import cascade
-from mast_trace_judge.local.attribution.profile import choose_profile
+from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import certain
 from mast_trace_judge.study.bench.scoring import Prediction
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 

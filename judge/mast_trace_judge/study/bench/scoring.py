@@ -9,12 +9,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.study.agreement import Interval, wilson
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 _BINS = 10
 _DRAWS = 100

@@ -6,7 +6,7 @@ specific come first. To add a format, write its module and its row, and record a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
@@ -15,7 +15,7 @@ from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.jaeger import JAEGER
-from mast_trace_judge.transfer.formats.kinds import never
+from mast_trace_judge.transfer.formats.kinds import Format, never
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
 from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
@@ -28,9 +28,6 @@ from mast_trace_judge.transfer.formats.phoenix import PHOENIX
 from mast_trace_judge.transfer.formats.plain import PLAIN
 from mast_trace_judge.transfer.formats.responses import RESPONSES
 from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
-
-if TYPE_CHECKING:
-    from mast_trace_judge.transfer.formats.kinds import Format
 
 FORMATS: tuple[Format, ...] = (
     EXPORT,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory import Step, trajectory_from_dict
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.labels import HumanLabel
@@ -21,7 +21,6 @@ from mast_trace_judge.transfer.source import LARGEST
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import Step
 
 _MOST = 2**31
 _FIELDS = {field.name for field in dataclasses.fields(HumanLabel)} - {"blind"}

@@ -17,11 +17,10 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_judge.confirmation import Contrast
+from mast_trace_judge.confirmation import Contrast, FurtherFix
 
 if TYPE_CHECKING:
     from mast_trace_judge.arms import ArmResult, ReplayArm
-    from mast_trace_judge.confirmation import FurtherFix
 
 _KEEP: Final = ((0.01, 0.5), (0.1, 0.25), (0.25, 0.15), (0.45, 0.1))
 _FIX: Final = (0.3, 0.5, 0.7, 0.85, 0.97)

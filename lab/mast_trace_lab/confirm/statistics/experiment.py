@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.arms import ReplayArm
+from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_lab.confirm.statistics.evidence import SEARCH, ExperimentState
 from mast_trace_lab.confirm.statistics.findings import conclude
 from mast_trace_lab.confirm.statistics.plan import ExperimentLimits, Plan
@@ -15,7 +15,6 @@ from mast_trace_lab.program.budget import ReplayTrial, ResultMismatch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace_judge.arms import ArmResult, Fix
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.decision_points import DecisionPoint
 

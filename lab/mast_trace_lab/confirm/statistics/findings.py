@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.confirmation import Confirmation, SuccessRate
+from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, Contrast, SuccessRate
 from mast_trace_judge.intervals import wilson
 from mast_trace_lab.confirm.statistics.location import likely
 from mast_trace_lab.confirm.statistics.proof import (
@@ -17,7 +17,6 @@ from mast_trace_lab.confirm.statistics.proof import (
 )
 
 if TYPE_CHECKING:
-    from mast_trace_judge.confirmation import ConfirmationStatus, Contrast
     from mast_trace_lab.confirm.statistics.comparison import Comparison
     from mast_trace_lab.confirm.statistics.evidence import ExperimentState
 

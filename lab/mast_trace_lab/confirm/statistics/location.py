@@ -10,6 +10,7 @@ from mast_trace_lab.confirm.statistics.cells import (
     BEFORE,
     LEVELS,
     Cells,
+    Count,
     Kinds,
     rate_before,
     rate_diffuse,
@@ -18,7 +19,6 @@ from mast_trace_lab.confirm.statistics.cells import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mast_trace_lab.confirm.statistics.cells import Count
     from mast_trace_lab.confirm.statistics.plan import LocationPrior
 
 

@@ -8,16 +8,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import Fix, ReplayArm
-from mast_trace_judge.confirmation import FurtherFix
+from mast_trace_judge.arms import Fix, Operator, ReplayArm
+from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix
 from mast_trace_lab.confirm.statistics.cells import SINGLE
 from mast_trace_lab.confirm.statistics.comparison import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.arms import Operator
-    from mast_trace_judge.confirmation import Confirmation, Contrast
     from mast_trace_judge.decision_points import DecisionPoint
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_lab.confirm.statistics.evidence import SEARCH
+from mast_trace_lab.confirm.statistics.evidence import SEARCH, ExperimentState
 from mast_trace_lab.confirm.statistics.location import likely
 from mast_trace_lab.confirm.statistics.search import LOCATED, live_calls, measure, search
 from mast_trace_lab.program.budget import ReplayTrial
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.arms import Fix, ReplayArm
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.evidence import ExperimentState
     from mast_trace_lab.confirm.statistics.plan import Part
 
 DOUBT: Final = 0.05

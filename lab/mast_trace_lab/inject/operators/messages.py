@@ -9,13 +9,18 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_lab.inject.operators.operator import Operator, with_number_changed, without_a_fact
-from mast_trace_lab.inject.sites import Change, OtherRequest, RecordedAnswer, answers_of
+from mast_trace_lab.inject.sites import (
+    Change,
+    OtherRequest,
+    RecordedAnswer,
+    RecordedResult,
+    answers_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from mast_trace_lab.inject.sites import RecordedAnswer, RecordedResult
 
 _ERRORS: Final = (
     "ConnectionError: the service is unavailable",

@@ -6,15 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mast_trace_judge.planted import PLANTED
-from mast_trace_lab.inject.sites import RecordedAnswer, RecordedResult
+from mast_trace_judge.planted import PLANTED, Level
+from mast_trace_lab.inject.sites import Change, RecordedAnswer, RecordedResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from mast_trace_judge.planted import Level
-    from mast_trace_lab.inject.sites import Change
 
 NUMBER = re.compile(
     r"(?<![\w.,#-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w-])|(?<![\w.,#-])\d+(?:\.\d+)?(?![\w-])"
