@@ -128,3 +128,11 @@ def environment(failed: Failed) -> dict[str, str]:
         "OPENAI_API_KEY": "scripted",
         "EXECUTED": str(failed.executed),
     }
+
+
+def spent(store: Store) -> tuple[int, int]:
+    """The replays of a store, those that are only reserved included, and their live calls."""
+    (row,) = store.query(
+        "SELECT count() AS Replays, sum(LiveCalls) AS Calls FROM mast_replays FINAL"
+    )
+    return row["Replays"], row["Calls"]

@@ -16,7 +16,8 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.store.confirmations import record_confirmation, show_missing
-from mast_trace_judge.store.replays import plan_of, record_result, reserve
+from mast_trace_judge.store.replay_plans import plan_of
+from mast_trace_judge.store.replays import record_result, reserve
 
 if TYPE_CHECKING:
     from stores import Tables

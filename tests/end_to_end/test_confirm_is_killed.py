@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confirmations import REPORT, Failed, environment, failed_shop
+from confirmations import REPORT, Failed, environment, failed_shop, spent
 from policies import shop
 from scripted_llm import Reply, last_text
 
 from mast_trace_dashboards.cli.app import run
-from mast_trace_judge.store.replays import spent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +135,7 @@ def test_a_program_that_cannot_be_replayed_is_refused(
         assert said in err
         assert len(failed.server.requests) == asked
         with failed.store() as store:
-            assert spent(store).replays == 0
+            assert spent(store)[0] == 0
 
 
 def test_a_program_never_ends_when_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

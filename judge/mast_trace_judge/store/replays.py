@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.removal.tombstones import insert_of_run
 from mast_trace_judge.arms import ArmResult, ReplayArm
-from mast_trace_judge.store.records import Columns, utc
+from mast_trace_judge.store.records import Columns
 from mast_trace_judge.store.replay_plans import (
-    CONFIRM,
     ReplayPlan,
     arm_of,
-    plan_of,
     precedence,
     result_of,
     row_of_result,
-    stored_plan,
 )
 
 if TYPE_CHECKING:
@@ -84,25 +81,6 @@ def _start_of(process: int) -> str:
     return ""
 
 
-__all__ = [
-    "CONFIRM",
-    "ReplayPlan",
-    "ReplaySpending",
-    "Reservation",
-    "holder_of_this_process",
-    "is_on_another_machine",
-    "is_running_elsewhere",
-    "plan_of",
-    "record_result",
-    "reservations_of",
-    "reserve",
-    "result_at",
-    "results_of",
-    "spent",
-    "stored_plan",
-]
-
-
 @dataclass(frozen=True)
 class Reservation:
     """A replay that was started and has no result.
@@ -129,27 +107,6 @@ class Reservation:
 
 
 _RESERVATION: Final = Columns(Reservation, but={"arm"})
-
-
-@dataclass(frozen=True)
-class ReplaySpending:
-    """The cost of replays; those without a result count with the most that was reserved for them.
-
-    Attributes:
-        replays: number of replays, open ones included.
-        open: those without a result.
-        live_calls: model calls that were sent to a model.
-        live_tools: tools that were executed.
-        cost_usd: sum of the known costs, in US dollars.
-        unpriced: replays with live calls whose cost is unknown.
-    """
-
-    replays: int = 0
-    open: int = 0
-    live_calls: int = 0
-    live_tools: int = 0
-    cost_usd: float = 0.0
-    unpriced: int = 0
 
 
 def reserve(
@@ -216,7 +173,6 @@ def record_result(
     result: ArmResult,
     *,
     span_id: str = "",
-    program_hash: str = "",
     holder: str = "",
 ) -> bool:
     """Store the result of a replay; a number has one result, which is the first.
@@ -227,7 +183,6 @@ def record_result(
         sequence: its number in the plan, from 0.
         result: of the replay.
         span_id: of the arm's step.
-        program_hash: of the program that was run, to notice another one.
         holder: the process that ran it; this one by default.
 
     Returns:
@@ -240,19 +195,8 @@ def record_result(
     if any(row["Status"] != RESERVED for row in _at(store, plan, sequence)):
         return False
     holder = holder or holder_of_this_process()
-    row = row_of_result(result)
-    insert_of_run(
-        store,
-        TABLE,
-        _row(
-            plan,
-            sequence,
-            {**row, "ProgramHash": program_hash},
-            holder=holder,
-            span_id=span_id,
-            ended=True,
-        ),
-    )
+    row = _row(plan, sequence, row_of_result(result), holder=holder, span_id=span_id, ended=True)
+    insert_of_run(store, TABLE, row)
     return all(row["Holder"] == holder for row in _at(store, plan, sequence))
 
 
@@ -288,36 +232,6 @@ def reservations_of(store: Store, plan: ReplayPlan) -> tuple[Reservation, ...]:
         _RESERVATION.record(row, arm=arm_of(row))
         for row in _rows(store, plan)
         if row["Status"] == RESERVED
-    )
-
-
-def spent(
-    store: Store, plan: ReplayPlan | None = None, *, since: datetime | None = None
-) -> ReplaySpending:
-    """Return the cost of replays: of one plan or of all, from a time on.
-
-    Raises:
-        StorageError: the database does not answer.
-    """
-    conditions = ["StartedAt >= fromUnixTimestamp64Micro({since:Int64})"]
-    params: dict[str, Any] = {"since": int(utc(since).timestamp() * 1e6) if since else 0}
-    if plan is not None:
-        conditions.append(_OF_PLAN)
-        params.update(_of(plan))
-    (row,) = store.query(
-        f"""SELECT count() AS Replays, countIf(Status = '{RESERVED}') AS Open,
-            sum(LiveCalls) AS Calls, sum(LiveTools) AS Tools, sum(ifNull(CostUsd, 0)) AS Cost,
-            countIf(isNull(CostUsd) AND LiveCalls > 0) AS Unpriced
-        FROM {TABLE} FINAL WHERE {" AND ".join(conditions)}""",  # noqa: S608
-        params,
-    )
-    return ReplaySpending(
-        replays=row["Replays"],
-        open=row["Open"],
-        live_calls=row["Calls"],
-        live_tools=row["Tools"],
-        cost_usd=float(row["Cost"]),
-        unpriced=row["Unpriced"],
     )
 
 

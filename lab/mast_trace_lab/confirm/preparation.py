@@ -11,7 +11,8 @@ from mast_trace.trajectory import StepKind, Trajectory
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import DecisionPoint, decision_points
-from mast_trace_judge.store.replays import CONFIRM, ReplayPlan, plan_of, results_of, stored_plan
+from mast_trace_judge.store.replay_plans import CONFIRM, ReplayPlan, plan_of, stored_plan
+from mast_trace_judge.store.replays import results_of
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_lab.confirm.judged import judge_fix, prior_of

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.routing import Route
-    from typer import Typer
 
     from mast_trace_dashboards.grafana.panels import Panel
     from mast_trace_dashboards.queries.query import Query
@@ -18,17 +17,10 @@ if TYPE_CHECKING:
 
 
 class FeedbackPlugin(Plugin):
-    """The commands `lessons` and `experiment`, the pages on experiments, and `GET /lessons`."""
+    """The pages on experiments, and `GET /lessons`."""
 
     name = "feedback"
     templates = "mast_trace_lab.feedback"
-
-    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
-        """Return `lessons` and `experiment`."""
-        from mast_trace_lab.feedback import command as experiment
-        from mast_trace_lab.feedback import lessons_command as lessons
-
-        return {"lessons": lessons.register, "experiment": experiment.register}
 
     def pages(self, web: Web) -> Sequence[Route]:
         """Return the pages on experiments, and the address at which programs ask for lessons."""

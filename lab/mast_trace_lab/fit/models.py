@@ -121,7 +121,6 @@ PLAIN: Final = "plain"
 SCENARIO: Final = "scenario"
 OPERATOR: Final = "operator"
 JOINT: Final = "operator and scenario"
-SCHEMES: Final = (PLAIN, SCENARIO, OPERATOR, JOINT)
 PARTS: Final = 5
 _MOST_PARTS: Final = 10
 """Number of scenarios up to which each is left out alone; more are left out in as many parts."""
@@ -148,7 +147,7 @@ def cells(
     Args:
         labels: the labelled runs.
         units: the unit of each that no fold of scenarios divides.
-        scheme: one of `SCHEMES`.
+        scheme: `PLAIN`, `SCENARIO`, `OPERATOR` or `JOINT`.
         seed: of the partition.
     """
     everything = range(len(labels))

@@ -12,26 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from typer import Typer
-
     from mast_trace_collector.storage import Store
     from mast_trace_lab.fit.fit_gain import FitOffer
 
 
 class Fit(Plugin):
-    """The command `judge fit`, and the worth of a profile wherever labels are spoken of."""
+    """The worth of a profile, wherever labels are spoken of."""
 
     name = "fit"
     templates = "mast_trace_lab.fit"
 
     def __init__(self) -> None:
         self._offers: WeakKeyDictionary[Store, _Offer] = WeakKeyDictionary()
-
-    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
-        """Return `judge fit`."""
-        from mast_trace_lab.fit import command as judge_fit
-
-        return {"judge fit": judge_fit.register}
 
     def sections(self, page: str, store: Store) -> Sequence[Section]:
         """Return the worth of a profile fitted to the labels; it is measured while the page is sent."""

@@ -25,8 +25,8 @@ from mast_trace_judge.store.injections import (
     save_injection,
     stored_run,
 )
-from mast_trace_judge.store.replay_plans import plans_of_run
-from mast_trace_judge.store.replays import ReplayPlan, plan_of, reservations_of, results_of
+from mast_trace_judge.store.replay_plans import ReplayPlan, plan_of, plans_of_run
+from mast_trace_judge.store.replays import reservations_of, results_of
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import Fault, most_faults_of
 from mast_trace_lab.inject.trial import Trial, later_steps, with_readable_run

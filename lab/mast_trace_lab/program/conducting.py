@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
 from mast_trace_judge.arms import RECOVERY, ArmResult
+from mast_trace_judge.store.replay_plans import ReplayPlan, stored_plan
 from mast_trace_judge.store.replays import (
-    ReplayPlan,
     Reservation,
     is_on_another_machine,
     is_running_elsewhere,
@@ -29,7 +29,6 @@ from mast_trace_judge.store.replays import (
     reserve,
     result_at,
     results_of,
-    stored_plan,
 )
 from mast_trace_lab.program.budget import (
     Account,

@@ -10,24 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from typer import Typer
-
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.grafana.panels import Panel
     from mast_trace_dashboards.queries.query import Query
 
 
 class SelfTestPlugin(Plugin):
-    """The command `selftest`, and its results in `judge agree` and on the judge's page and dashboard."""
+    """The results of self-tests, in `judge agree` and on the judge's page and dashboard."""
 
     name = "selftest"
     templates = "mast_trace_lab.selftest"
-
-    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
-        """Return `selftest`."""
-        from mast_trace_lab.selftest import command as selftest
-
-        return {"selftest": selftest.register}
 
     def queries(self) -> Iterable[Query]:
         """Return `selftests`."""

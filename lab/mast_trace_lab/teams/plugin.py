@@ -7,25 +7,18 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_dashboards.plugins import Plugin, StoreOf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from starlette.routing import Route
-    from typer import Typer
 
     from mast_trace_dashboards.web.views import Web
 
 
 class Teams(Plugin):
-    """The command and the page `profile`, and the tool `get_profile`."""
+    """The page `profile`, and the tool `get_profile`."""
 
     name = "teams"
     templates = "mast_trace_lab.teams"
-
-    def commands(self) -> Mapping[str, Callable[[Typer], None]]:
-        """Return `profile`."""
-        from mast_trace_lab.teams import command as profile
-
-        return {"profile": profile.register}
 
     def pages(self, web: Web) -> Sequence[Route]:
         """Return the page of a service's profile."""

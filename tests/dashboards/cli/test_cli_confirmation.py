@@ -14,7 +14,7 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.confirmation import Confirmation, SuccessRate
 from mast_trace_judge.store import confirmations
 from mast_trace_judge.store.confirmations import confirmation_of, record_confirmation
-from mast_trace_judge.store.replays import plan_of
+from mast_trace_judge.store.replay_plans import plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path

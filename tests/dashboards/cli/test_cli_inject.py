@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confirmations import SHOP, failed_shop, keep
+from confirmations import SHOP, failed_shop, keep, spent
 from policies import shop
 from replays import record
 from scripted_llm import Reply, ScriptedLLM, last_text
@@ -20,7 +20,6 @@ from scripted_llm import Reply, ScriptedLLM, last_text
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.store.injections import injections
-from mast_trace_judge.store.replays import spent
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_lab.inject.operators.phrases import SENTENCES
 from mast_trace_lab.program.conducting import INTERRUPTED
@@ -150,7 +149,7 @@ def test_a_killed_injection_goes_on(inject: Succeeded) -> None:
         return asking(request)
 
     with Store.open(inject.url) as store:
-        calls_before = spent(store).live_calls
+        calls_before = spent(store)[1]
         planted_before = len(list(injections(store)))
     asked_before = len(inject.server.requests)
     inject.server.script = halts
@@ -173,7 +172,7 @@ def test_a_killed_injection_goes_on(inject: Succeeded) -> None:
     def used() -> tuple[int, int]:
         """Return the calls that the server saw, and those that the store counts."""
         with Store.open(inject.url) as store:
-            counted = spent(store).live_calls - calls_before
+            counted = spent(store)[1] - calls_before
         return len(inject.server.requests) - asked_before, counted
 
     seen, counted = used()

@@ -11,7 +11,7 @@ from judge.store.invented_replays import run
 from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix
 from mast_trace_judge.decision_points import DecisionPoint
-from mast_trace_judge.store.replays import plan_of
+from mast_trace_judge.store.replay_plans import plan_of
 from mast_trace_lab.confirm.confirm import Confirming
 from mast_trace_lab.confirm.statistics import Experiment
 from mast_trace_lab.program.budget import Budget, CallCost

@@ -13,6 +13,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
+from confirmations import spent
 from judge.replay.simulated import COST, PLANTED, POINTS, RECORDED, Killed, Program, confirming
 from judge.store.invented_replays import run
 from judge.store.verdicts import verdict
@@ -22,7 +23,8 @@ from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.replays import plan_of, record_result, reserve, results_of, spent
+from mast_trace_judge.store.replay_plans import plan_of
+from mast_trace_judge.store.replays import record_result, reserve, results_of
 from mast_trace_judge.verdict import Candidate
 from mast_trace_lab.confirm.judged import with_judged_steps
 from mast_trace_lab.confirm.preparation import FailedRun
@@ -48,7 +50,7 @@ def test_the_planted_error_is_confirmed_and_stored(store: Store) -> None:
     assert (done.confirmation.status, done.confirmation.origin) == ("confirmed", PLANTED)
     assert done.reason == ""
     assert confirmation_of(store, "shop", run().trace_id) == done.confirmation
-    assert done.confirmation.live_calls == program.calls == spent(store).live_calls
+    assert done.confirmation.live_calls == program.calls == spent(store)[1]
     assert len(results_of(store, plan_of(store, run(), ""))) == len(program.replays)
     asked = Program()
     again = confirming(store, asked)
@@ -80,7 +82,7 @@ def test_a_killed_process_loses_the_running_replay_alone(store: Store, every: in
     assert kills > 0
     assert [each.reason for each in results].count(INTERRUPTED) == kills
     assert len(results) == len(program.replays)
-    assert spent(store).live_calls >= program.calls
+    assert spent(store)[1] >= program.calls
     assert done.confirmation.replays == len(results)
 
 
@@ -102,7 +104,7 @@ def test_no_limit_is_exceeded(store: Store, unit: str, jobs: int) -> None:
         with suppress(Killed):
             done = work.run()
             break
-    assert 0 < program.calls <= spent(store).live_calls <= limit
+    assert 0 < program.calls <= spent(store)[1] <= limit
     assert ("--max-calls" if unit == "calls" else "budget.usd") in done.reason
     again = confirming(store, program, budget)
     again.resume()

@@ -7,11 +7,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confirmations import REPORT, SERVICE, Failed, failed_shop
+from confirmations import REPORT, SERVICE, Failed, failed_shop, spent
 
 from mast_trace_dashboards.programs import Program
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.replays import spent
 from mast_trace_lab.confirm.work import ConfirmWorker, Handled
 from mast_trace_lab.confirm.work_config import WorkConfig
 from mast_trace_lab.program.conducting import locked_run
@@ -77,7 +76,7 @@ def test_a_program_that_is_another_is_refused_once(failed: Failed, caplog: Logs)
         assert "is not of the form `python FILE ...`" in caplog.text
         again, _ = worker(failed, store, "refused")
         assert again.run_once() == 0
-        assert spent(store).replays == 0
+        assert spent(store)[0] == 0
     assert len(failed.server.requests) == before
 
 
@@ -107,7 +106,7 @@ def test_the_day_ends_it_and_the_next_worker_goes_on(failed: Failed, monkeypatch
         assert work.run_once() == 1
         assert len(failed.server.requests) - before == calls
 
-        done = spent(store).replays
+        done = spent(store)[0]
         parents: list[PreparedParent] = []
         fork = PreparedParent.run
 
@@ -120,7 +119,7 @@ def test_the_day_ends_it_and_the_next_worker_goes_on(failed: Failed, monkeypatch
         more, told = worker(failed, store, "days", service=preloaded, max_calls_per_day=1000)
         assert more.run_once() == 1
         assert told[0].ending == "confirmed"
-        assert len(parents) == spent(store).replays - done > 0
+        assert len(parents) == spent(store)[0] - done > 0
         assert len(set(parents)) == 1
         assert more.run_once() == 0
         (row,) = store.query("SELECT Project FROM mast_runs")

@@ -19,7 +19,8 @@ from mast_trace_judge.store.confirmations import (
     show_missing,
     take_over,
 )
-from mast_trace_judge.store.replays import plan_of, record_result, results_of
+from mast_trace_judge.store.replay_plans import plan_of
+from mast_trace_judge.store.replays import record_result, results_of
 from mast_trace_judge.store.verdicts import load, load_judged, load_latest, save
 from mast_trace_judge.verdict import Place
 

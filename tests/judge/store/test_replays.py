@@ -1,23 +1,20 @@
 """Replays are stored in order, once each, and their cost survives a killed process."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import timezone
 
 import pytest
-from judge.store.invented_replays import NOON, result, run
+from judge.store.invented_replays import result, run
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.store import replays
+from mast_trace_judge.store.replay_plans import plan_of, stored_plan
 from mast_trace_judge.store.replays import (
-    ReplaySpending,
-    plan_of,
     record_result,
     reservations_of,
     reserve,
     result_at,
     results_of,
-    spent,
-    stored_plan,
 )
 
 RESULT = Fix("person", "118", result=True)
@@ -65,10 +62,10 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
 )
 def test_a_result_comes_back_as_it_was(store, stored):
     plan = plan_of(store, run(), "")
-    assert record_result(store, plan, 0, stored, span_id="s5", program_hash="h")
+    assert record_result(store, plan, 0, stored, span_id="s5")
     assert results_of(store, plan) == (stored,)
-    (row,) = store.query("SELECT SpanId, ProgramHash, ServiceName, RunEnd FROM mast_replays")
-    assert (row["SpanId"], row["ProgramHash"], row["ServiceName"]) == ("s5", "h", "travel")
+    (row,) = store.query("SELECT SpanId, ServiceName, RunEnd FROM mast_replays")
+    assert (row["SpanId"], row["ServiceName"]) == ("s5", "travel")
     assert row["RunEnd"].replace(tzinfo=timezone.utc) == run().end
 
 
@@ -91,7 +88,6 @@ def test_a_number_has_one_result_the_first(store, merged):
         store.command("OPTIMIZE TABLE mast_replays FINAL")
     assert [each.success for each in results_of(store, plan)] == [False]
     assert result_at(store, plan, 0) == result(success=False)
-    assert spent(store).replays == 1
 
 
 @pytest.mark.parametrize("reserved", [False, True])
@@ -129,34 +125,14 @@ def test_what_a_killed_process_reserved_stays_spent(store):
     (left,) = reservations_of(store, plan)
     assert (left.sequence, left.arm, left.phase, left.pair) == (0, FIX, "pairs", 2)
     assert (left.live_calls, left.cost_usd, left.holder) == (9, 0.9, "a/1")
-    assert spent(store, plan) == ReplaySpending(1, 1, 9, 0, 0.9)
     assert not reserve(store, plan, 0, FIX, **given, holder="b/2")
     assert record_result(store, plan, 0, result(arm=FIX, live_calls=4, cost_usd=0.4), holder="b/2")
     assert not reserve(store, plan, 0, FIX, **given, holder="b/2"), "it has its result"
     assert reservations_of(store, plan) == ()
-    assert spent(store, plan) == ReplaySpending(1, 0, 4, 0, 0.4)
     assert record_result(store, plan, 2, result(answer="third"))
     assert not reserve(store, plan, 2, FIX, **given), "nor its own one that has a result"
     found = [result_at(store, plan, number) for number in (0, 1, 2)]
     assert [each and each.answer for each in found] == ["118 EUR", None, "third"]
-
-
-def test_spending_of_a_plan_and_of_a_day(store):
-    """A daily budget counts every plan; unknown prices are counted, not taken for nothing."""
-    plans = [plan_of(store, run(number), "") for number in (1, 2)]
-    old = NOON - timedelta(days=2)
-    record_result(store, plans[0], 0, result(live_calls=3, cost_usd=0.25, live_tools=1))
-    record_result(store, plans[0], 1, result(live_calls=5, cost_usd=None))
-    record_result(store, plans[0], 2, result(live_calls=0, cost_usd=None))
-    record_result(store, plans[1], 0, result(live_calls=7, cost_usd=0.5, started_at=old))
-    assert spent(store, plans[0]) == ReplaySpending(3, 0, 8, 1, 0.25, 1)
-    assert spent(store) == ReplaySpending(4, 0, 15, 1, 0.75, 1)
-    start = result().started_at
-    midnight, later = datetime(2026, 3, 1, tzinfo=timezone.utc), start + timedelta(microseconds=1)
-    for since in (midnight, start, start.replace(tzinfo=None)):
-        assert spent(store, since=since) == ReplaySpending(3, 0, 8, 1, 0.25, 1)
-    assert spent(store, since=later) == ReplaySpending()
-    assert spent(store, plans[1], since=old) == ReplaySpending(1, 0, 7, 0, 0.5)
 
 
 def test_a_database_that_is_away_is_an_error(store, monkeypatch):
