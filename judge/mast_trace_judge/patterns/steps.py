@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.naming import NamingPasses, PatternNamer
-from mast_trace_judge.side_jobs import IndexPace, Step, to_the_end
+from mast_trace_judge.side_jobs import IndexPace, to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.config import WorkerConfig
     from mast_trace_judge.judge import Judge
+    from mast_trace_judge.side_jobs import Step
 
 
 def pattern_steps(

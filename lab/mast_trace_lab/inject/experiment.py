@@ -146,15 +146,3 @@ class InjectionExperiment:
             return False
         # A restored replay came after each of its time-outs.
         return result.phase == RECOVERY or result.arm == trial.restore
-
-    def expected_calls(self) -> int:
-        """Return an estimate of the live model calls from here to the end."""
-        left = [
-            each
-            for number, each in enumerate(self._faults)
-            if number >= len(self.trials) and number not in self._decided
-        ]
-        if len(self._decided) == len(self._faults):
-            return 0
-        clean = max(0, STARTS + 1 - len(self._clean)) * self._places
-        return clean + sum(6 * self._calls.get(each.kept_until, self._places) for each in left)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_dashboards.plugins import Plugin, StoreOf
+from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from starlette.routing import Route
 
+    from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_dashboards.web.views import Web
 
 
