@@ -45,7 +45,7 @@ FLOORS = {
         verdict
         plugins run_rule
         local fingerprint proof
-        store layer_fusion version pricing side_jobs
+        store version pricing side_jobs
         batch llm verdict_writer
         patterns
         multi_agent look_first

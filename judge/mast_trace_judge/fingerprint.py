@@ -44,7 +44,7 @@ _FOR_TYPES = {"__future__", "typing"}
 
 ENTRIES = ("mast_trace_judge.judge", "mast_trace_judge.local.long_runs")
 """The modules that turn a trajectory into a verdict, and spans into a trajectory."""
-MODEL = ("mast_trace_judge.llm", "mast_trace_judge.layer_fusion")
+MODEL = ("mast_trace_judge.llm", "mast_trace_judge.assembly")
 """Modules and packages that matter only where a model reads runs too."""
 BOUNDARY: Mapping[str, str] = MappingProxyType(
     {

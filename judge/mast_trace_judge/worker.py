@@ -21,7 +21,7 @@ from mast_trace.retry_after import doubled
 from mast_trace_collector.storage.runs import RunSummary, finished_runs, unread_runs
 from mast_trace_judge.batch import chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
-from mast_trace_judge.patterns.steps import pattern_steps
+from mast_trace_judge.patterns.naming import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
 from mast_trace_judge.store.confirmations import show_missing
 from mast_trace_judge.store.facts import FactsIndexer

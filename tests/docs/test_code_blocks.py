@@ -26,7 +26,7 @@ import mast_trace
 from mast_trace.environment import OTHERS, PREFIX
 from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.programs import program_of
-from mast_trace_lab.confirm.work_config import WorkConfig
+from mast_trace_lab.confirm.work import WorkConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

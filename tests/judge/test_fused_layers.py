@@ -5,7 +5,7 @@ import math
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.layer_fusion import fuse_layers, pool
+from mast_trace_judge.assembly import fuse_layers, pool
 from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import Attribution, attribute, summarise
 from mast_trace_judge.local.layers import LocalFindings

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.layer_fusion import pool
+from mast_trace_judge.assembly import pool
 from mast_trace_judge.local.attribution.calibration import fit_calibration
 from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction

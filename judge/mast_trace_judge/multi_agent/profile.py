@@ -1,5 +1,9 @@
 """The profile of a system: all measures of its runs.
 
+Provenance: which agents were the first to say the words of the answer.
+
+Verification: whether reviews change anything, and whether they stop what is wrong.
+
 Presence: the success of runs in which an agent acted, against runs in which it did not.
 
 It is a hint only: an agent is often called because a run is hard. Leaving the agent out on purpose, in an
@@ -9,28 +13,155 @@ experiment with variants, tells its effect (leave-one-out; arXiv 2605.27621).
 from __future__ import annotations
 
 import dataclasses
+import random
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import StorageError
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace.trajectory import SpanRecord, Step, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of
 from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.local.long_runs import is_long
+from mast_trace_judge.local.rules._evidence import checks
+from mast_trace_judge.local.texts import similarity
 from mast_trace_judge.multi_agent.hand_offs import hand_offs, roles
-from mast_trace_judge.multi_agent.provenance import provenance
+from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure, ratio
 from mast_trace_judge.multi_agent.structure import concurrency, structure, talk
 from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
-from mast_trace_judge.multi_agent.uptake import uptake
-from mast_trace_judge.multi_agent.verification import verification
+from mast_trace_judge.multi_agent.uptake import specific_words, uptake, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.multi_agent.measure import Measure
+
+YIELD: Final = Question(
+    "review_yield",
+    "Yield of reviews",
+    "share",
+    "After which share of the reviews does the author write something else than was reviewed?",
+    "messages of other agents in the place of reviews",
+    "Another text need not be a better one. Reviewers are known by their names.",
+)
+STOPPED: Final = Question(
+    "reviews_stop_failures",
+    "Wrong results that reviews stop",
+    "share",
+    "Of reviewed runs that failed or in which a review changed the result, which share succeeded?",
+    "",
+    "A result that a review changed is taken for a wrong one; without the review it might have been right.",
+)
+_SAME: Final = 0.95
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Counts of answers to another agent: texts that the author changed afterwards, and all."""
+
+    reviews: tuple[int, int]
+    others: tuple[int, int]
+
+
+def verification(runs: Sequence[TeamRun]) -> list[Measure]:
+    """Return the yield of reviews, and the share of wrong results that they stop.
+
+    A review is a message of an agent whose name says that it checks, after a message of one that does not.
+    """
+    parts: list[tuple[float, float]] = []
+    others: list[tuple[float, float]] = []
+    stopped: list[tuple[float, float]] = []
+    reviewers: set[str] = set()
+    for run in runs:
+        answers = _answers(run)
+        others.append(answers.others)
+        changed, reviews = answers.reviews
+        if not reviews:
+            continue
+        reviewers.update(step.agent for step in run.said if checks(step.agent))
+        parts.append((changed, reviews))
+        failed = run.trajectory.outcome == "failure"
+        if failed or (changed and run.trajectory.outcome == "success"):
+            stopped.append((0.0 if failed else 1.0, 1.0))
+    detail = ["reviewers: " + ", ".join(sorted(reviewers)[:5])] if reviewers else []
+    lacking = "with a review"
+    return [
+        measure(YIELD, parts, ratio, null=ratio(others), detail=detail, lacking=lacking),
+        measure(STOPPED, stopped, ratio, lacking="with a review and a known outcome"),
+    ]
+
+
+def _answers(run: TeamRun) -> _Answers:
+    """Count the messages after which the author before them wrote something else."""
+    said = run.said
+    counts = {True: [0, 0], False: [0, 0]}
+    for place in range(1, len(said)):
+        author, other = said[place - 1], said[place]
+        if author.agent == other.agent or checks(author.agent):
+            continue
+        again = next((step for step in said[place + 1 :] if step.agent == author.agent), None)
+        count = counts[checks(other.agent)]
+        count[0] += again is not None and similarity(author.text, again.text) < _SAME
+        count[1] += 1
+    return _Answers((counts[True][0], counts[True][1]), (counts[False][0], counts[False][1]))
+
+
+PROVENANCE: Final = Question(
+    "provenance",
+    "Largest part of the answer from one agent",
+    "share",
+    "Of the answer's words and numbers that are specific to the run, which share did one agent say first?",
+    "the same messages with their authors shuffled within the run",
+    "Who said a word first need not have found it out: a tool or the task may have told it to several.",
+)
+_LEAST_WORDS: Final = 3
+_SHUFFLES: Final = 20
+_SEED: Final = 12
+_CONTRIBUTES: Final = 0.1
+
+
+def provenance(runs: Sequence[TeamRun]) -> Measure:
+    """Return the mean share of the answer's specific words that the first agent among all said first.
+
+    A run counts if several agents speak and its answer has at least three such words, words of the task
+    left out.
+    """
+    rare = specific_words(runs)
+    draw = random.Random(_SEED)  # noqa: S311  # reproducible, not secret
+    tops: list[float] = []
+    contributors: list[float] = []
+    chance: list[float] = []
+    for run in runs:
+        said = run.said
+        authors = [step.agent for step in said]
+        wanted = (words_of(said[-1].text) & rare) - words_of(run.trajectory.task) if said else set()
+        if len(set(authors)) < 2 or len(wanted) < _LEAST_WORDS:
+            continue
+        shares = _shares(said, authors, wanted)
+        tops.append(max(shares.values()))
+        contributors.append(sum(share >= _CONTRIBUTES for share in shares.values()))
+        for _ in range(_SHUFFLES):
+            draw.shuffle(authors)
+            chance.append(max(_shares(said, authors, wanted).values()))
+    several = mean(contributors)
+    detail = [] if several is None else [f"{several:.1f} agents with at least a tenth, on average"]
+    lacking = "with several speaking agents and an answer of three such words"
+    return measure(PROVENANCE, tops, mean, null=mean(chance), detail=detail, lacking=lacking)
+
+
+def _shares(
+    said: Sequence[Step], authors: Sequence[str], wanted: AbstractSet[str]
+) -> dict[str, float]:
+    """Return each author's share of the words that it said first."""
+    first: dict[str, str] = {}
+    for step, author in zip(said, authors, strict=True):
+        for word in words_of(step.text) & wanted:
+            first.setdefault(word, author)
+    counts = Counter(first.values())
+    return {author: count / len(wanted) for author, count in counts.items()}
 
 
 _LEAST: Final = 5

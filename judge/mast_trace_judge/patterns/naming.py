@@ -1,4 +1,7 @@
-"""Names patterns in a sentence of the judge's model, one after the other; see `PatternNamer.name`."""
+"""Names patterns in a sentence of the judge's model, one after the other; see `PatternNamer.name`.
+
+`pattern_steps` has the jobs of a worker that keep patterns and their names up to date.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.removal.erasure import erase_names
 from mast_trace_collector.storage.removal.tombstones import tombstones_of
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.name_record import (
     RUNS,
     Name,
@@ -34,7 +38,7 @@ from mast_trace_judge.patterns.name_record import (
     readable,
 )
 from mast_trace_judge.patterns.places import STAGE, TABLE, Lapsed, Unnamed, due
-from mast_trace_judge.side_jobs import to_the_end
+from mast_trace_judge.side_jobs import IndexPace, to_the_end
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 from mast_trace_judge.store.runs import read_alone
 
@@ -42,7 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.config import WorkerConfig
     from mast_trace_judge.judge import Judge
+    from mast_trace_judge.side_jobs import Step
+
 
 _STILL_THERE: Final = """SELECT uniqExact(TraceId) AS Runs FROM mast_pattern_runs
 WHERE Project = {project:String} AND has({runs:Array(String)}, TraceId)"""
@@ -351,3 +358,30 @@ def _concerns_one(error: JudgeError, *, asked: bool) -> bool:
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
+
+
+def pattern_steps(
+    store: Store, judge: Judge, config: WorkerConfig, judged: Callable[[], int]
+) -> dict[str, Step]:
+    """Return the steps of both jobs by name, for `SideJobs`.
+
+    Args:
+        store: of all projects.
+        judge: its model gives the names.
+        config: of the worker.
+        judged: returns the number of verdicts that the worker has stored so far.
+    """
+    pace = IndexPace(PatternIndexer(store).index)
+    namer = PatternNamer(store, judge, config.worker_pattern_name_tokens)
+    passes = NamingPasses(namer, config.worker_pattern_names)
+    indexed = 0
+
+    async def keep() -> bool:
+        nonlocal indexed
+        new, indexed = judged() != indexed, judged()
+        written = await to_the_end(pace.keep, judged=new)
+        if written:
+            passes.runs_were_indexed()
+        return bool(written)
+
+    return {"patterns": keep, "pattern names": passes.step}

@@ -29,8 +29,7 @@ from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.proof import proved_step
 from mast_trace_lab.confirm.confirm import Stopped, check_limits, confirming
 from mast_trace_lab.confirm.preparation import FailedRun, Prepared, check, expected_calls, limits_of
-from mast_trace_lab.confirm.work import ConfirmWorker, Handled
-from mast_trace_lab.confirm.work_config import load_work_config
+from mast_trace_lab.confirm.work import ConfirmWorker, Handled, load_work_config
 from mast_trace_lab.program.budget import Budget, CallCost, call_cost
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.setup import Setup, setup_of

@@ -23,7 +23,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.inject.phrasing_calls import PhrasingModel, check_model
+from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, check_model
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     COMMAND,
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.injections import Injection
-    from mast_trace_lab.inject.phrasings import Checked
-    from mast_trace_lab.inject.phrasings import Phrasings as Written
 
 
 class PhrasedByModel:

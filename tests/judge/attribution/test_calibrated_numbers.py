@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
-from mast_trace_judge.layer_fusion import fuse_layers
+from mast_trace_judge.assembly import fuse_layers
 from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import attribute, summarise
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration

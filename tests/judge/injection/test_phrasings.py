@@ -17,8 +17,15 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
 from mast_trace_lab.inject.faults import faults_of, most_faults_of
 from mast_trace_lab.inject.operators.phrases import SENTENCES
-from mast_trace_lab.inject.phrasing_calls import PhrasingModel, check_model
-from mast_trace_lab.inject.phrasings import ASKED, LONGEST, Checked, Phrasings, fault_of_sentence
+from mast_trace_lab.inject.phrasings import (
+    ASKED,
+    LONGEST,
+    Checked,
+    PhrasingModel,
+    Phrasings,
+    check_model,
+    fault_of_sentence,
+)
 from mast_trace_lab.replay.changes import intervention_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
 from mast_trace_judge.patterns.indexing import PatternIndexer
-from mast_trace_judge.patterns.steps import pattern_steps
+from mast_trace_judge.patterns.naming import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace
 from mast_trace_judge.store.verdicts import load_latest, save
 

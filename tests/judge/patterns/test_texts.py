@@ -2,7 +2,7 @@
 
 import pytest
 
-from mast_trace_judge.patterns.hits import TextMiner, masked
+from mast_trace_judge.patterns.indexing import TextMiner, masked
 
 
 @pytest.mark.parametrize(

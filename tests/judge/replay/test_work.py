@@ -11,8 +11,7 @@ from confirmations import REPORT, SERVICE, Failed, failed_shop, spent
 
 from mast_trace_dashboards.programs import Program
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_lab.confirm.work import ConfirmWorker, Handled
-from mast_trace_lab.confirm.work_config import WorkConfig
+from mast_trace_lab.confirm.work import ConfirmWorker, Handled, WorkConfig
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import PreparedParent
 

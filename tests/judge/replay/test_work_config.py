@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.confirm.work_config import WorkConfig, load_work_config
+from mast_trace_lab.confirm.work import WorkConfig, load_work_config
 
 if TYPE_CHECKING:
     from pathlib import Path

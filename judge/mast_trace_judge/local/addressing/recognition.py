@@ -2,7 +2,7 @@
 
 It is narrow on purpose, because agents ordinarily instruct, review, grade or audit each other. A text
 that is not recognised cannot change an outcome either: a model's word alone never makes a run a success
-(`layer_fusion`).
+(`assembly`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.confirm.statistics import proof as proving
 from mast_trace_lab.confirm.statistics.cells import Kinds
-from mast_trace_lab.confirm.statistics.findings import find, refuted
-from mast_trace_lab.confirm.statistics.search import search
+from mast_trace_lab.confirm.statistics.experiment import find, refuted
+from mast_trace_lab.confirm.statistics.proof import search
 from mast_trace_lab.program.budget import ReplayTrial
 
 if TYPE_CHECKING:
