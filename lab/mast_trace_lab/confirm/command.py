@@ -32,6 +32,7 @@ from mast_trace_lab.confirm.preparation import FailedRun, Prepared, check, expec
 from mast_trace_lab.confirm.work import ConfirmWorker, Handled, load_work_config
 from mast_trace_lab.program.budget import Budget, CallCost, call_cost
 from mast_trace_lab.program.conducting import locked_run
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import Setup, setup_of
 from mast_trace_lab.replay.arms import arm_of, change
 from mast_trace_lab.replay.options import (
@@ -49,7 +50,6 @@ from mast_trace_lab.replay.replaying import (
     earlier_runs,
     going_on,
     names_of,
-    prepared_parent,
     progress_bar,
     run_of,
     warning,
@@ -203,7 +203,7 @@ def confirm(
         with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {summary.trace_id} now")
-            with prepared_parent(setup.command, program.preload, program.jobs) as parent:
+            with PreparedParents(setup.command, program.preload, program.jobs, warn=warn) as parent:
                 setup = dataclasses.replace(setup, parent=parent)
                 points = check(recorded, setup)
                 failed = FailedRun(store, summary, recorded, setup, points)

@@ -26,7 +26,7 @@ from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget, transaction
 from mast_trace_lab.program.conducting import locked_run
-from mast_trace_lab.program.forking import ForkedLater
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
 from mast_trace_lab.replay.options import PriceTable, budget_of, price_table
@@ -274,7 +274,7 @@ class ConfirmWorker:
         )
         points = check(recorded, setup)
         # A process for each run: the next one finds the modules as they are then.
-        with ForkedLater(program.command, program.preload) as parent:
+        with PreparedParents(program.command, program.preload, warn=_LOG.warning) as parent:
             failed = FailedRun(self._store, run, recorded, replace(setup, parent=parent), points)
             experiment = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
             work = confirming(failed, experiment, budget, day=self._day)

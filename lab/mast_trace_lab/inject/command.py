@@ -23,7 +23,8 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
-from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, check_model
+from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, Phrasings, check_model
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     COMMAND,
@@ -40,7 +41,6 @@ from mast_trace_lab.replay.replaying import (
     ask,
     going_on,
     names_of,
-    prepared_parent,
     progress_bar,
     warning,
 )
@@ -77,7 +77,7 @@ class PhrasedByModel:
         recorded: Trajectory,
         only: Sequence[str],
         live_tools: Sequence[str] = (),
-    ) -> Written:
+    ) -> Phrasings:
         """Return the sentences for those operators that apply to a run; the model is asked for what is missing.
 
         Raises:
@@ -230,7 +230,7 @@ def plant(
     done: list[Injected] = []
     with (
         open_store(url, None, config) as store,
-        prepared_parent(setup.command, program.preload) as parent,
+        PreparedParents(setup.command, program.preload, warn=warn) as parent,
     ):
         setup = dataclasses.replace(setup, parent=parent)
         for run in of_runs:

@@ -8,23 +8,20 @@ own, as other replays are.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_lab.program.process import Output, kill_group, run_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
-
-    from typing_extensions import Self
+    from collections.abc import Callable, Mapping, Sequence
 
 
 _SINGLE_THREADED: Final = dict.fromkeys(
@@ -33,8 +30,6 @@ _SINGLE_THREADED: Final = dict.fromkeys(
 """Variables without which numerical libraries start threads when they are imported; the children get the
 program's own."""
 _IMPORT_SECONDS: Final = 120.0
-
-_LOG = logging.getLogger(__name__)
 
 
 class NotForkable(MastTraceError):
@@ -67,8 +62,10 @@ class Forking(Protocol):
         ...
 
 
-class PreparedParent:
+class PreparedParent(ExitStack):
     """The process from which the replays of one program are forked, one at a time.
+
+    The end of the ``with`` block ends the process.
 
     Args:
         command: the program and its arguments.
@@ -81,6 +78,7 @@ class PreparedParent:
     """
 
     def __init__(self, command: Sequence[str], modules: Sequence[str]) -> None:
+        super().__init__()
         self._program = program_of(command)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -90,6 +88,7 @@ class PreparedParent:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
+        self.callback(self._end)
         self._connection = ours
         self._stream: IO[str] = ours.makefile("rw", encoding="utf-8")
         ours.settimeout(_IMPORT_SECONDS)
@@ -140,46 +139,43 @@ class PreparedParent:
             if child is not None:
                 kill_group(child)
 
-    def close(self) -> None:
-        """End the process; may be called twice."""
+    def _end(self) -> None:
         self._connection.close()
         self._process.kill()
         self._process.wait()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the process."""
-        self.close()
 
     def _told(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self._stream.readline())
         return told
 
 
-class ForkedLater(ExitStack):
-    """The replays of one program, one at a time, forked from a process that the first of them makes.
+class PreparedParents(ExitStack):
+    """Processes that have imported a program's libraries, made by its first replay; each forks one at a time.
 
     Where nothing is replayed, such as when the budget of the day is used up, nothing is imported. Where
-    replays cannot be forked, this is logged once, and each runs in a process of its own. The end of the
-    ``with`` block ends the process.
+    replays cannot be forked, each runs in a process of its own. The end of the ``with`` block ends the processes.
 
     Args:
         command: the program and its arguments.
         modules: modules that are imported before the first fork; none for processes of their own.
+        count: number of processes; replays beyond it wait.
+        warn: told once why replays cannot be forked.
     """
 
-    def __init__(self, command: Sequence[str], modules: Sequence[str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        modules: Sequence[str] | None,
+        count: int = 1,
+        *,
+        warn: Callable[[str], object] = lambda _text: None,
+    ) -> None:
         super().__init__()
         self._command, self._modules = command, modules
-        self._parent: PreparedParent | None = None
+        self._count, self._warn = count, warn
+        self._free: SimpleQueue[PreparedParent] = SimpleQueue()
+        self._making = Lock()
+        self._forks = False
 
     def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
         """Run the program and return its exit status; see `PreparedParent.run`.
@@ -188,82 +184,23 @@ class ForkedLater(ExitStack):
             NotForkable: the process from which it is forked has ended.
             OSError: the command cannot be started.
         """
-        if self._modules:
-            modules, self._modules = self._modules, ()
-            try:
-                self._parent = self.enter_context(PreparedParent(self._command, modules))
-            except NotForkable as error:
-                _LOG.warning("%s", error)
-        if self._parent is None:
+        if not self._are_made():
             return run_alone(self._command, environment, output, timeout)
-        return self._parent.run(environment, output, timeout)
-
-
-class PreparedParents(ExitStack):
-    """Processes that have imported a program's libraries; each forks one replay at a time.
-
-    The end of the ``with`` block ends the processes.
-
-    Args:
-        command: the program and its arguments.
-        modules: modules that are imported before the first fork.
-        count: number of processes; replays beyond it wait.
-
-    Raises:
-        NotForkable: as for `PreparedParent`.
-        OSError: the command cannot be started.
-    """
-
-    def __init__(self, command: Sequence[str], modules: Sequence[str], count: int = 1) -> None:
-        super().__init__()
-        self._free: SimpleQueue[PreparedParent] = SimpleQueue()
-        try:
-            for _ in range(count):
-                self._free.put(self.enter_context(PreparedParent(command, modules)))
-        except BaseException:
-            self.close()
-            raise
-
-    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
-        """Fork the program from a process that is free; see `PreparedParent.run`.
-
-        Raises:
-            NotForkable: the process has ended.
-        """
         parent = self._free.get()
         try:
             return parent.run(environment, output, timeout)
         finally:
             self._free.put(parent)
 
-
-@contextmanager
-def prepared(
-    command: Sequence[str],
-    modules: Sequence[str],
-    count: int = 1,
-    *,
-    warn: Callable[[str], None] = lambda _text: None,
-) -> Iterator[PreparedParents | None]:
-    """Import modules once for the replays of a program; yield None if each starts a process of its own.
-
-    Args:
-        command: the program and its arguments.
-        modules: to import; none for processes of their own.
-        count: replays at the same time.
-        warn: told why replays cannot be forked.
-
-    Raises:
-        OSError: the command cannot be started.
-    """
-    if not modules:
-        yield None
-        return
-    try:
-        parents = PreparedParents(command, modules, count)
-    except NotForkable as error:
-        warn(str(error))
-        yield None
-        return
-    with parents:
-        yield parents
+    def _are_made(self) -> bool:
+        """Make the processes, the first time; return whether replays are forked."""
+        with self._making:
+            modules, self._modules = self._modules, ()
+            if modules:
+                try:
+                    for _ in range(self._count):
+                        self._free.put(self.enter_context(PreparedParent(self._command, modules)))
+                    self._forks = True
+                except NotForkable as error:
+                    self._warn(str(error))
+            return self._forks

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import signal
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -19,7 +19,6 @@ from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.forking import PreparedParents, prepared
 from mast_trace_lab.replay.changes import NotConfirmable
 
 if TYPE_CHECKING:
@@ -141,24 +140,6 @@ def warning(setup: Setup, plain_functions: Sequence[str] = ()) -> str:
 def not_started(command: Sequence[str], error: OSError) -> ConfigurationError:
     """Return the error of a command that cannot be started."""
     return ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}")
-
-
-@contextmanager
-def prepared_parent(
-    command: Sequence[str], modules: Sequence[str] | None, jobs: int = 1
-) -> Iterator[PreparedParents | None]:
-    """Import modules once for all replays of a program, see `prepared`.
-
-    Raises:
-        ConfigurationError: the command cannot be started.
-    """
-    with ExitStack() as stack:
-        try:
-            made = prepared(command, modules or (), jobs, warn=lambda text: warn(f"{text}."))
-            parent = stack.enter_context(made)
-        except OSError as error:
-            raise not_started(command, error) from error
-        yield parent
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_lab.inject.command import Operators, planted_operators
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     COMMAND,
@@ -28,7 +29,7 @@ from mast_trace_lab.replay.options import (
     budget_of,
     price_table,
 )
-from mast_trace_lab.replay.replaying import ask, going_on, prepared_parent, warning
+from mast_trace_lab.replay.replaying import ask, going_on, warning
 from mast_trace_lab.selftest.session import Reports, SelfTestPlan, examine
 from mast_trace_lab.selftest.store import SelfTest
 from mast_trace_lab.selftest.words import (
@@ -101,7 +102,7 @@ def selftest(
     shown, budget = console(stderr=True), budget_of(program, max_calls)
     with (
         open_store(url, None, config) as store,
-        prepared_parent(command, program.preload) as parent,
+        PreparedParents(command, program.preload, warn=warn) as parent,
         going_on(command),
         Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar,
     ):

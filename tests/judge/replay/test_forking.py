@@ -177,5 +177,13 @@ def test_two_parents_fork_two_replays_at_once(tmp_path: Path, environment: dict[
     with PreparedParents(command, ("json",), 2) as parents, ThreadPoolExecutor(3) as together:
         begun = [together.submit(parents.run, environment, "discarded", 90) for _ in range(3)]
         assert [each.result() for each in begun] == [0, 0, 0]
-    with pytest.raises(NotForkable, match="no_such_module"):
-        PreparedParents(command, ("no_such_module",), 2)
+
+
+def test_replays_that_cannot_be_forked_run_alone(
+    program: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    told: list[str] = []
+    command = (sys.executable, str(program), "fails", str(tmp_path / "out"))
+    with PreparedParents(command, ("no_such_module",), 2, warn=told.append) as parents:
+        assert [parents.run(environment, "discarded", 30) for _ in range(2)] == [7, 7]
+    assert [text.partition(" ")[0] for text in told] == ["no_such_module"]
