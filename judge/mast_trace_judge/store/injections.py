@@ -147,26 +147,21 @@ def _row(injection: Injection, end: datetime) -> dict[str, Any]:
     }
 
 
-def injections(
-    store: Store, *, project: str | None = None, original: str = ""
-) -> Iterator[Injection]:
+def injections(store: Store, *, project: str | None = None) -> Iterator[Injection]:
     """Yield the planted faults of a store, by original run.
 
     Args:
         store: the database.
         project: only this project's.
-        original: only those of this run.
 
     Raises:
         StorageError: the database does not answer.
     """
-    where = ["Project = {project:String}"] if project is not None else []
-    where += ["TraceId = {run:String}"] if original else []
-    condition = f"WHERE {' AND '.join(where)}" if where else ""
+    condition = "WHERE Project = {project:String}" if project is not None else ""
     keys = store.query(
         f"SELECT Project, TraceId, FaultId FROM {TABLE} FINAL {condition}"  # noqa: S608
         " ORDER BY Project, TraceId, FaultId",
-        {"project": project or "", "run": original},
+        {"project": project or ""},
     )
     for key in keys:  # one by one: each holds a whole run
         rows = store.query(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
@@ -13,13 +14,7 @@ def numpy_module() -> Any:
     Raises:
         ConfigurationError: it is not installed.
     """
-    try:
-        import numpy as np
-    except ImportError as error:
-        raise ConfigurationError(
-            "intervals of kappa need numpy: pip install 'mast-trace[judge]'"
-        ) from error
-    return np
+    return _imported("numpy", "intervals of kappa need numpy: pip install 'mast-trace[judge]'")
 
 
 def special_module() -> Any:
@@ -28,13 +23,9 @@ def special_module() -> Any:
     Raises:
         ConfigurationError: scipy is not installed.
     """
-    try:
-        from scipy import special
-    except ImportError as error:
-        raise ConfigurationError(
-            "intervals of a fit need scipy: pip install 'mast-trace[fit]'"
-        ) from error
-    return special
+    return _imported(
+        "scipy.special", "intervals of a fit need scipy: pip install 'mast-trace[fit]'"
+    )
 
 
 def optimize_module() -> Any:
@@ -43,10 +34,13 @@ def optimize_module() -> Any:
     Raises:
         ConfigurationError: scipy is not installed.
     """
+    return _imported(
+        "scipy.optimize", "fitting a profile needs scipy: pip install 'mast-trace[fit]'"
+    )
+
+
+def _imported(name: str, missing: str) -> Any:
     try:
-        from scipy import optimize
+        return import_module(name)
     except ImportError as error:
-        raise ConfigurationError(
-            "fitting a profile needs scipy: pip install 'mast-trace[fit]'"
-        ) from error
-    return optimize
+        raise ConfigurationError(missing) from error

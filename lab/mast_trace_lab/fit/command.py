@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -24,9 +24,9 @@ from mast_trace_judge.study.datasets.injected import labelled_run, operator_of, 
 from mast_trace_judge.study.labelled_runs import labelled_runs
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_lab.fit.fit_on import REPEATS, fit_on
-from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, SOURCES, source_of
+from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, source_of
 from mast_trace_lab.fit.render import decision_words, parts
-from mast_trace_lab.inject.dataset import labelled
+from mast_trace_lab.inject.dataset import labelled, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,22 +34,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_lab.fit.report import FitReport
-
-
-def parse_sources(text: str) -> tuple[str, ...]:
-    """Read names of sources with commas between them, in the order of `SOURCES`.
-
-    Raises:
-        ConfigurationError: there is no such source, or none is named.
-    """
-    given = {part.strip() for part in text.split(",")} - {""}
-    if unknown := sorted(given - set(SOURCES)):
-        raise ConfigurationError(
-            f"there are no labels of {', '.join(unknown)}; sources are {', '.join(SOURCES)}"
-        )
-    if not given:
-        raise ConfigurationError(f"name at least one source: {', '.join(SOURCES)}")
-    return tuple(source for source in SOURCES if source in given)
 
 
 def stored(store: Store, sources: Collection[str]) -> list[LabelledRun]:
@@ -149,7 +133,7 @@ def fit_profile(
     or `mast-trace judge fit --dataset my-failures`
     """
     given = labels or ("person" if dataset is None else f"{REPLAY},{INJECTION}")
-    sources = parse_sources(given)
+    sources = sources_of(given)
     runs, reserved = _read(sources, dataset, url, data_dir, config)
     if framework:
         runs = [run for run in runs if run.trajectory.framework in framework]

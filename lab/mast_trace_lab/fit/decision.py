@@ -151,22 +151,13 @@ def decide(
         units: the unit of each label, over which intervals are taken; its scenario if absent.
         unit: its name, see `FitReport.unit`.
     """
-    if people is not None and people.difference is not None and people.difference.low > 0:
-        return Decision(
-            better=True,
-            compared_with=present.name,
-            on="people's labels",
-            runs=people.runs,
-            old=people.before,
-            new=people.fitted,
-            difference=people.difference,
-        )
     others = sorted(
         i for i in new if i in present.hits and (people is None or labels[i].source != PERSON)
     )
-    if not others and people is not None:
+    gained = people is not None and people.difference is not None and people.difference.low > 0
+    if people is not None and (gained or not others):
         return Decision(
-            better=False,
+            better=gained,
             compared_with=present.name,
             on="people's labels",
             runs=people.runs,

@@ -27,7 +27,6 @@ from mast_trace_lab.fit.gate import nested as nested_people
 from mast_trace_lab.fit.labels import (
     INJECTION,
     PERSON,
-    SOURCES,
     Label,
     labels_from,
     prevalence,
@@ -63,6 +62,7 @@ from mast_trace_lab.fit.scoring import (
     scheme_score,
     untrained,
 )
+from mast_trace_lab.inject.dataset import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -79,7 +79,6 @@ def fit_on(
     *,
     name: str = "own",
     sources: Collection[str] = SOURCES,
-    frameworks: tuple[str, ...] | None = None,
     trained_on: str = "",
     old: Profile | None = None,
     reserved: Sequence[LabelledRun] = (),
@@ -98,7 +97,6 @@ def fit_on(
             source is the run's ``subset`` where that is ``replay`` or ``injection``, else it is ``person``.
         name: of the profile.
         sources: the sources that are used; see `SOURCES`.
-        frameworks: values of a run's framework that the profile applies to; those of the runs if absent.
         trained_on: description of the runs.
         old: the profile that the new one would replace; it is compared with.
         reserved: runs that are not learned from; the new profile is scored on them at the end.
@@ -115,7 +113,7 @@ def fit_on(
             f"{len(labels)} labelled runs are too few to fit a profile: {FEWEST_LABELS} at least"
         )
     fit = _Fit(labels, seed, repeats, progress)
-    found = fit.report(name, frameworks, trained_on, old)
+    found = fit.report(name, trained_on, old)
     return replace(
         found, reserved=tuple(_on_reserved(labels_from(reserved, sources), found.profile))
     )
@@ -146,9 +144,7 @@ class _Fit:
         scored = [i for i in scored if labels[i].run.trajectory.outcome != "success"]
         self.people = frozenset(scored if len(scored) >= FEWEST_LABELS else ())
 
-    def report(
-        self, name: str, frameworks: tuple[str, ...] | None, trained_on: str, old: Profile | None
-    ) -> FitReport:
+    def report(self, name: str, trained_on: str, old: Profile | None) -> FitReport:
         """Fit, measure and decide."""
         labels = self.labels
         refused = fingerprints(labels, self.units, self.recipe, self._stage("Words of operators"))
@@ -174,7 +170,7 @@ class _Fit:
         known = tuple(each for each in scores if each is not None)
         return FitReport(
             profile=replace(
-                self._profile(name, frameworks, trained_on, unseen),
+                self._profile(name, trained_on, unseen),
                 excluded={each.feature: each.operator for each in refused},
                 uncertain=tuple(each.operator for each in detected if each.uncertain),
                 scores=_shares(known[-1]) if len(known) > 1 else {},
@@ -256,13 +252,7 @@ class _Fit:
         people = {i: mass for i, mass in unseen.items() if i in self.people}
         return people or dict(unseen)
 
-    def _profile(
-        self,
-        name: str,
-        frameworks: tuple[str, ...] | None,
-        trained_on: str,
-        unseen: Mapping[int, Mass],
-    ) -> Profile:
+    def _profile(self, name: str, trained_on: str, unseen: Mapping[int, Mass]) -> Profile:
         """Train on all labels."""
         labels = self.labels
         model = trained(labels, self.recipe, thorough=True)
@@ -274,7 +264,7 @@ class _Fit:
         return Profile(
             name=name,
             weights=dict(zip(self.recipe.names, model.weights, strict=True)),
-            frameworks=tuple(own) if frameworks is None else frameworks,
+            frameworks=tuple(own),
             trained_on=trained_on,
             labels=len(used),
             settings=model.settings,

@@ -17,6 +17,7 @@ from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
 from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.numeric import numpy_module
+from mast_trace_lab.inject.dataset import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 PERSON: Final = "person"
 REPLAY: Final = "replay"
 INJECTION: Final = "injection"
-SOURCES: Final = (PERSON, REPLAY, INJECTION)
 """Sources of labels: people, confirmed replays of real failures, planted faults."""
 LEAST_UNITS: Final = 5
 """Number of tasks, or of original runs, below which a partition into folds would say little."""

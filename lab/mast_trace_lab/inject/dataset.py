@@ -11,8 +11,9 @@ import platform
 from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.confirmations import confirmation_of
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
+Source = Literal["person", "replay", "injection"]
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+"""The sources of labels; where two have labelled one run, the first of them counts."""
 _LABELLED: Final = {"kept", "survived"}
 _PROVED: Final = """
 SELECT Project, TraceId FROM mast_confirmations FINAL
@@ -44,6 +48,22 @@ SELECT DISTINCT SpanAttributes['mast.framework'] AS Framework,
 FROM otel_traces WHERE TraceId IN {runs:Array(String)} AND Version != ''
 ORDER BY Framework, Version
 """
+
+
+def sources_of(text: str) -> tuple[Source, ...]:
+    """Read names of sources with commas between them, in the order of `SOURCES`.
+
+    Raises:
+        ConfigurationError: there is no such source, or none is named.
+    """
+    given = {part.strip() for part in text.split(",")} - {""}
+    if unknown := sorted(given - set(SOURCES)):
+        raise ConfigurationError(
+            f"there are no labels of {', '.join(unknown)}; sources are {', '.join(SOURCES)}"
+        )
+    if not given:
+        raise ConfigurationError(f"name at least one source: {', '.join(SOURCES)}")
+    return tuple(source for source in SOURCES if source in given)
 
 
 def card(

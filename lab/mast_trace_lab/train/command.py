@@ -17,14 +17,13 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.study.bench.rendering import tables, to_json
 from mast_trace_judge.version import judge_version, own_profiles
+from mast_trace_lab.inject.dataset import SOURCES, sources_of
 from mast_trace_lab.train.examples import Question, Reward, divide, read_examples, write_examples
 from mast_trace_lab.train.export import (
-    SOURCES,
     Export,
     Failure,
     set_failures,
     stored_failures,
-    wanted_sources,
 )
 from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting
@@ -247,7 +246,7 @@ def export_set(
 
     Example: `mast-trace train export --labels person,injection --out train.jsonl`
     """
-    sources = wanted_sources(labels)
+    sources = sources_of(labels)
     settings = JudgeConfig.load(config)
     profiles = own_profiles(settings)
     export = Export(question, settings, judge_version(settings, profiles), profiles, uncertain)

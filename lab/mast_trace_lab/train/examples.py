@@ -16,6 +16,7 @@ from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Verifier
 from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_lab.inject.dataset import SOURCES, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -97,7 +98,6 @@ class Reward:
 FORMAT: Final = 1
 Question = Literal["read", "step"]
 """``read``: the judge's first question about a run; ``step``: the number of the decisive step alone."""
-Source = Literal["person", "replay", "injection"]
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ def _example(shape: dict[str, Any]) -> Example:
         raise ValueError(f"format {shape['format']}; this version reads {FORMAT}")
     if shape["question"] not in get_args(Question):
         raise ValueError(f"unknown question {shape['question']!r}")
-    if shape["source"] not in get_args(Source):
+    if shape["source"] not in SOURCES:
         raise ValueError(f"unknown source {shape['source']!r}")
     prompt = tuple(
         {"role": str(each["role"]), "content": str(each["content"])} for each in shape["prompt"]

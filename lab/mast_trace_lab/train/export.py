@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
-from mast_trace.exceptions import BudgetExhausted, ConfigurationError
+from mast_trace.exceptions import BudgetExhausted
 from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_judge.llm.interview import messages_about
 from mast_trace_judge.llm.run_reader import marked, renderer_of, whole_question
@@ -17,8 +17,8 @@ from mast_trace_judge.planted import is_uncertain
 from mast_trace_judge.store.labels import NO_MODES, labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
-from mast_trace_lab.inject.dataset import labelled
-from mast_trace_lab.train.examples import Example, Question, Source
+from mast_trace_lab.inject.dataset import Source, labelled
+from mast_trace_lab.train.examples import Example, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,8 +35,6 @@ it was noticed.
 
 Answer with one JSON object that has nothing but the step's id: {"step": 0}"""
 
-SOURCES: Final[tuple[Source, ...]] = get_args(Source)
-"""The sources of labels; where two have labelled one run, the first of them counts."""
 UNCERTAIN: Final = "the operator is uncertain (--uncertain takes them in)"
 
 
@@ -186,22 +184,6 @@ def set_failures(folder: Path, sources: Iterable[Source]) -> Iterator[Failure]:
                     operator=str(run.extra["operator"]),
                     held_out_operator=held_out,
                 )
-
-
-def wanted_sources(text: str) -> list[Source]:
-    """Parse names of sources with commas between, and put them into the order of `SOURCES`.
-
-    Raises:
-        ConfigurationError: one of them is unknown, or there is none.
-    """
-    named = {part.strip() for part in text.split(",") if part.strip()}
-    if unknown := sorted(named - set(SOURCES)):
-        raise ConfigurationError(
-            f"unknown source of labels: {', '.join(unknown)}; there are {', '.join(SOURCES)}"
-        )
-    if not named:
-        raise ConfigurationError(f"name a source of labels: {', '.join(SOURCES)}")
-    return [source for source in SOURCES if source in named]
 
 
 def _by_people(store: Store, project: str | None) -> Iterator[Failure]:

@@ -14,10 +14,10 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN
 from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.study.datasets.set_files import shapes_of
-from mast_trace_lab.inject.dataset import build
+from mast_trace_lab.inject.dataset import build, sources_of
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.train.examples import divide
-from mast_trace_lab.train.export import Export, set_failures, stored_failures, wanted_sources
+from mast_trace_lab.train.export import Export, set_failures, stored_failures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def test_a_set_and_its_store_give_the_same(store: Store, tmp_path: Path) -> None
     for number, operator in enumerate(("2.6-number", "3.1-later", "1.1-unit", "tool-wrong")):
         planted(store, number, operator=operator)
     build(store, tmp_path)
-    sources = wanted_sources("replay,injection")
+    sources = sources_of("replay,injection")
     by_id = [
         {each.id: each for each in found}
         for found in (set_failures(tmp_path, sources), stored_failures(store, sources))
@@ -144,7 +144,7 @@ def test_faults_of_one_original_are_never_divided(store: Store) -> None:
 
 
 def test_sources_are_named_or_refused() -> None:
-    assert wanted_sources("injection, person") == ["person", "injection"]
+    assert sources_of("injection, person") == ("person", "injection")
     for wrong in ("people", "", " , "):
         with pytest.raises(ConfigurationError, match="person, replay, injection"):
-            wanted_sources(wrong)
+            sources_of(wrong)

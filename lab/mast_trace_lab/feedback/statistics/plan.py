@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _MIXTURE_COST: Final = 0.8
 """Cost of the mean over stakes and centres, in units of log e: it bets on others as well."""
 
+_POWER: Final = 0.8
+"""Probability to find the difference."""
+
 THRESHOLD: Final = 20.0
 """The e-value from which one contrast counts as decided: it is reached falsely in at most 5 %."""
 
@@ -43,7 +46,6 @@ def planned_size(
     pairs: bool = False,
     repeats: int = 1,
     threshold: float = 20.0,
-    power: float = 0.8,
 ) -> Size:
     """Return the size for a difference of success rates.
 
@@ -58,7 +60,6 @@ def planned_size(
         pairs: whether each task is run in all arms.
         repeats: runs of a task in an arm.
         threshold: the e-value from which a difference counts as decided.
-        power: probability to find the difference.
 
     Raises:
         ValueError: the rates are not between 0 and 1, or there is no difference to find.
@@ -69,7 +70,7 @@ def planned_size(
             f"a success rate of {baseline:g} and one of {other:g} cannot be planned: both lie "
             "between 0 and 1, and differ"
         )
-    z = NormalDist().inv_cdf(power)
+    z = NormalDist().inv_cdf(_POWER)
     best = math.inf
     gains = list(_gains(baseline, other, pairs=pairs))
     if effect < 0:
@@ -166,15 +167,14 @@ class ExperimentPlan:
         """The e-value from which a contrast counts as decided."""
         return THRESHOLD if self.in_order else THRESHOLD * len(self.contrasts)
 
-    def size(self, baseline: float | None = None) -> Size:
+    def size(self) -> Size:
         """Return the number of tasks that the plan needs; a baseline of .6 is taken without one.
 
         Raises:
             ValueError: baseline and effect are no two rates between 0 and 1.
         """
-        rate = self.baseline if baseline is None else baseline
         return planned_size(
-            0.6 if rate is None else rate,
+            0.6 if self.baseline is None else self.baseline,
             self.effect,
             arms=len(self.arms),
             pairs=self.paired,
