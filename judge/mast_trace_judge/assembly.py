@@ -20,7 +20,7 @@ from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding, RunFacts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.addressing import Addressed
@@ -208,7 +208,12 @@ def _put_together(
         steps=len(steps),
         outcome=outcome.outcome,
         failure_probability=outcome.failure_probability,
-        modes=tuple(_located(mode, steps) for mode in found.modes),
+        modes=tuple(
+            mode.model_copy(
+                update={"span_ids": tuple(steps[index].span_id for index in mode.steps)}
+            )
+            for mode in found.modes
+        ),
         decisive=decisive,
         abstained=not succeeded and decisive is None,
         candidates=() if succeeded else candidates,
@@ -216,13 +221,9 @@ def _put_together(
             place.model_copy(update={"span_id": steps[place.step].span_id}) for place in looked
         ),
         examined=tuple(sorted({*found.examined, *(mode.code for mode in found.modes)})),
-        calibrated=_is_calibrated(attribution) and not succeeded,
+        # Probabilities were measured on such runs where a profile matches.
+        calibrated=attribution.calibrated and attribution.profile != UNTRAINED and not succeeded,
     )
-
-
-def _is_calibrated(attribution: Attribution) -> bool:
-    """Return whether its probabilities were measured on such runs, which requires a matching profile."""
-    return attribution.calibrated and attribution.profile != UNTRAINED
 
 
 def _explained(verdict: Verdict, reading: ModelReading) -> Verdict:
@@ -295,10 +296,6 @@ def _addressing(found: Addressed, *, withheld: bool) -> list[str]:
 def _listed(steps: Sequence[int]) -> str:
     more = f" and {len(steps) - _LISTED} more" if len(steps) > _LISTED else ""
     return ", ".join(map(str, steps[:_LISTED])) + more
-
-
-def _located(mode: ModeFinding, steps: Sequence[Step]) -> ModeFinding:
-    return mode.model_copy(update={"span_ids": tuple(steps[index].span_id for index in mode.steps)})
 
 
 def _identity(run: RunSummary, version: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mast_trace_judge.store.runs import read_alone, trajectory_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.trajectory import SpanRecord, Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings
@@ -68,15 +68,13 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[
         else:
             return [
                 _judge_one(
-                    judge, run, partial(_of_chunk, spans.pop((run.project, run.trace_id), ()))
+                    judge,
+                    run,
+                    partial(trajectory_of, spans=spans.pop((run.project, run.trace_id), ())),
                 )
                 for run in runs
             ]
     return [_judge_one(judge, run, partial(read_alone, store)) for run in runs]
-
-
-def _of_chunk(spans: Sequence[SpanRecord], run: RunSummary) -> Trajectory:
-    return trajectory_of(run, spans)
 
 
 def _judge_one(

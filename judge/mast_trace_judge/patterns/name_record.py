@@ -232,8 +232,7 @@ def _repeats(sentence: str, known: FoldedText) -> bool:
     length = min(_COPIED, len(words))
     if not length:
         return True
-    return any(_stands(words[at : at + length], known) for at in range(len(words) - length + 1))
-
-
-def _stands(words: Sequence[str], known: FoldedText) -> bool:
-    return known.find(" ".join(words)) is not None
+    return any(
+        known.find(" ".join(words[at : at + length])) is not None
+        for at in range(len(words) - length + 1)
+    )

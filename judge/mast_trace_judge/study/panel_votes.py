@@ -18,7 +18,7 @@ from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.store.ledger import TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from mast_trace_collector.storage.store import Store
 
@@ -140,15 +140,17 @@ def self_consistency(store: Store, judge_version: str) -> list[SelfConsistency]:
                     runs=len(several),
                     readings=sum(map(len, several)),
                     outcome=equal_pairs([[vote.outcome for vote in votes] for votes in several]),
-                    modes=krippendorff_alpha(_mode_answers(several)),
+                    modes=krippendorff_alpha(
+                        [
+                            [code in vote.modes for vote in votes]
+                            for votes in several
+                            for code in FAILURE_MODES
+                        ]
+                    ),
                     step=steps.get(model),
                 )
             )
     return found
-
-
-def _mode_answers(several: Iterable[Sequence[ReadingVote]]) -> list[list[bool]]:
-    return [[code in vote.modes for vote in votes] for votes in several for code in FAILURE_MODES]
 
 
 def equal_pairs(units: Sequence[Sequence[Hashable]]) -> float:

@@ -78,7 +78,7 @@ def values_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
     for number, line in lines:
         if isinstance(line, _LineTooLong):
             yield Broken(number, str(line))
-        elif not _begins_a_value(line):
+        elif not _BEGINS.match(line.lstrip(_SPACE)):
             kind = "neither an object nor a list" if _is_scalar(line) else "no JSON"
             problem = f"it is {kind}: {_start_of(line)!r}"
             yield Broken(number, problem, is_text=kind == "no JSON")
@@ -136,10 +136,6 @@ class _Lines:
         self.put_back(*following)
         after = following[1]
         return isinstance(after, str) and after.startswith("{") and _is_balanced(after)
-
-
-def _begins_a_value(line: str) -> bool:
-    return _BEGINS.match(line.lstrip(_SPACE)) is not None
 
 
 def _is_balanced(line: str) -> bool:

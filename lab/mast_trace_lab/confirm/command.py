@@ -197,9 +197,9 @@ def confirm(
         setup = setup_of(program, earlier=earlier, prices=prices, **fixes)
         budget = budget_of(program, max_calls)
         if allow_answer:
-            _given_the_answer(
-                recorded, setup, _changes(fix, result), budget, yes=yes, as_json=as_json
-            )
+            changes = [f"fix:{each}" for each in fix or ()]
+            changes += [f"result:{each}" for each in result or ()]
+            _given_the_answer(recorded, setup, changes, budget, yes=yes, as_json=as_json)
         with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {summary.trace_id} now")
@@ -215,10 +215,6 @@ def confirm(
     found = stopped.confirmation
     if proved_step(found) is None and found.status != "overdetermined":
         raise typer.Exit(1)
-
-
-def _changes(fix: list[str] | None, result: list[str] | None) -> list[str]:
-    return [*(f"fix:{each}" for each in fix or ()), *(f"result:{each}" for each in result or ())]
 
 
 def _given_the_answer(

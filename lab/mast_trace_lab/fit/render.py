@@ -63,8 +63,9 @@ def decision_words(found: FitReport) -> str:
             "Plant faults in further runs, or label more."
         )
     told = f"{_percent(made.old)} -> {_percent(made.new)} of {made.runs}"
+    units = "scenarios" if found.unit == "task" else "original runs"
     around = (
-        f"no interval, because there are fewer than {FEWEST} {_units(found)}"
+        f"no interval, because there are fewer than {FEWEST} {units}"
         if made.difference is None
         else points(made.new - made.old, made.difference)
     )
@@ -209,10 +210,6 @@ def _gate(found: FitReport) -> Table:
     for each in found.gate:
         table.add_row(plain(each.name), _MARKS[each.status], plain(each.found))
     return table
-
-
-def _units(found: FitReport) -> str:
-    return "scenarios" if found.unit == "task" else "original runs"
 
 
 def _percent(share: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -237,8 +237,8 @@ def build(
     def shapes() -> Iterator[dict[str, Any]]:
         for each in labelled(store, project=project):
             if service in {"", each.system}:
-                written.append(_without_texts(each))
-                yield _plain(each)
+                written.append(replace(each, run={}, confirmation=None))
+                yield {"format": FORMAT, **vars(each), "missed_by": list(each.missed_by)}
 
     write_set(folder, shapes())
     decided = Counter(
@@ -325,11 +325,3 @@ def _split(group: str) -> str:
 def _held_out(operator: str) -> bool:
     """Return whether an operator belongs to the quarter that no fit should see."""
     return int(hashlib.sha256(operator.encode()).hexdigest()[:8], 16) % 4 == 0
-
-
-def _plain(each: Labelled) -> dict[str, Any]:
-    return {"format": FORMAT, **vars(each), "missed_by": list(each.missed_by)}
-
-
-def _without_texts(each: Labelled) -> Labelled:
-    return Labelled(**{**vars(each), "run": {}, "confirmation": None})

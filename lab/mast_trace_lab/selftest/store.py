@@ -122,7 +122,9 @@ def selftests(store: Store, *, project: str | None = None) -> list[SelfTest]:
         # Rows of an earlier result whose mode the later one does not have are none of its own.
         if newest.setdefault(key, row["MeasuredAt"]) == row["MeasuredAt"]:
             grouped.setdefault(key, []).append(row)
-    return [_selftest(each) for each in grouped.values()]
+    return [
+        _TEST.record(rows[0], shares=tuple(map(_SHARE.record, rows))) for rows in grouped.values()
+    ]
 
 
 def newest_of_services(tests: Sequence[SelfTest]) -> list[SelfTest]:
@@ -135,7 +137,3 @@ def newest_of_services(tests: Sequence[SelfTest]) -> list[SelfTest]:
     for test in tests:
         found.setdefault((test.project, test.service), test)
     return list(found.values())
-
-
-def _selftest(rows: list[Mapping[str, Any]]) -> SelfTest:
-    return _TEST.record(rows[0], shares=tuple(map(_SHARE.record, rows)))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.profile import Presence
 
 MOST_RUNS: Final = 100
 """Runs that an answer is made of: fewer than of the command, because an assistant waits for it."""
@@ -41,7 +40,9 @@ def profile_of(store: Store, service: str, version: str, since: str) -> Any:
     profile = found.profile
     if not profile.runs and not found.unread:
         raise NotFound(_nothing(store, service))
-    agents, _ = page([_told_presence(each) for each in profile.presences], _NAMED)
+    agents, _ = page(
+        [clip(words.presence_words(each), _DETAIL) for each in profile.presences], _NAMED
+    )
     return {
         "service": clip(service, _NAME),
         "version": clip(version, _NAME),
@@ -79,10 +80,6 @@ def _told(measure: Measure) -> dict[str, Any]:
     if measure.detail:
         told["details"] = [clip(each, _DETAIL) for each in measure.detail]
     return {**told, "does_not_say": asked.leaves_open}
-
-
-def _told_presence(found: Presence) -> str:
-    return clip(words.presence_words(found), _DETAIL)
 
 
 def _nothing(store: Store, service: str) -> str:

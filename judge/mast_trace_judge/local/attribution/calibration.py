@@ -72,11 +72,14 @@ def fit_calibration(samples: Iterable[tuple[Mapping[int, float], int | None]]) -
         if step is not None and step in probabilities
     ]
     tried = [Calibration(share, first) for share in _SHARES for first in _FIRSTS]
-    return min(tried, key=lambda each: -_likelihood(each, placed)) if placed else Calibration()
-
-
-def _likelihood(calibration: Calibration, placed: Iterable[tuple[float, int, int]]) -> float:
-    return sum(math.log(max(calibration.mix(*place), _LEAST)) for place in placed)
+    return (
+        min(
+            tried,
+            key=lambda each: -sum(math.log(max(each.mix(*place), _LEAST)) for place in placed),
+        )
+        if placed
+        else Calibration()
+    )
 
 
 def cascade_calibration() -> Calibration:

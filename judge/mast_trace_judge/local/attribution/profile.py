@@ -222,7 +222,9 @@ class Profile:
             return {}, {}
         names = ALL_FEATURES if self.sees_hand_overs else FEATURES
         weights = [self.weights.get(name, 0.0) for name in names]
-        probabilities = softmax([_dot(weights, row) for row in rows])
+        probabilities = softmax(
+            [sum(w * value for w, value in zip(weights, row, strict=True)) for row in rows]
+        )
         means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
         reasons = {
             step: _strongest(weights, row, means) for step, row in zip(actors, rows, strict=True)
@@ -279,10 +281,6 @@ def shipped_profiles() -> tuple[Profile, ...]:
 def choose_profile(trajectory: Trajectory, own: Iterable[Profile] = ()) -> Profile | None:
     """Return the first profile that applies to a run, the user's own before the shipped ones."""
     return next((p for p in (*own, *shipped_profiles()) if p.fits(trajectory)), None)
-
-
-def _dot(weights: Sequence[float], row: Sequence[float]) -> float:
-    return sum(weight * value for weight, value in zip(weights, row, strict=True))
 
 
 def _strongest(weights: Sequence[float], row: Sequence[float], means: Sequence[float]) -> str:

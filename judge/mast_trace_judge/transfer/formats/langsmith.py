@@ -44,8 +44,9 @@ def _span(run: Mapping[str, Any]) -> ForeignSpan:
     metadata = extra.get("metadata") if isinstance(extra, dict) else None
     known = metadata if isinstance(metadata, dict) else {}
     error = run.get("error")
+    of_order = str(run.get("dotted_order") or "").split(".")[0].partition("Z")[2]
     return ForeignSpan(
-        trace_id=str(run.get("trace_id") or _trace_in(run) or run.get("id") or ""),
+        trace_id=str(run.get("trace_id") or of_order or run.get("id") or ""),
         span_id=str(run.get("id") or ""),
         parent_id=str(parent or ""),
         name=title,
@@ -87,10 +88,6 @@ def _above(run: Mapping[str, Any]) -> str:
     """Return the parent that the dotted order names, whose parts end with the runs' ids."""
     parts = str(run.get("dotted_order") or "").split(".")
     return parts[-2].partition("Z")[2] if len(parts) > 1 else ""
-
-
-def _trace_in(run: Mapping[str, Any]) -> str:
-    return str(run.get("dotted_order") or "").split(".")[0].partition("Z")[2]
 
 
 LANGSMITH = Format(

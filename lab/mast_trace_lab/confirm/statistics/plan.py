@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import Fix, Operator, ReplayArm
@@ -210,7 +211,7 @@ class Plan:
             elif position >= 0 and step == self.points[position].step:
                 answers += [(step, fix)] * bool(fix.text)
                 asked += [(step, fix)] * (fix.source == "stronger model")
-        return tuple(answers[:1] or sorted(results.items(), key=_step) or asked[:1])
+        return tuple(answers[:1] or sorted(results.items(), key=itemgetter(0)) or asked[:1])
 
     def agent(self, step: int, fix: Fix | None = None) -> str:
         """Return the agent of a step: of a tool's result, and of a step that is no answer, its own."""
@@ -309,7 +310,3 @@ class Plan:
             threshold=self.threshold,
             most=self.limits.pairs,
         )
-
-
-def _step(part: Part) -> int:
-    return part[0]

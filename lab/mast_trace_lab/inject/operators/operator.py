@@ -35,14 +35,10 @@ def other_number(text: str, rng: Random) -> str:
         value + rng.choice((1, 2, 10)) * 10.0**-places,
         value * rng.choice((0.5, 2, 3)),
     ]
-    if len(_whole(digits)) > 1 and (swapped := _swapped(digits)) != digits:
+    if len(digits.partition(".")[0]) > 1 and (swapped := _swapped(digits)) != digits:
         ways.append(float(swapped))
     written = [f"{way:,.{places}f}" if "," in text else f"{way:.{places}f}" for way in ways]
     return rng.choice([way for way in written if way != text])
-
-
-def _whole(digits: str) -> str:
-    return digits.partition(".")[0]
 
 
 def _swapped(digits: str) -> str:
