@@ -21,10 +21,12 @@ _PLAIN_USER = """<no_password/><networks><ip>::/0</ip></networks>
     <profile>default</profile><quota>default</quota>"""
 _FILE = """<clickhouse><profiles><default/><reader><readonly>1</readonly></reader></profiles>
 <quotas><default/></quotas><users>
-<default>{plain}<access_management>{manages}</access_management></default>{users}
+<default>{plain}<access_management>{manages}</access_management>
+<databases>{filters}</databases></default>{users}
 </users>
 <roles><staff><grants><query>GRANT SELECT ON mast_trace.*</query></grants></staff></roles></clickhouse>"""
 _USER = "<{name}>{plain}<grants>{grants}</grants><databases>{filters}</databases></{name}>"
+_SHARDED = re.compile(r"Distributed\('main', 'mast_trace', '(\w+)', (.*)\)$", re.DOTALL)
 _POLICY = re.compile(
     r"CREATE ROW POLICY (?:IF NOT EXISTS|OR REPLACE) \S+ ON\s+(.*?)\s+USING (.*) TO (\S+)$",
     re.DOTALL,
@@ -37,10 +39,10 @@ def statements(sql):
     return [part.strip() for part in re.split(r";(?:\n|$)", text) if part.strip()]
 
 
-def users_file(*files, manages=True):
-    """The engine's users file, with the users that the SQL of each file makes anew."""
+def users_file(*files, manages=True, filters=""):
+    """The engine's users file, with the users that the SQL of each file makes anew; ``filters``: the account's own."""
     users = "".join(map(_user, files))
-    return _FILE.format(plain=_PLAIN_USER, users=users, manages=int(manages))
+    return _FILE.format(plain=_PLAIN_USER, users=users, manages=int(manages), filters=filters)
 
 
 def _user(sql):
@@ -75,15 +77,27 @@ def _filters(tables):
     )
 
 
+def _shares(made, shards):
+    """Filters of the local tables by the number of the shard that asks; 0 is a query of the table itself."""
+    keys = dict(match.groups() for sql in made if (match := _SHARDED.search(sql)))
+    return _filters(
+        {table: f"shardNum() IN (0, 1 + ({key}) % {shards})" for table, key in keys.items()}
+    )
+
+
 @contextmanager
 def store_with_users(folder, *files, shards=0, manages=True):
     """A store with all tables and the users of the files; Distributed tables over ``shards`` of this process.
 
-    ``manages``: whether the store's own account may see users.
+    All shards read the same local tables, and a row filter shows each those rows alone that the sharding key
+    gives it. ``manages``: whether the store's own account may see users.
     """
+    made = [sql.replace("ON CLUSTER main", "") for sql in render(CLUSTERED)] if shards else []
     with pytest.MonkeyPatch.context() as patch:
-        if files:
-            patch.setattr(embedded, "users_file", lambda _: users_file(*files, manages=manages))
+        if files or shards > 1:
+            split = f"<mast_trace>{_shares(made, shards)}</mast_trace>" if shards > 1 else ""
+            users = users_file(*files, manages=manages, filters=split)
+            patch.setattr(embedded, "users_file", lambda _: users)
         if shards:
             cluster = (
                 "<timezone>UTC</timezone><tcp_port>9000</tcp_port>"
@@ -91,10 +105,11 @@ def store_with_users(folder, *files, shards=0, manages=True):
             )
             config = embedded._CONFIG.replace("<timezone>UTC</timezone>", cluster)
             patch.setattr(embedded, "_CONFIG", config)
-        with Store.open(f"chdb://{folder}") as store:
+        # A database that is named gets no copy of other tests' tables.
+        with Store.open(f"chdb://{folder}", database="mast_trace") as store:
             if shards:
-                for statement in render(CLUSTERED):
-                    store.command(statement.replace("ON CLUSTER main", ""), use_database=False)
+                for statement in made:
+                    store.command(statement, use_database=False)
             else:
                 migrate(store)
             yield store

@@ -84,14 +84,14 @@ BY_TYPE: Final[dict[str, Sequence[Any]]] = {
     "UInt": (0, 1, 2, 3, 5, 8),
     "String": ("a", "b", ""),
 }
-EMPTY: Final = {"Blind", "ModelStep", "Prompt"} | {
+EMPTY: Final = {"Blind", "ModelStep", "Prompt", "RunKey"} | {
     f"LookFirst.{name}"
     for name in (
         *("Step", "Agent", "Basis", "Why", "Quotes", "SpanId", "ReachesAnswer"),
         *("Heirs", "PossibleHeirs", "Right", "Cases", "PlantedRight", "PlantedCases"),
     )
 }
-"""Columns that stay empty."""
+"""Columns that stay empty, or that the table fills."""
 TABLES: Final = {
     "mast_verdicts": 90,
     "mast_pattern_runs": 70,
@@ -159,7 +159,7 @@ def _show(store: Store) -> None:
     store.command(
         f"INSERT INTO mast_findings ({', '.join(names)}) SELECT {', '.join(values)}"
         " FROM mast_findings AS v"
-        " INNER JOIN (SELECT *, RunKey AS Key FROM mast_confirmations FINAL) AS c"
+        " GLOBAL INNER JOIN (SELECT *, RunKey AS Key FROM mast_confirmations FINAL) AS c"
         " ON c.Key = v.RunKey AND c.Fingerprint = v.Fingerprint"
     )
 

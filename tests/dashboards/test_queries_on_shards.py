@@ -1,80 +1,61 @@
-"""Every named query runs where its tables are spread over two shards, for all projects and for one.
+"""A project's store gives the same rows from tables that are spread over two shards as from one table each.
 
-Both shards are this process: a condition that a shard would have to look up on all shards for itself is refused all
-the same (`distributed_product_mode`). Only one engine is tried; results are those of one shard counted twice.
+Both shards are this process, each with its part of the rows: a condition that a shard would have to look up on all
+shards for itself is refused (`distributed_product_mode`). Rows of all projects are compared in test_query_rows.py.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from filled_store import fill
 from server_users import store_with_users
+from stores import new_store
+from test_query_rows import CLOCK, LOW, QUERIES, rows_of
 
 from mast_trace_collector.storage.project_store import store_of_project
-from mast_trace_dashboards.plugins import named_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_collector.storage import Store
 
-QUERIES = named_queries()
 
-GIVEN = {
-    "run": "a" * 32,
-    "only": ["a" * 32],
-    "text": "x",
-    "versions": ["1.0"],
-    "services": ["shop"],
-    "projects": ["p"],
-    "frameworks": ["ag2"],
-    "agents": ["writer"],
-}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def copied() -> None:
-    """Copies no tables: these are others."""
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """The rows from one table each; a process has one engine at a time."""
+    with new_store(tmp_path_factory.mktemp("single")) as store:
+        fill(store)
+        with store_of_project(store, "one") as one:
+            return {name: rows_of(one, name, LOW) for name in QUERIES if name not in CLOCK}
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with store_with_users(tmp_path_factory.mktemp("cluster"), shards=2) as store:
-        store.insert(
-            "otel_traces",
-            [
-                {
-                    "TraceId": str(number) * 32,
-                    "SpanId": "1" * 16,
-                    "Timestamp": datetime.now(timezone.utc),
-                    "ResourceAttributes": {"mast.project": project},
-                }
-                for number, project in enumerate(("ours", "theirs"), start=1)
-            ],
-        )
-        yield store
-
-
-@pytest.fixture(scope="module", params=["all projects", "one project"])
-def cluster(request: pytest.FixtureRequest, whole: Store) -> Iterator[Store]:
+def cluster(
+    expected: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Store, Store]]:
     """The store, and that of a project, from which pages and assistants are served."""
-    if request.param == "all projects":
-        yield whole
-        return
-    with store_of_project(whole, "ours") as ours:
-        yield ours
+    with store_with_users(tmp_path_factory.mktemp("cluster"), shards=2) as store:
+        fill(store)
+        with store_of_project(store, "one") as one:
+            yield store, one
 
 
-def test_the_store_of_a_project_shows_it_alone(cluster: Store, whole: Store) -> None:
-    shown = {row["TraceId"] for row in QUERIES["runs"].run(cluster)}
-    assert shown == ({"1" * 32, "2" * 32} if cluster is whole else {"1" * 32})
+def test_each_shard_has_its_part(cluster: tuple[Store, Store]) -> None:
+    """A run lives on one shard, with its spans, states, verdicts and replays."""
+    homes: dict[str, set[int]] = {}
+    for table in ("otel_traces", "mast_run_states", "mast_verdicts", "mast_replays"):
+        for row in cluster[0].query(f"SELECT DISTINCT TraceId, _shard_num AS Shard FROM {table}"):
+            homes.setdefault(row["TraceId"], set()).add(row["Shard"])
+    assert set().union(*homes.values()) == {1, 2}
+    assert {len(shards) for shards in homes.values()} == {1}
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_query_runs_on_shards(name: str, cluster: Store) -> None:
-    query = QUERIES[name]
-    given: dict[str, Any] = {key: value for key, value in GIVEN.items() if key in query.params}
-    query.run(cluster, **given)
-    query.run(cluster)
+def test_rows_are_those_of_one_table(
+    name: str, cluster: tuple[Store, Store], expected: dict[str, list[dict[str, Any]]]
+) -> None:
+    rows = rows_of(cluster[1], name, LOW)
+    if name not in CLOCK:
+        assert rows == expected[name]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from filled_store import BEGIN, RUNS, fill
+from server_users import store_with_users
 from stores import new_store
 
 from mast_trace_dashboards.plugins import named_queries
@@ -76,9 +77,17 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with new_store(tmp_path_factory.mktemp("rows")) as opened:
+@pytest.fixture(scope="module", params=["one table", "two shards"])
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """The rows in one table each, and the same rows over two shards, each of which has its part."""
+    folder = tmp_path_factory.mktemp("rows")
+    with (
+        new_store(folder)
+        if request.param == "one table"
+        else store_with_users(folder, shards=2) as opened
+    ):
         fill(opened)
         yield opened
 
@@ -102,16 +111,8 @@ def patterns(store: Store) -> list[str]:
 def test_rows_are_those_of_before(
     store: Store, golden: dict[str, str], patterns: list[str], name: str, number: int
 ) -> None:
-    query = QUERIES[name]
-    wanted = LOW | FILTERS[number] | ({"limit": 10_000} if name in TIES else {})
-    given = {each: value for each, value in wanted.items() if _fits(query, each, value)}
-    for each in given.keys() & {"pattern", "patterns"}:
-        given[each] = patterns[0] if each == "pattern" else patterns[:2]
-    rows = [
-        {column: plain(value) for column, value in row.items()} for row in query.run(store, **given)
-    ]
-    if name in TIES:
-        rows.sort(key=str)
+    given = LOW | FILTERS[number] | {"pattern": patterns[0], "patterns": patterns[:2]}
+    rows = rows_of(store, name, given)
     text = json.dumps(rows, indent=1, default=str)
     case = f"{name} {number}"
     found = f"{len(rows)} {sha256(text.encode()).hexdigest()[:12]}"
@@ -121,6 +122,17 @@ def test_rows_are_those_of_before(
     if WRITE:
         golden[case] = found
     assert golden.get(case) == found, f"the rows of now are in {SHOWN / case}.json"
+
+
+def rows_of(store: Store, name: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a query with those of the wanted values that it takes, without what differs between days."""
+    query = QUERIES[name]
+    wanted = wanted | ({"limit": 10_000} if name in TIES else {})
+    given = {each: value for each, value in wanted.items() if _fits(query, each, value)}
+    rows = [
+        {column: plain(value) for column, value in row.items()} for row in query.run(store, **given)
+    ]
+    return sorted(rows, key=str) if name in TIES else rows
 
 
 def _fits(query: Query, name: str, value: Any) -> bool:
