@@ -1,4 +1,4 @@
-"""The definitions for a cluster, run on one shard inside the process.
+"""The definitions for a cluster, run on two shards inside the process.
 
 Only ``ON CLUSTER`` and replication need Keeper and are taken out; Distributed tables, what feeds
 them and what reads them are the real ones.
@@ -8,9 +8,10 @@ from datetime import datetime, timezone
 
 import pytest
 from otlp_requests import OTHER, START, TRACE, agent_span, log_request, request, two_runs
+from server_users import store_with_users
 from stored_spans import spans_of
 
-from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.removal.erasure import before, erase, of_project, of_runs
 from mast_trace_collector.storage.removal.run_tables import run_tables
@@ -19,29 +20,12 @@ from mast_trace_collector.storage.removal.tombstones import find_tombstones
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 
-CLUSTERED = SchemaOptions(cluster="main", distributed=True)
-CLUSTER = """<timezone>UTC</timezone>
-    <tcp_port>9000</tcp_port>
-    <remote_servers><main><shard><replica>
-        <host>127.0.0.1</host><port>9000</port>
-    </replica></shard></main></remote_servers>"""
-
 
 @pytest.fixture
-def engine_of_cluster(folder, monkeypatch):
-    """An empty store in a process that is a cluster of one shard."""
-    config = embedded._CONFIG.replace("<timezone>UTC</timezone>", CLUSTER)
-    monkeypatch.setattr(embedded, "_CONFIG", config)
-    with Store.open(f"chdb://{folder}") as store:
+def cluster(folder):
+    """A store whose tables are Distributed over two shards, each with its part of the rows."""
+    with store_with_users(folder, shards=2) as store:
         yield store
-
-
-@pytest.fixture
-def cluster(engine_of_cluster):
-    """A store whose tables are Distributed over the one shard that this process is."""
-    for statement in render(CLUSTERED):
-        engine_of_cluster.command(statement.replace("ON CLUSTER main", ""), use_database=False)
-    return engine_of_cluster
 
 
 def test_an_erased_run_is_gone_from_the_shards_and_what_arrives_is_swept(cluster, monkeypatch):
