@@ -35,7 +35,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import inject
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.program.forking import prepared
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.recording import record, recorded
 from mast_trace_lab.program.setup import Setup
 
@@ -167,7 +167,7 @@ def planted(
         (run, *_) = recorded(store, label) or record(
             store, command, label=label, timeout=300.0, environment=environment
         )
-        parent = held.enter_context(prepared(command, program.preload))
+        parent = held.enter_context(PreparedParents(command, program.preload))
         summary = run_summary(store, run.trace_id, project=run.project)
         if summary is None:
             raise MastTraceError(f"the run of {program.name} is not stored")
