@@ -15,7 +15,7 @@ from mast_trace.retry_after import doubled, retry_after
         ({"Retry-After": "3"}, 3, 3),
         ({"retry-after": "1.5"}, 1.5, 1.5),
         ({"Retry-After-Ms": "250", "Retry-After": "3"}, 0.25, 0.25),
-        ({"Retry-After": formatdate(time.time() + 7200, usegmt=True)}, 3600, 7201),
+        ({"Retry-After": formatdate(time.time() + 86_400, usegmt=True)}, 43_200, 86_401),
         ({"Retry-After": formatdate(time.time() - 7200, usegmt=True)}, 0, 0),
         ({"Retry-After": "-5"}, 0, 0),
     ],
