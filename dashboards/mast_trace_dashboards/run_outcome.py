@@ -17,6 +17,8 @@ SUSPECT: Final = "suspect"
 """Stands beside the outcome of a judged run that did not fail, and whose record contradicts a good end."""
 READING: Final = "a model is reading"
 """Stands beside the verdict of the local layers until the reading's replaces it."""
+PROVISIONAL: Final = "provisional"
+"""Stands beside the verdict on a run that has just ended: its last spans may not have come."""
 _SHOWN_STATES = _OPEN | {"waiting", "unscored", SUSPECT}
 _LIMITS = {
     Termination.TIME_LIMIT: "time limit",
@@ -74,7 +76,7 @@ class OutcomeWords(NamedTuple):
             outcome.
         state: running, no end seen, waiting, unscored, suspect or the limit that broke the run off, which
             is shown beside the outcome; else empty.
-        reading: `READING` where a model is to read the run yet; else empty.
+        reading: `READING` or `PROVISIONAL` where another verdict is to replace this one; else empty.
     """
 
     outcome: str
@@ -90,5 +92,5 @@ def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
     if state == "judged" and outcome != "failure" and row["LookStep"] is not None:
         state = SUSPECT
     limit = _LIMITS.get(row["TerminationReason"], "")
-    reading = READING if row["Method"] == "reading" else ""
+    reading = {"reading": READING, "provisional": PROVISIONAL}.get(row["Method"], "")
     return OutcomeWords(outcome, state if state in _SHOWN_STATES else limit, reading)

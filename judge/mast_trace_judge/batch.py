@@ -13,7 +13,7 @@ from mast_trace_judge.store.runs import read_alone, trajectory_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings
@@ -54,8 +54,16 @@ def chunks_of(runs: Sequence[RunSummary]) -> Iterator[list[RunSummary]]:
         yield chunk
 
 
-def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[JudgedLocally]:
+def judge_chunk(
+    store: Store, judge: Judge, runs: Sequence[RunSummary], *, closed: bool = False
+) -> list[JudgedLocally]:
     """Read the runs and apply the local layers.
+
+    Args:
+        store: the database.
+        judge: applies them.
+        runs: a chunk of them.
+        closed: leave out runs of which a span is known to be missing, and those that cannot be read together.
 
     Raises:
         StorageError: the database does not answer at all.
@@ -73,8 +81,14 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[
                     partial(trajectory_of, spans=spans.pop((run.project, run.trace_id), ())),
                 )
                 for run in runs
+                if not closed or _is_closed(spans.get((run.project, run.trace_id), ()))
             ]
-    return [_judge_one(judge, run, partial(read_alone, store)) for run in runs]
+    return [] if closed else [_judge_one(judge, run, partial(read_alone, store)) for run in runs]
+
+
+def _is_closed(spans: Sequence[SpanRecord]) -> bool:
+    """Return whether the parent of each span has come."""
+    return {span.parent_span_id for span in spans} <= {"", *(span.span_id for span in spans)}
 
 
 def _judge_one(

@@ -106,7 +106,7 @@ class Judge:
     ) -> Verdict:
         """Return the local verdict that is shown until the model has read the run."""
         verdict = self.without_model(run, trajectory, local)
-        said = "; ".join(filter(None, ["a model is reading the run", verdict.status_reason]))
+        said = "; ".join(filter(None, ["a model reads the run", verdict.status_reason]))
         return verdict.model_copy(update={"method": "reading", "status_reason": said})
 
     async def judge_further(

@@ -270,7 +270,7 @@ class Verdict(_Record):
     judged_at: datetime
     status: Literal["ok", "unscored"] = "ok"
     status_reason: str = ""
-    method: Literal["local", "llm", "fused", "reading"] = "local"
+    method: Literal["local", "llm", "fused", "reading", "provisional"] = "local"
     project: str = ""
     service: str = ""
     framework: str = ""
@@ -304,6 +304,11 @@ class Verdict(_Record):
     def shown(self) -> tuple[ModeFinding, ...]:
         """The failure modes that are as probable as `SHOWN_FROM`."""
         return tuple(mode for mode in self.modes if mode.is_shown)
+
+    @property
+    def is_provisional(self) -> bool:
+        """True if another verdict is to replace it, of the run once it is quiet or after a model's reading."""
+        return self.method in {"reading", "provisional"}
 
     @property
     def is_suspect(self) -> bool:

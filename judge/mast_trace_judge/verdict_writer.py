@@ -90,10 +90,10 @@ class VerdictWriter:
     Args:
         store: for the verdicts.
         judge: gives the verdict on a run that could not be judged.
-        on_verdicts: called with verdicts that have been stored, on the event loop.
+        on_verdicts: called with verdicts that have been stored, on the event loop; not with those on runs that have just ended.
 
     Attributes:
-        judged: number of stored verdicts, unscored ones included, and without those that a reading is to replace.
+        judged: number of stored verdicts, unscored ones included, and without those that another one is to replace.
         unscored: number of these.
         held_off: the runs that wait for another attempt.
     """
@@ -109,7 +109,7 @@ class VerdictWriter:
         self._on_verdicts = on_verdicts
         self._saving: set[asyncio.Task[set[Key]]] = set()
         self._logged: set[str] = set()
-        self._last: OrderedDict[tuple[Key, bool], None] = OrderedDict()
+        self._last: OrderedDict[tuple[Key, str], None] = OrderedDict()
 
     def failed(self, run: RunSummary, error: Exception) -> Sequence[Judged]:
         """Hold a run off after an error that may pass; after any other one, return it unscored with the reason."""
@@ -176,19 +176,20 @@ class VerdictWriter:
 
     def _stored(self, judged: Sequence[Judged]) -> None:
         for run, verdict in judged:
-            key, is_final = key_of(run), verdict.method != "reading"
-            if (key, is_final) in self._last:
+            key, is_final = key_of(run), not verdict.is_provisional
+            if (key, verdict.method) in self._last:
                 # The database does not find the verdict: the run would come up in each cycle, before others.
                 self.held_off.add(key)
             else:
                 self.held_off.remove(key)
-            self._last[key, is_final] = None
+            self._last[key, verdict.method] = None
             self.judged += is_final
             self.unscored += is_final and verdict.status == "unscored"
         for _ in range(len(self._last) - _MOST_REMEMBERED):
             self._last.popitem(last=False)
-        if self._on_verdicts is not None and judged:
+        told = [verdict for _, verdict in judged if verdict.method != "provisional"]
+        if self._on_verdicts is not None and told:
             try:
-                self._on_verdicts([verdict for _, verdict in judged])
+                self._on_verdicts(told)
             except Exception:  # noqa: BLE001 - the verdicts are stored all the same
                 _LOG.exception("verdicts could not be told", extra={"action": "verdicts_not_told"})

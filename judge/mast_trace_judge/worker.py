@@ -2,7 +2,8 @@
 
 It keeps no durable state. A run is judged when its verdict is in the database, so a worker may be
 killed at any point and another one continues; two workers that judge the same run store the same
-row. Where a model reads runs, the local verdict is stored first; it says that a reading is to replace it,
+row. A run that has just ended has a provisional verdict at once, which counts nowhere but is shown until the run
+is quiet. Where a model reads runs, the local verdict is stored first; it says that a reading is to replace it,
 which is the queue of readings.
 """
 
@@ -14,12 +15,13 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace.retry_after import doubled
 from mast_trace_collector.storage.runs import RunSummary, finished_runs, unread_runs
-from mast_trace_judge.batch import chunks_of, judge_chunk
+from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.naming import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
@@ -45,6 +47,7 @@ _GRACE = 5.0
 _REST = 4.0
 _LOOK_AT_ALL = 300.0
 _LATE = 900.0
+_MOST_ENDED = 1000
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,8 @@ class Worker:
             store: for reading runs and writing verdicts.
             judge: its ledger should write to the same store.
             config: from the environment if not given.
-            on_verdicts: called with verdicts that have been stored, on the worker's event loop. Where a model
-                reads a run, first comes the local one, whose method is ``reading``, then the one that replaces it.
+            on_verdicts: called with verdicts that have been stored, on the worker's event loop; with no
+                provisional one of a run that has just ended. Where a model reads a run, first comes the local one, whose method is ``reading``, then the one that replaces it.
         """
         self._store = store
         self._judge = judge
@@ -104,6 +107,8 @@ class Worker:
                 steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
         self._beside = SideJobs(steps)
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
+        # Runs that have just ended, with the verdict that they get if nothing more comes.
+        self._just_ended: dict[Key, Verdict | None] = {}
         self._away: StorageError | OSError | None = None
         self._looked_for = 0.0
         self._look_at_all = 0.0
@@ -195,11 +200,14 @@ class Worker:
             self._look_at_all = time.monotonic()
         # Verdicts come first: no run waits for the reading of another one.
         for due in (self._due, self._unread):
-            for chunk in chunks_of(await due(paused, all_at_once=all_at_once)):
+            runs = await due(paused, all_at_once=all_at_once)
+            for chunk in chunks_of([run for run in runs if run.is_quiet]):
                 if self._stopping.is_set():
                     return taken
                 taken = True
                 await self._take_up(chunk, all_at_once=all_at_once, has_verdict=due == self._unread)
+            for chunk in chunks_of([run for run in runs if not run.is_quiet]):
+                await self._judge_provisionally(chunk)
         return taken
 
     async def _write_ledger(self) -> bool:
@@ -238,13 +246,15 @@ class Worker:
             limit=limit,
             lookback_days=self._config.worker_lookback_days,
             recent=None if at_all else self._config.run_idle_seconds + _LATE,
+            just_ended=not all_at_once,
         )
         self._looked_for = time.monotonic() - started
         if at_all and len(runs) < limit:
             # From now on, only runs with recent spans can become due. The periodic full scan picks
             # up rows that became visible late.
             self._look_at_all = now + _LOOK_AT_ALL
-        return [run for run in runs if key_of(run) not in busy][:room]
+        known = busy | set(self._just_ended)
+        return [run for run in runs if key_of(run) not in (busy if run.is_quiet else known)][:room]
 
     async def _unread(self, paused: set[Key], *, all_at_once: bool) -> list[RunSummary]:
         """Find runs that the model is to read, as many as it may begin now, the earliest judged first."""
@@ -280,7 +290,15 @@ class Worker:
             all_at_once: whether the model may read any number of them.
             has_verdict: whether the local verdicts of those that the model is to read are stored already.
         """
-        judged = await asyncio.to_thread(judge_chunk, self._store, self._judge, runs)
+        now = datetime.now(timezone.utc)
+        unchanged = [
+            JudgedLocally(run, verdict.model_copy(update={"judged_at": now}))
+            for run in runs
+            if (verdict := self._just_ended.pop(key_of(run), None)) is not None
+        ]
+        known = {key_of(one.run) for one in unchanged}
+        others = [run for run in runs if key_of(run) not in known]
+        judged = unchanged + await asyncio.to_thread(judge_chunk, self._store, self._judge, others)
         self._beat()
         ready: list[Judged] = []
         for one in judged:
@@ -300,6 +318,21 @@ class Worker:
                 self._in_flight[key] = asyncio.create_task(self._judge_further(*one.for_model))
             else:
                 self._some_unread = True
+
+    async def _judge_provisionally(self, runs: Sequence[RunSummary]) -> None:
+        """Store local verdicts on runs that have just ended, each of which is judged once before it is quiet."""
+        judged = await asyncio.to_thread(judge_chunk, self._store, self._judge, runs, closed=True)
+        self._just_ended |= dict.fromkeys(map(key_of, runs))
+        ready: list[Judged] = []
+        for one in judged:
+            if one.verdict is not None and one.verdict.status == "ok":
+                if one.for_model is None:
+                    self._just_ended[key_of(one.run)] = one.verdict
+                shown = one.verdict.model_copy(update={"method": "provisional"})
+                ready.append((one.run, shown))
+        await self._save(ready)
+        for key in list(self._just_ended)[:-_MOST_ENDED]:
+            del self._just_ended[key]
 
     async def _judge_further(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings

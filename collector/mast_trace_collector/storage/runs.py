@@ -52,14 +52,15 @@ _CANDIDATES = """
     ) AS runs
     LEFT JOIN
     (
-        SELECT RunKey, max(JudgedAt) AS Judged,
-            if(max(RunSeen) = 0, Judged - toIntervalMillisecond(1), max(RunSeen)) AS Known
+        SELECT RunKey, count() AS Verdicts, maxIf(JudgedAt, Method != 'provisional') AS Judged,
+            if(maxIf(RunSeen, Method != 'provisional') = 0, Judged - toIntervalMillisecond(1),
+                maxIf(RunSeen, Method != 'provisional')) AS Known
         FROM mast_verdicts
         WHERE JudgeVersion = {judge_version:String} AND {of_runs}
         GROUP BY RunKey
     ) AS verdicts USING (RunKey)
     WHERE Seen <= now64(3) - toIntervalMillisecond(
-            multiIf(Root = 2, {quiet_ms:UInt64}, Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
+            multiIf(Root = 2, if(Verdicts = 0 AND {just_ended:Bool}, 0, {quiet_ms:UInt64}), Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
       AND (Judged = 0 OR Seen > Known OR Seen >= now64(3) - toIntervalMillisecond({skew_ms:UInt64}))
 """
 _ALL = "1"
@@ -81,12 +82,14 @@ WITH
         arraySlice(groupArrayIf((toString(Project), TraceId), Judged = 0), 1, {limit:UInt64}))
     FROM ({candidates} ORDER BY Seen)
 ) AS due
-SELECT * FROM mast_runs
+SELECT *, RootSeen = 0 OR LastSeen <= now64(3) - toIntervalMillisecond({quiet_ms:UInt64}) AS Quiet
+FROM mast_runs
 WHERE (Project, TraceId) IN (SELECT arrayJoin(due)) AND Kind = ''
 AND (Project, TraceId, Fingerprint) NOT IN
 (
     SELECT Project, TraceId, Fingerprint FROM mast_verdicts
     WHERE JudgeVersion = {judge_version:String} AND (Project, TraceId) IN (SELECT arrayJoin(due))
+      AND Method != 'provisional'
 )
 -- Of a run whose spans were left out, a late span or outcome would be judged alone.
 AND (Project, TraceId) NOT IN
@@ -185,6 +188,7 @@ class RunSummary:
         totals: quality of the numbers: ``exact``, ``at least`` (more spans than are counted, a value that
             does not fit, or calls that the run's threads made outside of it), ``being counted`` (stored by an earlier version, and not
             counted anew yet) or ``about`` (the same, and the spans are gone).
+        is_quiet: False in the answer of `finished_runs` where the root has just ended, and spans may still come.
     """
 
     project: str
@@ -209,6 +213,7 @@ class RunSummary:
     termination_reason: str
     kind: str = ""
     totals: str = "exact"
+    is_quiet: bool = True
 
 
 def finished_runs(
@@ -221,6 +226,7 @@ def finished_runs(
     limit: int = 100,
     lookback_days: int = 7,
     recent: float | None = None,
+    just_ended: bool = False,
 ) -> list[RunSummary]:
     """Return programs' own runs that are finished and not judged with their present content, oldest first.
 
@@ -236,6 +242,7 @@ def finished_runs(
         lookback_days: runs without new spans for so many days are skipped.
         recent: only runs with new spans in so many seconds, which takes a fraction of the time,
             independent of the number of runs; all of them if None.
+        just_ended: also runs without any verdict whose root has ended, however short ago.
     """
     index, shards = shard
     if not 0 <= index < shards:
@@ -248,6 +255,7 @@ def finished_runs(
             "skew_ms": round((_SKEW if recent is None else _SHORT_SKEW) * 1000),
             "judge_version": judge_version,
             "quiet_ms": round(quiet * 1000),
+            "just_ended": just_ended,
             "nested_quiet_ms": round(max(quiet, min(idle, _NESTED_QUIET)) * 1000),
             "idle_ms": round(idle * 1000),
             "shard": index,
@@ -386,4 +394,5 @@ def summary_of(row: Mapping[str, Any]) -> RunSummary:
         termination_reason=row["TerminationReason"],
         kind=row["Kind"],
         totals=row["Totals"],
+        is_quiet=bool(row.get("Quiet", True)),
     )

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _JUDGED_BY = {
     "local": "rules and local attribution",
     "reading": "rules and local attribution",
+    "provisional": "rules and local attribution",
     "llm": "a model",
     "fused": "rules, local attribution and a model",
 }

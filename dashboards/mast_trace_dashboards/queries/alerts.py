@@ -34,7 +34,8 @@ _GATES = {
 _SPECIFICATION = mode_mask(SPECIFICATION_CODES)
 _JUDGED = newest(
     """RunEnd > {until:DateTime64(3)} - toIntervalHour(174)
-    AND RunEnd <= {until:DateTime64(3)} AND RunStart > {until:DateTime64(3)} - toIntervalDay(30)""",
+    AND RunEnd <= {until:DateTime64(3)} AND RunStart > {until:DateTime64(3)} - toIntervalDay(30)
+    AND Method != 'provisional'""",
     "ServiceName",
     "Framework",
     "RunEnd",

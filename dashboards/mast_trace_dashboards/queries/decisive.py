@@ -115,7 +115,8 @@ LIMIT {{limit:UInt32}}""",
     columns={
         "Rule": Column("String", "the rule that named the step"),
         "Method": Column(
-            "String", "local, llm or fused; reading: local, and a model is reading the run"
+            "String",
+            "local, llm or fused; reading: local, a model reads the run; provisional: local, spans may still come",
         ),
         "Runs": Column("UInt64"),
         "MeanProbability": Column("Nullable(Float64)", "where it was measured on such runs"),

@@ -72,7 +72,8 @@ _RUN_COLUMNS: Final = {
     "LookBasis": Column("String", "the kind of evidence: confirmed, record, rule or model"),
     "LookWhy": Column("String", "the cause in one sentence"),
     "Method": Column(
-        "String", "local, llm or fused; reading: local, and a model is reading the run"
+        "String",
+        "local, llm or fused; reading: local, a model reads the run; provisional: local, spans may still come",
     ),
     "JudgeCostUsd": Column("Float64", "of judging it"),
 }

@@ -226,15 +226,17 @@ _OPEN_VERDICTS = f"""SELECT RunKey, Fingerprint, Status, Outcome, Method FROM ma
 _OPEN_JOINED = f"""FROM ({_OPEN_RUNS}) AS r
 LEFT JOIN ({_OPEN_VERDICTS}) AS v ON v.RunKey = r.RunKey"""
 
+TO_BE_REPLACED: Final = "Method IN ('reading', 'provisional')"
+"""True of a verdict that a model's reading, or that of the quiet run, is to replace."""
 # Not among the runs of `_OPEN`: every run that a model has read once was one of these, and its row may be there still.
 _UNREAD = f"""SELECT groupArray(RunKey) FROM (
     SELECT RunKey FROM mast_findings WHERE {STARTED} AND {OF_PROGRAMS}
-      AND RunKey GLOBAL IN (SELECT RunKey FROM mast_findings WHERE {STARTED} AND Method = 'reading')
-    GROUP BY RunKey HAVING argMax(Method, (JudgedAt, Method != 'reading')) = 'reading'
+      AND RunKey GLOBAL IN (SELECT RunKey FROM mast_findings WHERE {STARTED} AND {TO_BE_REPLACED})
+    GROUP BY RunKey HAVING argMax({TO_BE_REPLACED}, (JudgedAt, Method != 'reading'))
   )"""
 OPEN_RUNS: Final = f"""WITH arrayDistinct(arrayConcat(({_OPEN}), ({_UNREAD}))) AS open
 SELECT r.Project AS Project, r.ServiceName AS ServiceName, r.Framework AS Framework, r.End AS End,
-  r.LastSeen AS LastSeen, r.RootSeen AS RootSeen, if(v.Method = 'reading', 'waiting', {_STATE}) AS State
+  r.LastSeen AS LastSeen, r.RootSeen AS RootSeen, if(v.{TO_BE_REPLACED}, 'waiting', {_STATE}) AS State
 {_OPEN_JOINED}"""
 """Runs in the range without an up-to-date verdict, or whose reading by a model is due, of all projects. Usually few."""
 

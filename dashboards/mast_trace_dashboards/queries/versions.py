@@ -14,6 +14,7 @@ from mast_trace_dashboards.queries.sql import (
     SHOWN,
     SHOWN_BITS,
     STARTED,
+    TO_BE_REPLACED,
 )
 
 _STORED = VERSIONS.replace(
@@ -39,7 +40,7 @@ SELECT toUInt8(Start >= {{moment:DateTime64(3)}}) AS Later, ServiceName, Version
 FROM (
   SELECT r.TraceId AS TraceId, r.Start AS Start, toString(r.ServiceName) AS ServiceName,
     b.Version AS Version, b.Branch AS Branch,
-    multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'), v.Method = 'reading', 'waiting',
+    multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'), v.{TO_BE_REPLACED}, 'waiting',
       v.Fingerprint != r.Fingerprint, 'changed', v.Status = 'ok', 'judged', 'unscored') AS State,
     multiIf(r.Outcome != '', r.Outcome, State = 'judged', v.Outcome, '') AS Outcome,
     multiIf(r.Outcome != '', 'recorded', State = 'judged', 'judged', '') AS OutcomeSource,
@@ -75,7 +76,7 @@ ORDER BY Later, ServiceName, Version, Branch, State, Outcome, JudgeVersion, Show
         "Branch": Column("String", "vcs.ref.head.name of the program; empty if it names none"),
         "State": Column(
             "String",
-            "running; waiting, also while a model reads it; judged, unscored, or changed since it was judged",
+            "running; waiting, also while its verdict is provisional; judged, unscored, or changed since it was judged",
         ),
         "Outcome": Column("String", "success, failure, unknown; empty if none is known"),
         "OutcomeSource": Column("String", "recorded or judged"),

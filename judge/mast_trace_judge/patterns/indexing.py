@@ -235,7 +235,7 @@ _DUE: Final = """
 SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId, max(v.JudgedAt) AS Judged,
     toUnixTimestamp64Nano(min(v.RunStart)) AS Begin, toUnixTimestamp64Nano(max(v.RunEnd)) AS End
 FROM mast_findings AS v
-WHERE v.JudgedAt >= {since:DateTime64(3)} AND v.Kind = ''
+WHERE v.JudgedAt >= {since:DateTime64(3)} AND v.Kind = '' AND v.Method != 'provisional'
 GROUP BY RunKey
 HAVING (RunKey, Judged) GLOBAL NOT IN (
   SELECT RunKey, JudgedAt FROM mast_pattern_runs WHERE JudgedAt >= {since:DateTime64(3)})

@@ -31,7 +31,7 @@ WHERE End >= fromUnixTimestamp64Nano({since:Int64}) AND Kind = ''
       (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))
   AND (Project, TraceId, Fingerprint) NOT IN
       (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
-       WHERE JudgeVersion = {present:String} AND Method != 'reading' AND (Status = 'ok' OR NOT {unscored:Bool}))
+       WHERE JudgeVersion = {present:String} AND Method NOT IN ('reading', 'provisional') AND (Status = 'ok' OR NOT {unscored:Bool}))
   -- Their spans are gone, and the verdict that they had stays.
   AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
 ORDER BY End

@@ -37,10 +37,10 @@ _RECENT: Final = 12
 
 
 def _is_judged(store: Store, run: str, project: str | None) -> bool:
-    """Return whether the newest verdict on a run is of all that is stored of it now, and no model is reading it."""
+    """Return whether the newest verdict on a run is of all that is stored of it now, and no other one is to replace it."""
     verdict = load_judged(store, run, project=project)
     summary = run_summary(store, run, project=project)
-    if verdict is None or summary is None or verdict.method == "reading":
+    if verdict is None or summary is None or verdict.is_provisional:
         return False
     return verdict.fingerprint == summary.fingerprint
 

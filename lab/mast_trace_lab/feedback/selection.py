@@ -25,7 +25,7 @@ MOST_RUNS: Final = 50
 
 _CANDIDATES = """
 SELECT Project, TraceId, max(RunEnd) AS Ended FROM mast_findings
-WHERE Outcome != 'success' AND Kind = '' AND ({workflow:String} = '' OR Name = {workflow:String})
+WHERE Outcome != 'success' AND Kind = '' AND Method != 'provisional' AND ({workflow:String} = '' OR Name = {workflow:String})
     AND ({run:String} = '' OR TraceId = {run:String})
     AND (isNull({project:Nullable(String)}) OR Project = {project:Nullable(String)})
     AND (has(LookFirst.Basis, 'record')

@@ -35,7 +35,7 @@ from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import clip, json_text
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_names import resolve_run
-from mast_trace_dashboards.run_outcome import in_words
+from mast_trace_dashboards.run_outcome import in_words, outcome_words
 from mast_trace_dashboards.step_input import SeenInput, SeenMessage, seen_at, why_unknown
 from mast_trace_dashboards.web.finding.seen_view import TreeRow, tree_of
 
@@ -274,7 +274,7 @@ def follow(
             for part in steps_view(shown, new, shown.verdict, full=full, header=not printed):
                 console().print(part)
         printed = max(printed, count)
-        if shown.row["State"] in _DONE and shown.row["Method"] != "reading":
+        if shown.row["State"] in _DONE and not outcome_words(shown.row).reading:
             break
         time.sleep(every)
     if as_json:
