@@ -24,6 +24,12 @@ _GOOD: Final = 200
 """The newest successful runs among which the nearest one is looked for."""
 _READ: Final = 10
 """Runs of the same name, of these, whose steps are read."""
+_CHANGES: Final = """
+SELECT max(LastSeen) AS Seen, Seen <= now64(3) - toIntervalMillisecond(toUInt64({idle:Float64} * 1000)) AS Idle,
+  (SELECT greatest(max(JudgedAt), max(ShownAt)) FROM mast_findings WHERE RunKey IN
+    (SELECT RunKey FROM mast_run_states WHERE TraceId = {run:String})) AS Judged,
+  (SELECT max(ConfirmedAt) FROM mast_confirmations WHERE TraceId = {run:String}) AS Confirmed
+FROM mast_run_states WHERE TraceId = {run:String}"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,21 @@ def find_run(
     of_labels = None if has_effect(verdict.confirmation) else verdict
     record = record_behind(store, of_labels)
     return FoundRun(row, stored, verdict, record, verdict.confirmation)
+
+
+def last_changes(store: Store, trace_id: str, *, idle: float) -> tuple[str, str]:
+    """Return texts that differ once anything of a run has come, and once anybody has judged it; cheaper than the run.
+
+    Args:
+        store: the database.
+        trace_id: of the run.
+        idle: seconds after which a run without a root counts as finished.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    (row,) = store.query(_CHANGES, {"run": trace_id, "idle": idle})
+    return f"{row['Seen']} {row['Idle']}", f" {row['Judged']} {row['Confirmed']}"
 
 
 def nearest_good(store: Store, found: FoundRun) -> str | None:

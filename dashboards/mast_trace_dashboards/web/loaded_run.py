@@ -159,11 +159,3 @@ class LoadedRun(FoundRun):
     def task(self) -> str:
         """The task of the run, as far as it is known without reading all spans."""
         return self.page.outline.run.task if self.stored.is_ready else self.stored.task()
-
-    @property
-    def version(self) -> str:
-        """Changes whenever the page does."""
-        row, judged = self.row, self.verdict.judged_at if self.verdict else ""
-        proof = self.confirmation
-        tested = f"{proof.status} {proof.replays}" if proof else ""
-        return f"{row['State']} {row['Outcome']} {row['Spans']} {row['End']} {judged} {tested}"

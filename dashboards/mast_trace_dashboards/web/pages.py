@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.found_run import find_run, nearest_good
+from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
@@ -140,11 +140,15 @@ class Pages(PatternPages):
             choice = Choice.of(request.query_params.multi_items())
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
-        opened, labels, blind = await asyncio.to_thread(self._seen_by, request)
-        if request.query_params.get("known") == opened.version:
+        seen, judged = await asyncio.to_thread(
+            last_changes, self._store, request.path_params["run"], idle=self._idle
+        )
+        if request.query_params.get("known") in (seen, seen + judged):
             return Response(status_code=204)
+        opened, labels, blind = await asyncio.to_thread(self._seen_by, request)
         values = {
             "blind": blind,
+            "version": seen if blind else seen + judged,
             "seal": seal_of(visitor_of(request), opened) if blind else "",
             "just_labelled": just_labelled(request.query_params),
             "opened": opened,

@@ -12,11 +12,12 @@ from judge.worker.waiting import eventually
 from scripted_llm import Reply, ScriptedLLM
 from starlette.testclient import TestClient
 
-from mast_trace_dashboards.queries.alerts import JUDGE_BEHIND
+from mast_trace_dashboards.queries.alerts import FAILURE_SPIKE, JUDGE_BEHIND
 from mast_trace_dashboards.queries.judge import JUDGE_LAG, JUDGED_TOTALS
 from mast_trace_dashboards.queries.runs import RUN_LIST
-from mast_trace_dashboards.run_outcome import READING, outcome_words
+from mast_trace_dashboards.run_outcome import PROVISIONAL, READING, outcome_words
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.ledger import StoreLedger
@@ -152,3 +153,63 @@ async def test_a_reading_that_fails_leaves_the_local_findings(store, worker, gat
     verdict = verdict_store.load_latest(store, f"{1:032x}")
     assert (verdict.method, verdict.status, verdict.outcome) == ("local", "ok", "failure")
     assert JUDGE_LAG.run(store)[0]["Judged"] == 1
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("reads", [False, True])
+async def test_a_run_that_has_just_ended_has_a_provisional_verdict(
+    store, worker, gate, monkeypatch, reads, late
+):
+    """It counts nowhere; a run to which nothing more comes is judged once, and a model reads it once in any case."""
+    judged, told, apply_rules = [], [], Judge.apply_rules
+
+    def counted(judge, trajectory):
+        judged.append(trajectory)
+        return apply_rules(judge, trajectory)
+
+    def counts():
+        (patterns,) = store.query("SELECT count() AS runs FROM mast_pattern_runs")
+        later = datetime.now(timezone.utc) + timedelta(minutes=10)
+        alerts = FAILURE_SPIKE.run(store, until=later)
+        return len(told), gate.script.asked.count("read"), patterns["runs"], len(alerts)
+
+    monkeypatch.setattr(Judge, "apply_rules", counted)
+    gate.opened.set()
+    write(store, invoice_run(1))
+    with ScriptedLLM(gate) as server:
+        config = config_for(server) if reads else JudgeConfig(judge_model="")
+        judge = Judge(config, ledger=StoreLedger(store))
+        one = worker(judge, on_verdicts=told.extend, run_quiet_seconds=3600.0)
+        assert [await one._cycle(), await one._cycle()] == [False, False]
+        if late:
+            write(store, StoredRun(1, root=False).says("boss", "One more thing.", to="clerk"))
+            assert not await one._cycle()
+        await one._beside.once()
+        assert methods(store) == {1: "provisional"}
+        assert [outcome_words(row).reading for row in shown(store)] == [PROVISIONAL]
+        assert behind(store)[0] == 1
+        assert (len(judged), counts()) == (1, (0, 0, 0, 0))
+        one._config = one._config.model_copy(update={"run_quiet_seconds": 0.001})
+        assert [await one.drain_once(), await one.drain_once()] == [1, 0]
+        await judge.aclose()
+    assert methods(store) == {1: "fused" if reads else "local"}
+    assert len(judged) == 1 + (late or reads)
+    assert counts() == (1 + reads, int(reads), 1, 1)
+    assert behind(store)[0] == 0
+
+
+async def test_a_run_of_which_a_span_is_missing_waits_until_it_is_quiet(store, worker):
+    run = invoice_run(1)
+    run._spans[3].parent_span_id = b"\x07" * 8
+    write(store, run)
+    assert not await worker(run_quiet_seconds=3600.0)._cycle()
+    assert [row["State"] for row in shown(store)] == ["waiting"]
+    assert await worker().drain_once() == 1
+
+
+async def test_a_worker_that_ends_leaves_a_provisional_verdict_to_the_next(store, worker):
+    write(store, invoice_run(1))
+    await worker(run_quiet_seconds=3600.0)._cycle()
+    assert methods(store) == {1: "provisional"}
+    assert await worker().drain_once() == 1
+    assert methods(store) == {1: "local"}

@@ -54,8 +54,9 @@ showWeek();
 const run = document.getElementById("run");
 const news = document.getElementById("news");
 const state = (part) => part.querySelector("[data-state]")?.dataset ?? {};
-const unfinished = (part) => ["running", "waiting", "changed", "no end seen", "a model is reading"].includes(state(part).state);
-let wait = 3000;
+const unfinished = (part) => ["running", "waiting", "changed", "no end seen", "a model is reading", "provisional"].includes(state(part).state);
+const SOON = 1000;
+let wait = SOON;
 async function keepUp() {
   if (!document.hidden) {
     try {
@@ -64,14 +65,14 @@ async function keepUp() {
       const part = await fetched(again({ part: "1", known: state(run).version }));
       fresh.innerHTML = part ?? "";
       if (part === null) {
-        wait = Math.min(wait * 1.2, 30000);
+        wait = SOON; // it costs next to nothing to learn that there is nothing new
       } else if (scrollY > 200 || run.contains(document.activeElement) || run.querySelector("details[open]")) {
         news.hidden = false;
         return;
       } else {
         run.replaceChildren(fresh.content);
         // A long run takes its time to read: it is asked for less often.
-        wait = Math.max(3000, 4 * (Date.now() - begun));
+        wait = Math.max(SOON, 4 * (Date.now() - begun));
       }
     } catch { /* the next look may succeed */ }
   }
