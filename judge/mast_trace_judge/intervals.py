@@ -1,8 +1,13 @@
-"""Confidence intervals of a success rate."""
+"""Confidence intervals of a success rate, and when evidence has been right often enough to assert a step."""
 
 from __future__ import annotations
 
 import math
+
+FEWEST_CASES = 20
+"""Natural failures on which a kind of evidence must have been counted before it asserts a step."""
+ASSERTED_FROM = 0.6
+"""The least lower end of the 95 % interval of being right on these: fewer than four in ten assertions are wrong."""
 
 
 def wilson(successes: float, runs: float, z: float = 1.959964) -> tuple[float, float]:
@@ -22,6 +27,11 @@ def wilson(successes: float, runs: float, z: float = 1.959964) -> tuple[float, f
     middle = (rate + z * z / (2 * runs)) / scale
     half = z * math.sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs)) / scale
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def asserts(right: int, cases: int) -> bool:
+    """Return whether evidence asserts a step that was right in some of so many natural failures."""
+    return cases >= FEWEST_CASES and wilson(right, cases)[0] >= ASSERTED_FROM
 
 
 def newcombe(one: tuple[int, int], other: tuple[int, int]) -> tuple[float, float]:

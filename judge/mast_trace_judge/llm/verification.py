@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from mast_trace_judge.intervals import asserts
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip
 from mast_trace_judge.local.addressing.recognition import clean
-from mast_trace_judge.local.attribution import asserts
 from mast_trace_judge.verdict import CorrectedCall, CorrectedStep, Evidence, ModeFinding
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.local.attribution import FEWEST_CASES, asserts
+from mast_trace_judge.intervals import FEWEST_CASES, asserts
 from mast_trace_judge.proof import PROVED
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.local.attribution import NEVER, asserts, attribute, conclude
+from mast_trace_judge.intervals import asserts
+from mast_trace_judge.local.attribution import NEVER, attribute, conclude
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
 from mast_trace_judge.local.attribution.profile import (
     Profile,

@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.intervals import wilson
 from mast_trace_judge.local.attribution.cascade import cascade, inheritance, weigh
 from mast_trace_judge.local.attribution.mode_votes import proven, reaching, votes
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile
@@ -19,17 +18,8 @@ if TYPE_CHECKING:
 
 UNTRAINED = "cascade"
 """Replaces a profile's name where none was used."""
-FEWEST_CASES = 20
-"""Natural failures on which a kind of evidence must have been counted before it asserts a step."""
-ASSERTED_FROM = 0.6
-"""The least lower end of the 95 % interval of being right on these: fewer than four in ten assertions are wrong."""
 NEVER = 1.0
 """The threshold of a profile that asserts nothing."""
-
-
-def asserts(right: int, cases: int) -> bool:
-    """Return whether evidence asserts a step that was right in some of so many natural failures."""
-    return cases >= FEWEST_CASES and wilson(right, cases)[0] >= ASSERTED_FROM
 
 
 @dataclass(frozen=True)
