@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.arithmetic import derived, reachable
@@ -133,17 +135,18 @@ def wrong_total(trajectory: Trajectory) -> list[ModeFinding]:
     outside the range of the figures; within the range it may be a weighted average.
     """
     last = next((step for step in reversed(trajectory.steps) if is_said(step)), None)
-    returned = 0
+    told = _Told(trajectory)
+    returned = False
     for step in trajectory.steps if last is not None else ():
         if is_tool(step):
             if not _is_value(step):
                 return []  # its figures may be part of every later total
-            returned += 1
+            returned = True
         if not (returned and is_said(step)):
             continue
         text = prose(step.text)
         announced = any(_announces(pattern, text) for pattern in (_TOTAL, _AVERAGE))
-        found = _unmade(trajectory, step) if announced else None
+        found = _unmade(told, step) if announced else None
         if last is not None and found is not None and found[0].readings & known_values([last.text]):
             claimed, what = found
             why = (
@@ -155,12 +158,53 @@ def wrong_total(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-def _unmade(trajectory: Trajectory, step: Step) -> tuple[Figure, str] | None:
+class _Told:
+    """What a run has told before a step, kept from one message to the next: a long run is read once.
+
+    Attributes:
+        given: the numbers of the task and of the arguments of tools.
+        known: the numbers of all texts.
+        parts: the figures that tools brought into the run, by step and position.
+        tools: their names.
+    """
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.given = known_values([trajectory.task])
+        self.known: set[float] = set()
+        self.parts: dict[tuple[int, int], Figure] = {}
+        self.tools: set[str] = set()
+        self._steps = iter(trajectory.steps)
+        self._read = 0
+        self._places: defaultdict[float, list[tuple[int, int]]] = defaultdict(list)
+
+    def before(self, step: Step) -> None:
+        """Read on up to a step."""
+        for each in islice(self._steps, step.index - self._read):
+            self.known |= known_values([each.text])
+            if is_tool(each):
+                self._add(each)
+        self._read = step.index
+
+    def _add(self, step: Step) -> None:
+        self.tools.add(step.tool)
+        for value in known_values([step.arguments]) - self.given:
+            self.given.add(value)
+            for place in self._places.pop(value, ()):
+                self.parts.pop(place, None)
+        for figure in figures(step.text):
+            if not figure.readings & self.given:
+                self.parts[step.index, figure.start] = figure
+                for value in figure.readings:
+                    self._places[value].append((step.index, figure.start))
+
+
+def _unmade(told: _Told, step: Step) -> tuple[Figure, str] | None:
     """Return a message's total or average that does not follow from the results, and its kind."""
-    returned = [each for each in trajectory.steps[: step.index] if is_tool(each)]
-    given = known_values([trajectory.task, *(each.arguments for each in returned)])
-    parts = _parts(returned, given)
-    claimed = _only_new(step, trajectory, given) if 2 <= len(parts) <= _MOST else None
+    told.before(step)
+    if not 2 <= len(told.parts) <= _MOST:
+        return None
+    given, parts = told.given, [max(each.as_one) for each in told.parts.values()]
+    claimed = _only_new(step, told) if min(parts) > 0 else None
     if claimed is None:
         return None
     sentence = quote(step.text, *claimed.span, limit=300)
@@ -169,18 +213,18 @@ def _unmade(trajectory: Trajectory, step: Step) -> tuple[Figure, str] | None:
     if claimed.start in _announces(_TOTAL, prose(step.text)):
         factors = {value for value in given if 1 < value <= _SMALL}
         return (claimed, "total") if _no_total(claimed, parts, factors) else None
-    of_one_kind = len({each.tool for each in returned}) == 1
-    if of_one_kind and claimed.start in _announces(_AVERAGE, prose(step.text)):
+    if len(told.tools) == 1 and claimed.start in _announces(_AVERAGE, prose(step.text)):
         return (claimed, "average") if _no_average(claimed, parts) else None
     return None
 
 
-def _only_new(last: Step, trajectory: Trajectory, given: set[float]) -> Figure | None:
+def _only_new(last: Step, told: _Told) -> Figure | None:
     """Return the only new figure of a message if it is an amount that no known figures derive."""
-    known = given | known_values(step.text for step in trajectory.steps[: last.index])
-    new = [each for each in figures(last.text) if not each.readings & known]
+    seen = (told.given, told.known)
+    new = [each for each in figures(last.text) if all(map(each.readings.isdisjoint, seen))]
     if len(new) != 1 or not _is_amount(new[0]):
         return None
+    known = told.given | told.known
     return None if any(derived(value, known) for value in new[0].readings) else new[0]
 
 
@@ -195,14 +239,6 @@ def _no_total(claimed: Figure, parts: Sequence[float], factors: set[float]) -> b
 def _no_average(claimed: Figure, parts: Sequence[float]) -> bool:
     low, high = min(parts), max(parts)
     return all(low / 3 < value < low or high < value < 3 * high for value in claimed.as_one)
-
-
-def _parts(returned: Sequence[Step], given: set[float]) -> list[float]:
-    """Return the figures that tools brought into the run; empty if one of them is not above 0."""
-    parts: list[float] = []
-    for step in returned:
-        parts += [max(each.as_one) for each in figures(step.text) if not each.readings & given]
-    return parts if all(part > 0 for part in parts) else []
 
 
 def _is_value(step: Step) -> bool:
