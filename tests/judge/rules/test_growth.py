@@ -1,0 +1,63 @@
+"""The work of the local layers grows with the length of a run, and not with its square."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.version import own_profiles, rules_of
+
+_CONFIG = JudgeConfig(judge_model="")
+_TEXTS = {
+    "totals": "Part {0}: the total is {1} EUR.",
+    "one text": "Please try again.",
+    "orders": "Clerk {0}, refund order ORD-{1} to customer {0}, and tell the boss.",
+}
+
+
+def _run(steps: int, text: str) -> Trajectory:
+    spans = [SpanRecord("t", "root", "", "run", 0, 10**15, {"mast.run.outcome": "failure"})]
+    for number in range(steps):
+        told = {
+            "gen_ai.operation.name": "send_message",
+            "mast.message.sender": ("boss", "clerk")[number // 2 % 2],
+            "mast.message.content": text.format(number, 7919 * number % 100_003),
+            "mast.message.id": f"m{number}",
+        }
+        if number % 2:
+            told = {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.agent.name": "clerk",
+                "gen_ai.tool.name": "look_up",
+                "gen_ai.tool.call.arguments": json.dumps({"page": number}),
+                "gen_ai.tool.call.result": json.dumps({"amount": 104_729 * number % 1_000_003}),
+            }
+        start = number * 10**9
+        spans.append(SpanRecord("t", f"s{number}", "root", "step", start, start + 1, told))
+    return read_trajectory(spans)
+
+
+def _calls(trajectory: Trajectory) -> int:
+    """Count the calls of functions in which the local layers judge a run."""
+    calls = [0]
+
+    def called(_frame: object, event: str, _given: object) -> None:
+        calls[0] += event in {"call", "c_call"}
+
+    sys.setprofile(called)
+    try:
+        judge_by_rules(trajectory, own_profiles(_CONFIG), rules_of(_CONFIG))
+    finally:
+        sys.setprofile(None)
+    return calls[0]
+
+
+@pytest.mark.parametrize("text", _TEXTS.values(), ids=_TEXTS)
+def test_twice_the_steps_take_twice_the_calls(text: str) -> None:
+    judge_by_rules(_run(10, text), own_profiles(_CONFIG), rules_of(_CONFIG))  # what is made once
+    assert _calls(_run(800, text)) < 2.4 * _calls(_run(400, text))
