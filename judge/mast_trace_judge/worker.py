@@ -2,8 +2,8 @@
 
 It keeps no durable state. A run is judged when its verdict is in the database, so a worker may be
 killed at any point and another one continues; two workers that judge the same run store the same
-row. A run that has just ended has a provisional verdict at once, which counts nowhere but is shown until the run
-is quiet. Where a model reads runs, the local verdict is stored first; it says that a reading is to replace it,
+row. A run that has just ended has a provisional verdict at once. It is shown until the run is quiet, and no alert,
+pattern or lesson comes of it. Where a model reads runs, the local verdict is stored first; it says that a reading is to replace it,
 which is the queue of readings.
 """
 
@@ -91,8 +91,9 @@ class Worker:
             store: for reading runs and writing verdicts.
             judge: its ledger should write to the same store.
             config: from the environment if not given.
-            on_verdicts: called with verdicts that have been stored, on the worker's event loop; with no
-                provisional one of a run that has just ended. Where a model reads a run, first comes the local one, whose method is ``reading``, then the one that replaces it.
+            on_verdicts: called with verdicts that have been stored, on the worker's event loop, without provisional ones.
+                Where a model reads a run, first comes the local one, whose method is ``reading``, then the one that
+                replaces it.
         """
         self._store = store
         self._judge = judge

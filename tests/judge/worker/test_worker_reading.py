@@ -160,7 +160,7 @@ async def test_a_reading_that_fails_leaves_the_local_findings(store, worker, gat
 async def test_a_run_that_has_just_ended_has_a_provisional_verdict(
     store, worker, gate, monkeypatch, reads, late
 ):
-    """It counts nowhere; a run to which nothing more comes is judged once, and a model reads it once in any case."""
+    """No alert, pattern or reading comes of it; a run to which nothing more comes is judged once, and a model reads it once in any case."""
     judged, told, apply_rules = [], [], Judge.apply_rules
 
     def counted(judge, trajectory):
