@@ -159,7 +159,7 @@ def wrong_total(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 class _Told:
-    """What a run has told before a step, kept from one message to the next: a long run is read once.
+    """The figures of a run before a step, kept from one message to the next: a long run is read once.
 
     Attributes:
         given: the numbers of the task and of the arguments of tools.
