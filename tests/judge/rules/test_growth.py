@@ -59,5 +59,5 @@ def _calls(trajectory: Trajectory) -> int:
 
 @pytest.mark.parametrize("text", _TEXTS.values(), ids=_TEXTS)
 def test_twice_the_steps_take_twice_the_calls(text: str) -> None:
-    judge_by_rules(_run(10, text), own_profiles(_CONFIG), rules_of(_CONFIG))  # what is made once
+    judge_by_rules(_run(10, text), own_profiles(_CONFIG), rules_of(_CONFIG))  # makes what lasts
     assert _calls(_run(800, text)) < 2.4 * _calls(_run(400, text))
