@@ -55,7 +55,7 @@ const run = document.getElementById("run");
 const news = document.getElementById("news");
 const state = (part) => part.querySelector("[data-state]")?.dataset ?? {};
 const unfinished = (part) => ["running", "waiting", "changed", "no end seen", "a model is reading", "provisional"].includes(state(part).state);
-const SOON = 1000;
+const SOON = 500;
 let wait = SOON;
 async function keepUp() {
   if (!document.hidden) {
