@@ -71,8 +71,8 @@ async function keepUp() {
         return;
       } else {
         run.replaceChildren(fresh.content);
-        // A long run takes its time to read: it is asked for less often.
-        wait = Math.max(SOON, 4 * (Date.now() - begun));
+        // A long run that goes on takes its time to read: it is asked for less often. After its end, the verdict is next.
+        wait = state(run).state === "running" ? Math.max(SOON, 4 * (Date.now() - begun)) : SOON;
       }
     } catch { /* the next look may succeed */ }
   }
