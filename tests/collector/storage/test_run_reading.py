@@ -28,8 +28,9 @@ def test_every_field_of_a_run():
     several = ("Agents", "Models")
     row = {name: [name] if name in several else name for name in COLUMNS}
     told = {"RootSeen": True, **{name: (name,) for name in several}}
-    assert astuple(summary_of(row)) == tuple(told.get(name, name) for name in COLUMNS)
+    assert astuple(summary_of(row)) == (*(told.get(name, name) for name in COLUMNS), True)
     assert summary_of({**row, "RootSeen": 0}).has_root is False
+    assert summary_of({**row, "Quiet": 0}).is_quiet is False
 
 
 @pytest.fixture
