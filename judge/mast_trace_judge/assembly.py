@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,14 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.llm.budget import Usage
 from mast_trace_judge.llm.prompts import prompt_of_readings
 from mast_trace_judge.local.attribution import UNTRAINED, Attribution, summarise
+from mast_trace_judge.local.attribution.calibration import ranked
 from mast_trace_judge.local.layers import LocalFindings, without_made_up_spans
 from mast_trace_judge.local.outcome import RunOutcome
 from mast_trace_judge.look_first import places
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding, RunFacts, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_ALONE = SHOWN_FROM - 0.01
 """The most that a model's finding counts for in a run that nothing else shows to have failed: it is possible."""
-
-
-_HEARD = 0.3
-"""Share of the likeliest step's probability that a suggested step has at least: in a run of hundreds of steps each has so
-small a one that no factor would show it. The model's step does not come first by this share alone."""
 
 
 def fuse_layers(
@@ -46,53 +41,48 @@ def fuse_layers(
     return dataclasses.replace(
         local,
         modes=_modes(local, reading, most=1.0 if failed else _MOST_ALONE),
-        attribution=_attribution(trajectory, local.attribution, reading, failed=failed),
+        attribution=joined(trajectory, local, reading, failed=failed),
         outcome=_outcome(local.outcome, reading),
         examined=tuple(FAILURE_MODES),
     )
 
 
-def _attribution(
-    trajectory: Trajectory, ours: Attribution, reading: ModelReading, *, failed: bool
+def joined(
+    trajectory: Trajectory, local: LocalFindings, reading: ModelReading, *, failed: bool
 ) -> Attribution:
-    """Join both opinions of the steps; the local one stands where it asserts a step, or the model has none.
+    """Order the steps by both opinions; the local one stands where it asserts a step, or the model has none.
 
-    In a failed run, a model whose first steps were right often enough on blind labels asserts this one.
+    The order is that of the places to look at first, without a profile: a model whose word is not measured stands
+    behind what the record shows and the rules that are evidence, and before all else. In a failed run, a model whose
+    first steps were right often enough on blind labels asserts this one.
     """
-    weights = {each.step: each.weight for each in reading.suggestions}
-    if ours.decisive is not None or not weights.keys() & ours.probabilities.keys():
+    ours = local.attribution
+    suggested = [each.step for each in reading.suggestions if each.step in ours.probabilities]
+    if ours.decisive is not None or not suggested:
         return ours
+    unplaced = dataclasses.replace(local, attribution=Attribution())
+    looked = places(without_made_up_spans(trajectory), unplaced, reading)
+    asserted = [reading.asserted] if failed and reading.asserted is not None else []
+    ordered = [
+        *asserted,
+        *(place.step for place in looked),
+        *suggested,
+        *ranked(ours.probabilities),
+    ]
+    ordered = [step for step in dict.fromkeys(ordered) if step in ours.probabilities]
     rules = {candidate.step: candidate.rule for candidate in ours.candidates}
-    for each in reading.suggestions:
-        rules[each.step] = " ".join(filter(None, [rules.get(each.step), "The model suggests it."]))
-    # The joined numbers order the steps; how often a model's are right is known of labelled runs alone.
-    joined = pool(ours.probabilities, weights)
-    asserted = joined.keys() & ({reading.asserted} if failed else ())
-    for step in asserted:
-        likeliest = max(joined, key=lambda each: joined[each])
-        joined[step], joined[likeliest] = joined[likeliest], joined[step]
+    for step in suggested:
+        rules[step] = " ".join(filter(None, [rules.get(step), "The model suggests it."]))
+    # The local numbers are dealt out anew: how often a model's steps are right is known of labelled runs alone.
+    numbers = sorted(ours.probabilities.values(), reverse=True)
     return summarise(
-        trajectory, joined, rules, profile=ours.profile, calibrated=False, shown=asserted
+        trajectory,
+        dict(zip(ordered, numbers, strict=True)),
+        rules,
+        profile=ours.profile,
+        calibrated=False,
+        shown=asserted,
     )
-
-
-def pool(probabilities: Mapping[int, float], weights: Mapping[int, float]) -> dict[int, float]:
-    """Join a distribution over steps with a model's ranking: log p = log p_local + weight.
-
-    The factor e for the model's first step gives more right first steps than it takes away, with a strong reader
-    and with two 8B models (``benchmarks/judge/report.md``); a larger one follows the strong reader alone.
-
-    Args:
-        probabilities: the local ones, by step; empty if nobody acted, and then the result is empty.
-        weights: of the steps that the model suggests: 1 for the first, a half for the second.
-    """
-    least = _HEARD * max(probabilities.values(), default=0.0)
-    raised = {
-        step: max(probability, least) * math.exp(weights[step]) if step in weights else probability
-        for step, probability in probabilities.items()
-    }
-    total = sum(raised.values())
-    return {step: value / total for step, value in raised.items()} if total else {}
 
 
 def _outcome(known: RunOutcome, reading: ModelReading) -> RunOutcome:
@@ -153,8 +143,8 @@ def assemble(
         status = "ok" if local.outcome.known else "unscored"
         more = {"status": status, "status_reason": f"without the model: {reading}"}
     elif reading is not None:
-        joined = fuse_layers(trajectory, local, reading)
-        verdict = _put_together(run, trajectory, joined, version, reading)
+        found = fuse_layers(trajectory, local, reading)
+        verdict = _put_together(run, trajectory, found, version, reading)
         verdict = _explained(verdict, reading)
         more = {
             "method": "fused" if local.attribution.candidates or local.modes else "llm",

@@ -1,15 +1,14 @@
 """Verdicts where rules and a model have both looked at a run."""
 
-import math
-
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.assembly import fuse_layers, pool
+from mast_trace_judge.assembly import fuse_layers
 from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import Attribution, attribute, summarise
-from mast_trace_judge.local.layers import LocalFindings
+from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.local.outcome import RunOutcome
+from mast_trace_judge.look_first import places
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 RUN = RunBuilder(outcome="failure").asks().says("lead", "Go on.").says("coder", "Done.").build()
@@ -81,19 +80,30 @@ def test_a_model_makes_a_failure_likelier_and_decides_no_outcome(outcome, model,
     assert fused(*steps, outcome=outcome, model=model).outcome == found
 
 
-def test_the_order_of_steps_is_that_of_both_opinions():
-    """The first step's odds rise by e, the second's by its root."""
-    ours = attribute(RUN)
-    assert list(ours.probabilities) == [1, 2]
-    for first, second in ((1, 2), (2, 1)):
-        found = fused(first, second).attribution
-        odds = [found.probabilities[step] / ours.probabilities[step] for step in (first, second)]
-        assert odds[0] / odds[1] == pytest.approx(math.exp(0.5))
-        assert sum(found.probabilities.values()) == pytest.approx(1)
+@pytest.mark.parametrize("steps", [(1, 2), (2, 1), (2,)])
+def test_a_models_step_comes_before_those_that_only_a_profile_or_their_place_speaks_for(steps):
+    """Also before equally likely ones; the numbers are those of the local layers."""
+    for ours in (attribute(RUN), summarise(RUN, {1: 0.5, 2: 0.5}, {}, profile="")):
+        found = fused(*steps, ours=ours).attribution
+        assert [each.step for each in found.candidates] == [*steps, *({1, 2} - {*steps})]
+        assert sorted(found.probabilities.values()) == sorted(ours.probabilities.values())
         assert (found.decisive, found.calibrated) == (None, False)
     rules = {each.step: each.rule for each in fused(2).attribution.candidates}
     assert "The model suggests it." in rules[2]
     assert "model" not in rules[1]
+
+
+@pytest.mark.parametrize(("outcome", "first"), [("failure", 2), ("", 3)])
+def test_a_rule_that_was_right_in_labelled_failures_comes_before_a_model(outcome, first):
+    """As among the places to look at first, where it speaks of a failed run."""
+    run = RunBuilder(outcome=outcome).asks().says("lead", "Go on.")
+    run.calls("coder", "shop", {"id": 7}, error="TimeoutError: no answer")
+    trajectory = run.says("coder", "It costs 12 EUR.").build()
+    reading = ModelReading("failure", 0.9, (Suggestion(3, "a guess"),))
+    found = fuse_layers(trajectory, judge_by_rules(trajectory), reading)
+    assert found.attribution.candidates[0].step == first
+    if outcome:
+        assert places(trajectory, found, reading)[0].step == first
 
 
 def test_a_step_that_the_record_asserts_stays():
@@ -111,5 +121,3 @@ def test_the_rest_stays_as_the_local_layers_have_it():
 def test_a_step_that_nobody_can_answer_for_gets_no_probability():
     """A model may suggest such a step, but no agent is to blame for it."""
     assert fused(0).attribution == attribute(RUN)
-    assert pool({1: 0.25, 2: 0.75}, {0: 1.0}) == pytest.approx({1: 0.25, 2: 0.75})
-    assert pool({}, {3: 1.0}) == {}

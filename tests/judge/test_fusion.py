@@ -1,20 +1,18 @@
 """Reading models' answers and joining them with the local distribution."""
 
 import json
-import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
-from published.opinions import Opinion, contradicts_itself, join, paired_rows, read_opinion
+from published.opinions import Opinion, join, paired_rows, read_opinion
 
 from mast_trace_judge.study.bench.held_out import HeldOut
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 RUN = RunBuilder().asks().says("lead", "Go.").says("coder", "Done.").says("lead", "4").build()
-FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
 
 
 @pytest.mark.parametrize(
@@ -72,37 +70,19 @@ def test_the_last_object_with_an_opinion_counts(before, answers):
 
 
 @pytest.mark.parametrize(
-    ("opinion", "contradicts"),
+    ("opinion", "steps"),
     [
-        (Opinion(2, "coder"), False),
-        (Opinion(2, "Coder (thought)"), False),
-        (Opinion(2, ""), False),
-        (Opinion(0, "user"), False),
-        (Opinion(4, ""), True),
-        (Opinion(None, "coder"), False),
-        (Opinion(2, "lead"), True),
-        (Opinion(99, "coder"), True),
+        (None, [3, 1, 2]),
+        (Opinion(None, "coder"), [3, 1, 2]),
+        (Opinion(2, "lead"), [2, 3, 1]),
+        (Opinion(2, "", (2, 1)), [2, 1, 3]),
+        (Opinion(0, "", (99,)), [3, 1, 2]),
     ],
 )
-def test_an_answer_contradicts_itself_when_the_agent_does_not_speak_there(opinion, contradicts):
-    """The cheapest sign of a guessed answer."""
-    assert contradicts_itself(RUN, opinion) is contradicts
-
-
-@pytest.mark.parametrize(
-    ("opinion", "odds"),
-    [
-        (None, (1, 1, 1)),
-        (Opinion(None, "coder"), (1, 1, 1)),
-        (Opinion(2, "lead"), (1, 1, 1)),  # contradicts itself
-        (Opinion(2, "coder"), (1, math.e, 1)),
-        (Opinion(2, "", (2, 1)), (math.sqrt(math.e), math.e, 1)),
-    ],
-)
-def test_an_answer_is_joined_as_a_reading_is(opinion, odds):
+def test_an_answer_is_joined_as_a_reading_is(opinion, steps):
     run = LabelledRun("s", "n", RUN, "g", 2, "coder")
-    expected = {step: each / sum(odds) for step, each in enumerate(odds, 1)}
-    assert join(run, FLAT, opinion) == pytest.approx(expected)
+    found = join(run, {1: 0.3, 2: 0.2, 3: 0.5}, opinion)
+    assert sorted(found, key=found.get, reverse=True) == steps
 
 
 def test_first_places_are_compared_run_by_run():

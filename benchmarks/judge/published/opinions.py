@@ -1,8 +1,7 @@
 """Recorded answers of models, alone and joined with the local distribution over steps as verdicts join them.
 
-An answer whose agent does not speak at its step contradicts itself: on recorded answers of two models such ones were
-right in 4 to 10 % of runs, consistent ones in 36 to 40 %, so they are left out. Joined distributions are calibrated
-on the folds that are not scored.
+A model's agent is the one that it names, else the one that acts at its step; the joined agent acts at the joined step.
+Joined distributions are calibrated on the folds that are not scored.
 """
 
 from __future__ import annotations
@@ -11,12 +10,15 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.assembly import pool
-from mast_trace_judge.local.attribution.calibration import fit_calibration
+from mast_trace_judge.assembly import joined
+from mast_trace_judge.llm.verification import ModelReading, Suggestion
+from mast_trace_judge.local.attribution import summarise
+from mast_trace_judge.local.attribution.calibration import fit_calibration, ranked
+from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.datasets.labelled import same_agent
@@ -24,7 +26,6 @@ from mast_trace_judge.study.datasets.labelled import same_agent
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
@@ -34,6 +35,8 @@ _ANSWERED = {"agentrx": "hand-crafted"}
 """Sets whose runs are those of another one, labelled by others."""
 Answers = Mapping[tuple[str, str], "Opinion | None"]
 """A model's answers, by subset and name of the run."""
+_RULES: dict[tuple[str, str], LocalFindings] = {}
+"""What rules find in a failed run, by subset and name."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +63,6 @@ def read_opinion(text: str) -> Opinion | None:
         if step is not None or (isinstance(agent, str) and agent):
             return Opinion(step, agent if isinstance(agent, str) else "")
     return None
-
-
-def contradicts_itself(trajectory: Trajectory, opinion: Opinion) -> bool:
-    """Return whether the named agent does not speak at the named step, or there is no such step."""
-    if opinion.step is None:
-        return False
-    if not 0 <= opinion.step < len(trajectory.steps):
-        return True
-    speaker = trajectory.steps[opinion.step].agent
-    return bool(opinion.agent) and not same_agent(opinion.agent, speaker)
 
 
 def _integer(value: Any) -> int | None:
@@ -125,13 +118,12 @@ def paired_rows(
                 if run.step is None or opinion is None:
                     continue
                 read.add(place)
-                joined = join(run, local, opinion)
-                firsts = [
-                    max(each, key=lambda step: (each[step], -step)) for each in (local, joined)
-                ]
-                named = (firsts[0], opinion.step, firsts[1])
-                found["steps"].append(tuple(step == run.step for step in named))
-                found["agents"].append(tuple(_speaks(run, step) for step in named))
+                first, last = (ranked(each)[0] for each in (local, join(run, local, opinion)))
+                blamed = same_agent(run.agent, _said(run, opinion).agent)
+                found["steps"].append(
+                    tuple(each == run.step for each in (first, opinion.step, last))
+                )
+                found["agents"].append((_speaks(run, first), blamed, _speaks(run, last)))
         share = len(read) / max(1, len(found["steps"]))
         for kind, tried in found.items():
             right = [f"{share * sum(each[i] for each in tried):.1f}" for i in range(3)]
@@ -144,9 +136,8 @@ def paired_rows(
     return rows
 
 
-def _speaks(run: LabelledRun, step: int | None) -> bool:
-    steps = run.trajectory.steps
-    return step is not None and 0 <= step < len(steps) and same_agent(run.agent, steps[step].agent)
+def _speaks(run: LabelledRun, step: int) -> bool:
+    return same_agent(run.agent, run.trajectory.steps[step].agent)
 
 
 def recorded_answers(data: Path) -> dict[str, dict[tuple[str, str], Opinion | None]]:
@@ -182,24 +173,30 @@ def _fused(
 ) -> list[list[Prediction]]:
     """Predict by cross-validated profiles joined with answers, calibrated without the run."""
 
-    def joined(place: int, local: Distribution) -> Distribution:
+    def both(place: int, local: Distribution) -> Distribution:
         run = runs[place]
         return join(run, local, said.get((run.subset, run.name)))
 
     found = []
     for fold in folds:
-        samples = [(joined(place, local), runs[place].step) for place, local in fold.others.items()]
+        samples = [(both(place, local), runs[place].step) for place, local in fold.others.items()]
         calibration = fit_calibration(samples)
         found += [
-            (place, calibration.apply(joined(place, local))) for place, local in fold.own.items()
+            (place, calibration.apply(both(place, local))) for place, local in fold.own.items()
         ]
     return predicted(runs, found)
 
 
 def join(run: LabelledRun, local: Distribution, opinion: Opinion | None) -> Distribution:
-    """Join as verdicts do; an answer that contradicts itself counts as none."""
-    if opinion is None or contradicts_itself(run.trajectory, opinion):
+    """Join as verdicts of failed runs do."""
+    if opinion is None:
         return local
     named = dict.fromkeys([opinion.step, *opinion.ranking])
-    ranked = enumerate((step for step in named if step is not None), 1)
-    return pool(local, {step: 1 / rank for rank, step in ranked})
+    suggestions = tuple(Suggestion(step, "") for step in named if step is not None)
+    trajectory = replace(run.trajectory, outcome="failure")
+    key = run.subset, run.name
+    if key not in _RULES:
+        _RULES[key] = judge_by_rules(trajectory)
+    found = replace(_RULES[key], attribution=summarise(trajectory, local, {}, profile=""))
+    reading = ModelReading("failure", 1.0, suggestions)
+    return dict(joined(trajectory, found, reading, failed=True).probabilities)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.attribution.calibration import ranked
 from mast_trace_judge.local.attribution.cascade import cascade, inheritance, weigh
 from mast_trace_judge.local.attribution.mode_votes import proven, reaching, votes
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile
@@ -113,7 +114,7 @@ def summarise(
     least: float = NEVER,
     shown: Collection[int] = (),
 ) -> Attribution:
-    """Turn a distribution over steps into an attribution; equal steps count from the first on.
+    """Turn a distribution over steps into an attribution; equal steps count as they are given.
 
     Args:
         trajectory: the run.
@@ -127,7 +128,6 @@ def summarise(
     agents: dict[str, float] = defaultdict(float)
     for step, probability in probabilities.items():
         agents[trajectory.steps[step].agent] += probability
-    ranked = sorted(probabilities, key=lambda step: (-probabilities[step], step))[:3]
     candidates = tuple(
         Candidate(
             step=step,
@@ -135,7 +135,7 @@ def summarise(
             probability=round(probabilities[step], 4),
             rule=reasons.get(step, ""),
         )
-        for step in ranked
+        for step in ranked(probabilities)[:3]
     )
     best = candidates[0] if candidates else None
     likely = best is not None and calibrated and least <= best.probability and least < NEVER

@@ -55,8 +55,8 @@ class Calibration:
 
 
 def ranked(probabilities: Mapping[int, float]) -> list[int]:
-    """Return the steps, likeliest first."""
-    return sorted(probabilities, key=lambda step: (-probabilities[step], step))
+    """Return the steps, likeliest first; equal ones as they are given."""
+    return sorted(probabilities, key=lambda step: -probabilities[step])
 
 
 def fit_calibration(samples: Iterable[tuple[Mapping[int, float], int | None]]) -> Calibration:
