@@ -33,7 +33,7 @@ from scripted_llm import ScriptedLLM, messages_of  # noqa: E402
 from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
 from mast_trace_judge.config import JudgeConfig  # noqa: E402
 from mast_trace_judge.judge import Judge  # noqa: E402
-from mast_trace_judge.llm.transcript import estimate_tokens  # noqa: E402
+from mast_trace_judge.llm.transcript import LEFT_OUT, MARK, estimate_tokens  # noqa: E402
 from mast_trace_judge.local.addressing.recognition import clean  # noqa: E402
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 _ANSWERED = 2
-_MARK = re.compile(r"^  \| ", re.MULTILINE)
+_MARK = re.compile(rf"^{re.escape(MARK)}", re.MULTILINE)
 HEAD = """# What a reading costs
 
 A perfect reader, scripted, judges the failed runs of Who&When: how many tokens it is sent for each run, in how many
@@ -67,11 +67,40 @@ async def measured(run: LabelledRun) -> tuple[int, int, bool, bool]:
         verdict = await judge.judge(_summary(trajectory), trajectory)
         await judge.aclose()
         prompts = ["\n".join(m["content"] for m in messages_of(r)) for r in server.requests]
-    shown = _MARK.sub("", "\n".join(prompts))
-    steps = trajectory.steps[max(0, label - _ANSWERED) : label + 1]
-    whole = all(clean(step.text) in shown for step in steps)
+    wanted = range(max(0, label - _ANSWERED), label + 1)
+    whole = all(any(is_whole(trajectory, step, prompt) for prompt in prompts) for step in wanted)
     looked = label in {place.step for place in verdict.look_first}
     return sum(map(estimate_tokens, prompts)), len(prompts), whole, looked
+
+
+def is_whole(trajectory: Trajectory, index: int, prompt: str) -> bool:
+    """Return whether a prompt holds all of a step's text, with the passages for which it refers to an earlier place."""
+    found = re.search(rf"^\[{index}\] .*\n((?:[^\[<].*\n)*)", prompt, re.MULTILINE)
+    text = clean(trajectory.steps[index].text)
+    if found is None:
+        return False
+    if (
+        same := re.search(r"^\(the same text as in step (\d+)\)$", found[1], re.MULTILINE)
+    ) is not None:
+        earlier = int(same[1])
+        told = clean(trajectory.steps[earlier].text) == text
+        return told and is_whole(trajectory, earlier, prompt)
+    blocks = re.split(rf"^(?!{re.escape(MARK)}).*\n", found[1], flags=re.MULTILINE)
+    return any(_written_out(_MARK.sub("", each)[:-1], text, trajectory) for each in blocks)
+
+
+def _written_out(shown: str, text: str, trajectory: Trajectory) -> bool:
+    """Return whether what is shown is the text, but for passages that the named places have."""
+    first, *later = re.split(rf"{LEFT_OUT.pattern} ?", shown)
+    at = len(first) if text.startswith(first) else -1
+    for place, piece in zip(later[::2], later[1::2], strict=True):
+        start = text.find(piece, at) if piece else len(text)
+        step = (place or "").removeprefix("step ")
+        known = trajectory.steps[int(step)].text if step.isdigit() else trajectory.task
+        if not place or at < 0 or start < 0 or text[at:start] not in clean(known):
+            return False
+        at = start + len(piece)
+    return at == len(text)
 
 
 def perfect_reader(trajectory: Trajectory, label: int) -> Callable[[dict[str, Any]], str]:

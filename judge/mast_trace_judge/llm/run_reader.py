@@ -199,11 +199,10 @@ class _Session:
         """Return a step and those that it answers, at the length that they have in the record or more."""
         steps = self._trajectory.steps[max(0, step - _ANSWERED) : step + 1]
         shown = {each.index for each in steps}
-        # With the texts themselves: a repeated text is written out here.
         longer = replace(
             self._renderer.options, full=max(self._renderer.options.full, self._window)
         )
-        writer = replace(self._renderer, options=longer, in_full=shown, _texts={})
+        writer = replace(self._renderer, options=longer, in_full=shown)
         return writer.fenced("step", "\n".join(map(writer.step, steps)))
 
 

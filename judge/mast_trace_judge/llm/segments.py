@@ -96,7 +96,9 @@ def longest(renderer: Renderer, tokens: int, *, least: int) -> Renderer:
         return _clipped(renderer, high, full)
     while low < high - 1:
         middle = (low + high) // 2
-        fits = tokens_of(_clipped(renderer, middle, full)) <= tokens
+        shorter = _clipped(renderer, middle, full)
+        # With all passages written out: to look for those that come again in each try would cost far more.
+        fits = estimate_tokens(shorter.record(once=False)) <= tokens
         low, high = (middle, high) if fits else (low, middle)
     return _clipped(renderer, low, full)
 

@@ -1,4 +1,4 @@
-"""Writes a run down for a model: every step with its number, long texts clipped, nothing left out.
+"""Writes a run down for a model: every step with its number, long texts clipped, each long passage once.
 
 Sanitises a run's texts before a model reads them.
 
@@ -10,7 +10,10 @@ and passages that plainly address the judge are withheld.
 from __future__ import annotations
 
 import hashlib
+import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
@@ -21,11 +24,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 WITHHELD = "[a passage that addresses the reader of this record was withheld]"
+MARK = "|"
+"""The beginning of each line that a run's agents and tools have written."""
+LEFT_OUT = re.compile(r"\[\.\.\. (?:\d+ characters|as in (the task|step \d+)) \.\.\.\]")
+"""The mark of characters that are not shown, or not shown again, then with the place that has them."""
 
 _HEAD = 0.65
 """Share of a clipped text for its beginning; causes come early, results late."""
 _REPEATED = 80
 """Characters from which a repeated text is replaced by a reference."""
+_PASSAGE = 100
+"""The same of a passage of it."""
+_ENDS = 24, 16
+"""Characters of a repeated passage that stand at its beginning and its end, where the reader finds it by them."""
+_LEAST_LEFT = 45
+"""Characters that are worth a reference: it is nearly as long."""
+_SEED = 40
+"""Characters by which an earlier passage is recognised, from every `_NOTED`th word of it on."""
+_NOTED = 2
+_WORD = re.compile(r"(?<![\w.,-])\w")
 _NO_END = (
     "not seen: the run may have been stopped from outside, wait for somebody, or still go on. "
     "It has not ended too early for all that is known, and what is lacking may still come."
@@ -85,6 +102,46 @@ class RenderOptions:
     task: int = 8000
 
 
+class _Shown:
+    """The texts that a record has shown so far, by which a passage that comes again is left out."""
+
+    def __init__(self) -> None:
+        self.whole: dict[str, int] = {}
+        self._places: dict[str, tuple[str, str, int]] = {}
+
+    def written(self, text: str, place: str) -> str:
+        """Return a text without the middles of the passages that were shown before, and remember it."""
+        written, pieces, end = [], [], 0
+        words = [found.start() for found in _WORD.finditer(text)]
+        head, tail = _ENDS
+        for start in words:
+            known = self._places.get(text[start : start + _SEED]) if start >= end else None
+            if known and (length := _common(text[start:], known[1][known[2] :])) >= _PASSAGE:
+                first = bisect_left(words, start + head)
+                cut = words[first : bisect_right(words, start + length - tail)]
+                if cut and cut[-1] - cut[0] >= _LEAST_LEFT:
+                    pieces.append(text[end : cut[0]])
+                    written += [pieces[-1], f"[... as in {known[0]} ...] "]
+                    end = cut[-1]
+        pieces.append(text[end:])
+        # Only what is shown is remembered: a reference never leads to another reference.
+        for piece in (each for each in pieces if len(each) >= _PASSAGE):
+            for found in islice(_WORD.finditer(piece), 0, None, _NOTED):
+                self._places.setdefault(
+                    piece[found.start() : found.start() + _SEED], (place, piece, found.start())
+                )
+        return "".join([*written, pieces[-1]])
+
+
+def _common(one: str, other: str) -> int:
+    """Return the length of the longest beginning that both texts have."""
+    low, high = 0, min(len(one), len(other)) + 1
+    while low < high - 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle)
+    return low
+
+
 @dataclass
 class Renderer:
     """Writes the steps of one run.
@@ -98,7 +155,6 @@ class Renderer:
     nonce: str
     options: RenderOptions = field(default_factory=RenderOptions)
     in_full: Collection[int] = frozenset()
-    _texts: dict[str, int] = field(default_factory=dict)
     # Shared by copies with other options: sanitising costs far more than clipping.
     _sanitised: dict[str, str] = field(default_factory=dict)
 
@@ -107,23 +163,26 @@ class Renderer:
         """The marks of the beginning and the end of what a reader is shown."""
         return nonce(self.nonce, "begin")[:6], nonce(self.nonce, "end")[:6]
 
-    def record(self, steps: Sequence[Step] | None = None) -> str:
+    def record(self, steps: Sequence[Step] | None = None, *, once: bool = True) -> str:
         """Return the record between its fences.
 
         Args:
             steps: those to include, in order; all if not given.
+            once: whether passages that come again are left out.
         """
-        self._texts = {}
         shown = self.trajectory.read_steps if steps is None else steps
-        return self.fenced("record", "\n".join(self._lines(shown)))
+        return self.fenced("record", "\n".join(self._lines(shown, once)))
 
-    def _lines(self, steps: Sequence[Step]) -> Iterable[str]:
+    def _lines(self, steps: Sequence[Step], once: bool) -> Iterable[str]:
         """Yield each step, and a placeholder line for steps that were not read."""
         begin, end = self.trajectory.unread_from, self.trajectory.unread_to
+        shown = _Shown() if once else None
+        if shown:
+            shown.written(clip(self._evidence(self.trajectory.task), self.options.task), "the task")
         for place, step in enumerate(steps):
             if begin < end == step.index and (place == 0 or steps[place - 1].index < begin):
                 yield f"[steps {begin} to {end - 1} are not in this record: it is too long]"
-            yield self.step(step)
+            yield self.step(step, shown)
 
     def fenced(self, name: str, body: str) -> str:
         """Put text between fences that it cannot close."""
@@ -149,30 +208,38 @@ class Renderer:
                 lines.extend(self.quoted(value, self.options.task))
         return self.fenced("task", "\n".join(lines))
 
-    def step(self, step: Step) -> str:
-        """Return one step: a heading line and its texts, each line marked."""
+    def step(self, step: Step, shown: _Shown | None = None) -> str:
+        """Return one step: a heading line and its texts, each line marked; whole, or without what was shown before."""
         limit = self.options.full if step.index in self.in_full else self.options.clip
         lines = [f"[{step.index}] {self._heading(step)}"]
+
+        def texts(text: str) -> Iterable[str]:
+            return self.quoted(text, limit, shown, f"step {step.index}")
+
         if step.arguments:
-            lines.append("  arguments:" if step.kind is StepKind.TOOL else "  asks for:")
-            lines.extend(self.quoted(step.arguments, limit))
+            lines.append("arguments:" if step.kind is StepKind.TOOL else "asks for:")
+            lines.extend(texts(step.arguments))
             if step.text:
-                lines.append("  result:" if step.kind is StepKind.TOOL else "  says:")
-        earlier = self._texts.setdefault(step.text, step.index)
+                lines.append("result:" if step.kind is StepKind.TOOL else "says:")
+        earlier = shown.whole.setdefault(step.text, step.index) if shown else step.index
         if earlier != step.index and len(step.text) >= _REPEATED:
-            lines.append(f"  (the same text as in step {earlier})")
+            lines.append(f"(the same text as in step {earlier})")
         elif step.text:
-            lines.extend(self.quoted(step.text, limit))
+            lines.extend(texts(step.text))
         elif not step.arguments:
-            lines.append(f"  ({'content not recorded' if step.content_hash else 'no text'})")
+            lines.append(f"({'content not recorded' if step.content_hash else 'no text'})")
         if step.error:
-            lines.append("  error:")
-            lines.extend(self.quoted(step.error, limit))
+            lines.append("error:")
+            lines.extend(texts(step.error))
         return "\n".join(lines)
 
-    def quoted(self, text: str, limit: int) -> Iterable[str]:
+    def quoted(
+        self, text: str, limit: int, shown: _Shown | None = None, place: str = ""
+    ) -> Iterable[str]:
         """Return the lines of a text of the run, sanitised, clipped and marked as the run's."""
-        return [f"  | {line}" for line in clip(self._evidence(text), limit).split("\n")]
+        clipped = clip(self._evidence(text), limit)
+        written = shown.written(clipped, place) if shown else clipped
+        return [f"{MARK}{line}" for line in written.split("\n")]
 
     def _evidence(self, text: str) -> str:
         if text not in self._sanitised:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.llm.answers import ModelAnswer
 from mast_trace_judge.llm.quotes import FoldedText, QuoteCheck, sources
-from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens, nonce
+from mast_trace_judge.llm.transcript import (
+    LEFT_OUT,
+    MARK,
+    Renderer,
+    RenderOptions,
+    estimate_tokens,
+    nonce,
+)
 from mast_trace_judge.local.addressing.recognition import addresses_reader, clean
 
 if TYPE_CHECKING:
@@ -33,8 +40,6 @@ _AFTER: Final = 1
 _CLIP: Final = 400
 _FULL: Final = 1200
 _LEAST_CLIP: Final = 40
-_MARKED: Final = "  | "
-_LEFT_OUT: Final = re.compile(r"\[\.\.\. \d+ characters \.\.\.\]")
 
 LONGEST: Final = 240
 """Most characters of a sentence, and of a quote."""
@@ -95,8 +100,8 @@ class NameRecord:
     def evidence(self) -> str:
         """The words of the runs alone, as they are shown: no headings, no numbers of steps."""
         lines = f"{self.place}\n{self.text}".split("\n")
-        told = "\n".join(line[len(_MARKED) :] for line in lines if line.startswith(_MARKED))
-        return _LEFT_OUT.sub(" ", told)
+        told = "\n".join(line[len(MARK) :] for line in lines if line.startswith(MARK))
+        return LEFT_OUT.sub(" ", told)
 
 
 def readable(run: ShowingRun, trajectory: Trajectory) -> ReadRun | None:

@@ -122,7 +122,7 @@ async def test_an_outcome_and_its_reason_go_in_and_guesses_of_rules_do_not():
     run = trip(outcome="failure", outcome_reason="it costs 750")
     local = judge_by_rules(run)
     asked = (await judged(JudgeScript(), run)).requests[0]["messages"][1]["content"]
-    assert "| it costs 750" in asked
+    assert "|it costs 750" in asked
     assert local.attribution.candidates
     assert not any(each.rule in asked for each in local.attribution.candidates if each.rule)
     assert not any(each.reason in asked for each in local.modes)

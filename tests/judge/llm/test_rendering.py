@@ -1,8 +1,15 @@
 """The transcript of a run for a model."""
 
+import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.llm.transcript import Renderer, RenderOptions, clip, estimate_tokens
+from mast_trace_judge.llm.transcript import (
+    LEFT_OUT,
+    Renderer,
+    RenderOptions,
+    clip,
+    estimate_tokens,
+)
 
 
 def rendered(run, **options):
@@ -42,7 +49,44 @@ def test_a_text_that_came_before_is_a_reference():
     record = rendered(run)
     assert record.count(long) == 1
     assert "(the same text as in step 0)" in record
-    assert record.count("| Yes.") == 2
+    assert record.count("|Yes.") == 2
+
+
+PAGE = (
+    "The Harbour Hotel stands at the old quay, and has 41 rooms. A double room costs 118 EUR a night in winter and 181 EUR in summer. Breakfast is "
+    "served from seven to ten. Dogs pay 12 EUR."
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "task", "shown", "place"),
+    [
+        (
+            [PAGE, f"I read: {PAGE} So 118."],
+            "x",
+            ["|I read: The Harbour", "12 EUR. So 118."],
+            "step 0",
+        ),
+        ([f"Old.\n\n\n{PAGE}  ", PAGE, f"It says {PAGE}"], "x", ["says The Harbour"], "step 0"),
+        ([f"You ask: {PAGE}"], PAGE, ["|You ask: The Harbour"], "the task"),
+        # What differs is written out, however much of it is the same.
+        ([PAGE, PAGE.replace("181", "118")], "x", ["118 EUR in summer"], "step 0"),
+        (["7" * 400, f"{'7' * 400} 8"], "x", ["7" * 400 + " 8"], ""),
+    ],
+)
+def test_a_passage_that_came_before_is_written_out_once(texts, task, shown, place):
+    run = RunBuilder(task)
+    for text in texts:
+        run.says("clerk", text)
+    record = rendered(run)
+    assert all(each in record for each in shown)
+    assert {found[1] for found in LEFT_OUT.finditer(record)} == ({place} if place else set())
+    assert record.count("41 rooms. A double room") <= (place != "the task")
+    assert all(
+        text in Renderer(run.build(), "mark").step(step)
+        for text, step in zip(texts, run.build().steps, strict=True)
+        if "\n" not in text
+    )
 
 
 def test_tool_calls_show_arguments_result_and_error():
@@ -51,9 +95,9 @@ def test_tool_calls_show_arguments_result_and_error():
     run.calls("clerk", "book", {}, error="room is taken")
     run.hands_over("clerk", "boss")
     record = rendered(run)
-    assert '[0] clerk calls tool search\n  arguments:\n  | {"q": "rooms"}\n  result:' in record
+    assert '[0] clerk calls tool search\narguments:\n|{"q": "rooms"}\nresult:' in record
     assert "[1] clerk calls tool book FAILED" in record
-    assert "error:\n  | room is taken" in record
+    assert "error:\n|room is taken" in record
     assert "hands over to boss" in record
 
 
@@ -85,7 +129,7 @@ def test_the_task_stands_in_front_with_what_was_recorded_of_the_end():
         "no room",
         "room 7",
     ):
-        assert f"| {part}" in task
+        assert f"|{part}" in task
 
 
 def test_estimates_do_not_fall_short_for_other_scripts():

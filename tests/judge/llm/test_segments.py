@@ -9,10 +9,16 @@ from mast_trace.exceptions import BudgetExhausted
 from mast_trace_judge.llm.segments import plan_reading
 from mast_trace_judge.llm.transcript import Renderer, estimate_tokens
 
-WORDS = "looking through the ledger line by line and comparing it with the bank statement "
+
+def words(number, count):
+    """Texts without a passage that comes again."""
+    return "".join(
+        f"looking at line {number:05d}.{each:03d} of the ledger and at what the bank's statement has "
+        for each in range(count)
+    )
 
 
-def long_run(steps, *, agents=4, every=25, words=6, **attributes):
+def long_run(steps, *, agents=4, every=25, **attributes):
     """Agents work for a while each, then hand over; one number is wrong in the middle."""
     run = RunBuilder("Reconcile the ledger.", **attributes)
     wrong = steps // 2
@@ -25,7 +31,7 @@ def long_run(steps, *, agents=4, every=25, words=6, **attributes):
                 agent, "The balance of March is 4,711.00 EUR, I did not look it up.", to="boss"
             )
         else:
-            run.says(agent, f"{number}: {WORDS * words}", to="boss")
+            run.says(agent, f"{number}: {words(number, 6)}", to="boss")
     return run.build()
 
 
@@ -46,7 +52,7 @@ def test_the_longest_texts_are_shortened_first_and_no_more_than_needed():
     """Those of steps with findings stay whole."""
     run = RunBuilder("x")
     for number in range(12):
-        run.says("clerk", f"{number}: " + WORDS * (100 if number in {3, 7} else 20), to="boss")
+        run.says("clerk", words(number, 120 if number in {3, 7} else 20), to="boss")
     trajectory = run.build()
     renderer, chosen = plan(trajectory, window=8000, in_full={7})
     record = renderer.record()
@@ -103,7 +109,7 @@ class SegmentReader:
 
 
 async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
-    trajectory = long_run(1500, words=6, outcome="failure")
+    trajectory = long_run(1500, outcome="failure")
     text = RunBuilder("Reconcile the ledger.", outcome="failure")
     for step in trajectory.steps:
         text.says(step.agent, step.text.replace(" ", "\n", 10), to="boss")

@@ -92,7 +92,7 @@ def sentences(store: Store) -> list[str]:
 def test_a_name_is_stored_with_passages_of_its_runs_and_asked_for_once(found: Store) -> None:
     (question,) = one_pass(found, lambda _: answer())
     assert "Run 3 of 3:" in question
-    assert all(f"  | {error}" in question for error in ERRORS)
+    assert all(f"|{error}" in question for error in ERRORS)
     (row,) = found.query(NAMES)
     assert (row["Sentence"], row["Quotes"], row["Model"]) == (GOOD, QUOTES, "scripted")
     assert sorted(row["TraceIds"]) == [f"{n:032x}" for n in (1, 2, 3)]
