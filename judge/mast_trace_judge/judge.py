@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -115,13 +116,13 @@ class Judge:
         """Let the model read a run after the local layers; see `judge`."""
         usage = UsageMeter()
         reading: ModelReading | str
+        seconds, began = self.config.judge_run_timeout_seconds, time.monotonic()
         try:
-            reading = await asyncio.wait_for(
-                self._model_layer().read(run, trajectory, local, usage),
-                self.config.judge_run_timeout_seconds,
-            )
+            layer = self._model_layer()
+            reading = await asyncio.wait_for(layer.read(run, trajectory, local, usage), seconds)
         except (asyncio.TimeoutError, TimeoutError):
-            reading = f"the model took longer than {self.config.judge_run_timeout_seconds:g} s"
+            reading = f"the model took longer than {seconds:g} s"
+            layer.given_up(reading, began)
         except JudgeError as error:
             reading = str(error)
         except StorageError:

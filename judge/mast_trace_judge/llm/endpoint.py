@@ -151,9 +151,15 @@ class ModelEndpoint:
         self._effort = effort
         self._max_output_tokens = max_output_tokens
         self._window: int | None = None
+        self._answered = 0.0
         self._away_until = 0.0
         self._away_for = 0.0
         self._away_reason = ""
+
+    def given_up(self, reason: str, began: float) -> None:
+        """Count calls that were cancelled as the endpoint's failure, unless it has answered any since then."""
+        if self._answered < began:
+            self._away(reason)
 
     def check(self) -> None:
         """Check that the endpoint is not known to be down.
@@ -233,7 +239,7 @@ class ModelEndpoint:
                 first_refusal = first_refusal or refused
                 dialect = dialect.without(str(refused))
                 continue
-            self._away_for = 0.0
+            self._away_for, self._answered = 0.0, time.monotonic()
             self.dialect = dialect
             return _completion(response, retries)
         # Every dialect was refused, so the dialect is not the cause.

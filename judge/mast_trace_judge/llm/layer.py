@@ -154,6 +154,16 @@ class ModelLayer:
         right, cases = await self._ledger.blind_record(kind)
         return replace(reading, right=right, cases=cases)
 
+    def given_up(self, reason: str, began: float) -> None:
+        """Let the runs that follow not wait for the models that have answered nothing since a run's reading began.
+
+        Args:
+            reason: why the reading was given up, before its calls could fail of themselves.
+            began: the monotonic time at which it was.
+        """
+        for endpoint in self._endpoints:
+            endpoint.given_up(reason, began)
+
     def interview(
         self, record: str, *, project: str, trace_id: str, tokens: int, ledger: Ledger
     ) -> Interview:

@@ -502,6 +502,34 @@ async def test_a_slow_model_is_waited_for_longer_each_time():
     assert result.ledger.calls[0].retries > 0
 
 
+@pytest.mark.parametrize(("others", "asked"), [(0, 1), (1, 3)])
+async def test_a_model_that_never_answers_is_not_waited_for_by_the_next_run(others, asked):
+    """One that has answered another run meanwhile is asked again."""
+    started, release, script = threading.Event(), threading.Event(), JudgeScript()
+
+    def first_hangs(request):
+        if not started.is_set():
+            started.set()
+            release.wait(20)
+        return script(request)
+
+    async def judge_one(number):
+        return await judge.judge(run_of(trip(), f"{number:032x}"), trip())
+
+    with ScriptedLLM(first_hangs) as server:
+        judge = Judge(config_for(server, judge_run_timeout_seconds=1.0), ledger=MemoryLedger())
+        first = asyncio.create_task(judge_one(1))
+        await asyncio.to_thread(started.wait)
+        told = [await judge_one(2) for _ in range(others)]
+        assert "longer than 1 s" in (await first).status_reason
+        last = await judge_one(3)
+        release.set()
+        await judge.aclose()
+    assert len(server.requests) == asked
+    assert [each.method for each in [*told, last]] == (["fused"] * 2 if others else ["local"])
+    assert ("not asked again" in last.status_reason) is not bool(others)
+
+
 async def test_the_effort_of_reasoning_is_sent_and_left_out_where_it_is_refused():
     server = Dialects(JudgeScript(), unknown=("reasoning_effort",))
     result = await judged(server, judge_reasoning_effort="low")
