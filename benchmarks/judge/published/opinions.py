@@ -36,7 +36,7 @@ _ANSWERED = {"agentrx": "hand-crafted"}
 Answers = Mapping[tuple[str, str], "Opinion | None"]
 """A model's answers, by subset and name of the run."""
 _RULES: dict[tuple[str, str], LocalFindings] = {}
-"""What rules find in a failed run, by subset and name."""
+"""The findings of rules in a failed run, by subset and name."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ PAGE = (
         ),
         ([f"Old.\n\n\n{PAGE}  ", PAGE, f"It says {PAGE}"], "x", ["says The Harbour"], "step 0"),
         ([f"You ask: {PAGE}"], PAGE, ["|You ask: The Harbour"], "the task"),
-        # What differs is written out, however much of it is the same.
+        # A text that differs is written out there, however much of it is the same.
         ([PAGE, PAGE.replace("181", "118")], "x", ["118 EUR in summer"], "step 0"),
         (["7" * 400, f"{'7' * 400} 8"], "x", ["7" * 400 + " 8"], ""),
     ],
