@@ -151,7 +151,9 @@ def ranked(
     best: dict[int, Place] = {}
     for sign, counts in sorted(counted, key=order):
         step = trajectory.steps[sign.step]
-        if (first := best.get(sign.step)) is not None:
+        first = best.get(sign.step)
+        # A model adds to what the record shows of a step, however often it was right.
+        if first is not None and (sign.basis, first.basis) != ("record", "model"):
             fix = first.corrected or sign.corrected
             best[sign.step] = first.model_copy(update={"corrected": fix})
             continue
@@ -169,14 +171,15 @@ def ranked(
             cases=counts.cases,
             planted_right=counts.planted_right,
             planted_cases=counts.planted_cases,
-            corrected=sign.corrected,
+            corrected=sign.corrected or (first.corrected if first else None),
         )
     told = list(best.values())
-    # A model that was asked is heard, however many rules speak.
-    suggested = next((each for each in told if each.basis == "model"), None)
-    if suggested in told[MOST_PLACES:]:
-        told[MOST_PLACES - 1] = suggested
-    return tuple(told[:MOST_PLACES])
+    # A model that was asked is heard, however many rules speak, and puts nothing out that the record shows.
+    alone = [each for each in told if each.basis != "model"][:MOST_PLACES]
+    first_ones = [each.step for each in alone if each.basis == "record"]
+    first_ones += [each.step for each in told if each.basis == "model"][:1]
+    kept = list(dict.fromkeys([*first_ones, *best]))[:MOST_PLACES]
+    return tuple(each for each in told if each.step in kept)
 
 
 def recorded_signs(

@@ -232,6 +232,25 @@ def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(mo
     assert rest[1].why.startswith("three of four"), "the best sign of a step speaks for it"
 
 
+@pytest.mark.parametrize("blind", [0, 100])
+@pytest.mark.parametrize("suggested", [(1, 2, 3), (4, 1, 2), (5, 6, 7)])
+def test_a_model_puts_out_nothing_that_the_record_shows(blind, suggested):
+    """However often it was right, at steps of its own or at those of the record."""
+    run = RunBuilder("Go.", outcome="failure").asks()
+    for number in range(1, 8):
+        run.says(f"agent {number}", f"Words {number}.")
+    ours = [Sign("a rule", 3, "rule", "first", contradicts=True)]
+    ours += [Sign("the record", step, "record", "a slip") for step in (4, 5)]
+    counts = Counts(blind, blind)
+    said = [Sign("model", step, "model", "a guess", counts=counts) for step in suggested]
+    both = [*ours, *said, Sign("model", 4, "model", "again")]
+    alone, found = (ranked(run.build(), signs) for signs in (ours, both))
+    assert [each.step for each in alone] == [3, 4, 5]
+    assert {each.step: each for each in found if each.basis == "record"} == {
+        each.step: each for each in alone[1:]
+    }
+
+
 def test_replays_put_their_step_first_and_take_refuted_ones_out():
     first, other = (
         Place(step=3, agent="researcher", basis="record", why="states 181", span_id="s3"),
