@@ -57,7 +57,6 @@ def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> Mode
         problems=tuple(
             dict.fromkeys([*problems, *(each for r in readings for each in r.problems)])
         ),
-        dropped=sum(reading.dropped for reading in readings),
         models=tuple(dict.fromkeys(model for reading in readings for model in reading.models)),
         voters=tuple(single for reading in readings for single in reading.readings),
     )

@@ -62,18 +62,9 @@ class FoldedText:
 
 @dataclass
 class QuoteCheck:
-    """Looks quotes up in one run.
-
-    Attributes:
-        kept: quotes found in the step that was named.
-        moved: quotes found in exactly one other step.
-        dropped: quotes found nowhere, or in several other steps.
-    """
+    """Looks quotes up in one run."""
 
     trajectory: Trajectory
-    kept: int = 0
-    moved: int = 0
-    dropped: int = 0
     _folded: dict[int, tuple[FoldedText, ...]] = field(default_factory=dict)
 
     def has_no_text_of_its_own(self, index: int) -> bool:
@@ -95,12 +86,6 @@ class QuoteCheck:
             if not parts:
                 continue
             step, passages = self._look_up(quote, parts, steps)
-            if passages and step in steps:
-                self.kept += 1
-            elif passages:
-                self.moved += 1
-            else:
-                self.dropped += 1
             found.update(((step, passage), None) for passage in passages)
         return list(found)
 

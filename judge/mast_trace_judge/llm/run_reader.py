@@ -121,7 +121,6 @@ class _Session:
             confidence=reading.confidence,
             modes=modes,
             problems=tuple(self._problems),
-            dropped=self._verifier.dropped,
             models=(self._reader.endpoint.model,),
         )
 
@@ -199,10 +198,8 @@ class _Session:
         """Return a step and those that it answers, at the length that they have in the record or more."""
         steps = self._trajectory.steps[max(0, step - _ANSWERED) : step + 1]
         shown = {each.index for each in steps}
-        longer = replace(
-            self._renderer.options, full=max(self._renderer.options.full, self._window)
-        )
-        writer = replace(self._renderer, options=longer, in_full=shown)
+        full = max(self._renderer.full, self._window)
+        writer = replace(self._renderer, full=full, in_full=shown)
         return writer.fenced("step", "\n".join(map(writer.step, steps)))
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import RunTokensExhausted
-from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.llm.quotes import sources
 from mast_trace_judge.llm.transcript import Renderer, estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from mast_trace.trajectory import Step
     from mast_trace_judge.llm.verification import Point
 
 _SHARE = 0.75
@@ -24,8 +24,8 @@ _NOTES = 1500
 _LEAST_AT_ONCE = 1000
 """Characters below which no text is shortened to read a run at once: its parts are read whole instead."""
 _LEAST_CLIP = 60
-_EARLIEST_CUT = 0.6
-"""Share of a part that must be full before it may end at a hand-over."""
+_FILLED = 0.6
+"""Share of the window that a part fills at least, where the next step does not fit any more."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, question: int)
         return ReadingPlan(fitted, (steps,))
     # The parts are read once, each beside the question; then their notes, which fill the window at most.
     beside = question + _NOTES
-    room = (budget - window - 2 * beside) / (1 + beside / (_EARLIEST_CUT * window))
+    room = (budget - window - 2 * beside) / (1 + beside / (_FILLED * window))
     fitted = longest(renderer, int(room), least=_LEAST_CLIP)
-    options = fitted.options  # no text may be longer than a part
-    fitted = _clipped(fitted, min(options.clip, window), min(options.full, window))
+    # No text may be longer than a part.
+    fitted = _clipped(fitted, min(fitted.clip, window), min(fitted.full, window))
     segments = _divide(fitted, window)
     needed = tokens_of(fitted) + (1 + len(segments)) * beside + window
     if needed > budget:
@@ -104,8 +104,7 @@ def longest(renderer: Renderer, tokens: int, *, least: int) -> Renderer:
 
 
 def _clipped(renderer: Renderer, clip: int, full: int) -> Renderer:
-    options = replace(renderer.options, clip=clip, full=max(clip, full))
-    return replace(renderer, options=options)
+    return replace(renderer, clip=clip, full=max(clip, full))
 
 
 def tokens_of(renderer: Renderer) -> int:
@@ -114,42 +113,17 @@ def tokens_of(renderer: Renderer) -> int:
 
 
 def _divide(renderer: Renderer, window: int) -> tuple[tuple[Step, ...], ...]:
-    """Fill parts up to the window; each ends at a hand-over if there is one late enough."""
-    parts: list[tuple[Step, ...]] = []
-    part: list[Step] = []
-    sizes: list[int] = []
+    """Fill parts up to the window."""
+    parts: list[list[Step]] = [[]]
     filled = 0
     for step in renderer.trajectory.read_steps:
         size = estimate_tokens(renderer.step(step))
-        if part and filled + size > window:
-            cut = _cut(part, sizes, window, renderer.trajectory)
-            parts.append(tuple(part[:cut]))
-            part, sizes = part[cut:], sizes[cut:]
-            filled = sum(sizes)
-        part.append(step)
-        sizes.append(size)
+        if parts[-1] and filled + size > window:
+            parts.append([])
+            filled = 0
+        parts[-1].append(step)
         filled += size
-    parts.append(tuple(part))
-    return tuple(parts)
-
-
-def _cut(part: Sequence[Step], sizes: Sequence[int], window: int, trajectory: Trajectory) -> int:
-    """Return the number of steps of a full part: up to its last hand-over, if late enough."""
-    filled = sum(sizes)
-    for cut in range(len(part), 0, -1):
-        if filled < _EARLIEST_CUT * window:
-            break
-        following = trajectory.steps[part[cut - 1].index + 1]
-        if _hands_over(part[cut - 1], following):
-            return cut
-        filled -= sizes[cut - 1]
-    return len(part)
-
-
-def _hands_over(step: Step, following: Step) -> bool:
-    if step.handoff_to:
-        return True
-    return following.kind is StepKind.MESSAGE and following.agent != step.agent
+    return tuple(map(tuple, parts))
 
 
 def digest_of(

@@ -43,6 +43,8 @@ _SEED = 40
 """Characters by which an earlier passage is recognised, from every `_NOTED`th word of it on."""
 _NOTED = 2
 _WORD = re.compile(r"(?<![\w.,-])\w")
+_TASK = 8000
+"""Characters of the task, and of each fact about the end."""
 _NO_END = (
     "not seen: the run may have been stopped from outside, wait for somebody, or still go on. "
     "It has not ended too early for all that is known, and what is lacking may still come."
@@ -85,21 +87,6 @@ def clip(text: str, limit: int) -> str:
     head = int(limit * _HEAD)
     tail = limit - head
     return f"{text[:head]} [... {len(text) - limit} characters ...] {text[-tail:] if tail else ''}"
-
-
-@dataclass(frozen=True)
-class RenderOptions:
-    """The lengths to which texts are clipped.
-
-    Attributes:
-        clip: characters of each text of an ordinary step.
-        full: the same of steps that are shown in full.
-        task: characters of the task.
-    """
-
-    clip: int = 1_000_000
-    full: int = 1_000_000
-    task: int = 8000
 
 
 class _Shown:
@@ -148,12 +135,15 @@ class Renderer:
 
     Attributes:
         nonce: the mark of the fences; removed from the run's own texts.
-        in_full: steps that are not clipped.
+        clip: characters to which each text of an ordinary step is clipped.
+        full: the same of steps that are shown in full.
+        in_full: these steps.
     """
 
     trajectory: Trajectory
     nonce: str
-    options: RenderOptions = field(default_factory=RenderOptions)
+    clip: int = 1_000_000
+    full: int = 1_000_000
     in_full: Collection[int] = frozenset()
     # Shared by copies with other options: sanitising costs far more than clipping.
     _sanitised: dict[str, str] = field(default_factory=dict)
@@ -178,7 +168,7 @@ class Renderer:
         begin, end = self.trajectory.unread_from, self.trajectory.unread_to
         shown = _Shown() if once else None
         if shown:
-            shown.written(clip(self._evidence(self.trajectory.task), self.options.task), "the task")
+            shown.written(clip(self._evidence(self.trajectory.task), _TASK), "the task")
         for place, step in enumerate(steps):
             if begin < end == step.index and (place == 0 or steps[place - 1].index < begin):
                 yield f"[steps {begin} to {end - 1} are not in this record: it is too long]"
@@ -191,7 +181,7 @@ class Renderer:
     def task(self) -> str:
         """Return the task of the run and its recorded outcome."""
         run = self.trajectory
-        lines = [*self.quoted(run.task or "(not recorded)", self.options.task)]
+        lines = [*self.quoted(run.task or "(not recorded)", _TASK)]
         facts = [
             ("agents", ", ".join(map(self._name, run.agents[:60]))),
             ("its end", "" if run.finished else _NO_END),
@@ -205,12 +195,12 @@ class Renderer:
         for name, value in facts:
             if value:
                 lines.append(f"{name}:")
-                lines.extend(self.quoted(value, self.options.task))
+                lines.extend(self.quoted(value, _TASK))
         return self.fenced("task", "\n".join(lines))
 
     def step(self, step: Step, shown: _Shown | None = None) -> str:
         """Return one step: a heading line and its texts, each line marked; whole, or without what was shown before."""
-        limit = self.options.full if step.index in self.in_full else self.options.clip
+        limit = self.full if step.index in self.in_full else self.clip
         lines = [f"[{step.index}] {self._heading(step)}"]
 
         def texts(text: str) -> Iterable[str]:

@@ -71,7 +71,6 @@ class ModelReading:
         confidence: from 0 to 1, by the model's own word, which orders readings and is never shown.
         modes: failure modes with verified quotes.
         problems: questions without an answer, with the reason.
-        dropped: number of quotes and steps that the model made up.
         models: names of the models.
         voters: the readings that have voted; empty for a single one.
         right: blind labels of such runs in which the first suggestion of this model, with this prompt, was right.
@@ -85,7 +84,6 @@ class ModelReading:
     confidence: float = 0.5
     modes: tuple[ModeFinding, ...] = ()
     problems: tuple[str, ...] = ()
-    dropped: int = 0
     models: tuple[str, ...] = ()
     voters: tuple[ModelReading, ...] = ()
     right: int = 0
@@ -129,22 +127,15 @@ class Verifier:
     """Verifies a model's answers against the run.
 
     Attributes:
-        unknown_steps: number of steps named that the run does not have.
         ungrounded: steps of errors without a verified quote.
         ungrounded_modes: failure modes without a verified quote.
     """
 
     def __init__(self, quotes: QuoteCheck, steps: int) -> None:
         self.quotes = quotes
-        self.unknown_steps = 0
         self.ungrounded: list[int] = []
         self.ungrounded_modes: list[str] = []
         self._steps = steps
-
-    @property
-    def dropped(self) -> int:
-        """Number of quotes and steps that the model made up."""
-        return self.quotes.dropped + self.unknown_steps
 
     def points(self, errors: Iterable[NotedError]) -> list[Point]:
         """Verify errors, in the order of time; one without a verified quote is dropped.
@@ -236,9 +227,7 @@ class Verifier:
         return notes
 
     def _existing(self, steps: Sequence[int]) -> list[int]:
-        known = list(dict.fromkeys(step for step in steps if 0 <= step < self._steps))
-        self.unknown_steps += len({step for step in steps if not 0 <= step < self._steps})
-        return known
+        return list(dict.fromkeys(step for step in steps if 0 <= step < self._steps))
 
 
 def corrected(answer: Correction) -> CorrectedStep | None:

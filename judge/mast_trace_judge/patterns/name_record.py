@@ -19,7 +19,6 @@ from mast_trace_judge.llm.transcript import (
     LEFT_OUT,
     MARK,
     Renderer,
-    RenderOptions,
     estimate_tokens,
     nonce,
 )
@@ -147,9 +146,8 @@ def name_record(pattern: Unnamed, runs: Sequence[ReadRun], version: str, tokens:
 
 
 def _shown(writer: Renderer, run: ReadRun, clip: int) -> str:
-    options = RenderOptions(clip=clip, full=min(_FULL, 3 * clip))
     steps: list[Step] = [run.texts.trajectory.steps[index] for index in run.steps]
-    return replace(writer, options=options).record(steps)
+    return replace(writer, clip=clip, full=min(_FULL, 3 * clip)).record(steps)
 
 
 class PatternName(ModelAnswer):

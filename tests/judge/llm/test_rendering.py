@@ -6,14 +6,13 @@ from judge.builders import RunBuilder
 from mast_trace_judge.llm.transcript import (
     LEFT_OUT,
     Renderer,
-    RenderOptions,
     clip,
     estimate_tokens,
 )
 
 
 def rendered(run, **options):
-    return Renderer(run.build(), "mark", RenderOptions(**options)).record()
+    return Renderer(run.build(), "mark", **options).record()
 
 
 def test_every_step_keeps_its_number():
@@ -38,7 +37,7 @@ def test_head_and_tail_of_a_clipped_text_remain():
 
 def test_candidates_are_shown_in_full():
     run = RunBuilder("x").says("clerk", "a" * 900, to="boss").says("clerk", "b" * 900).build()
-    record = Renderer(run, "mark", RenderOptions(clip=100, full=900), in_full={1}).record()
+    record = Renderer(run, "mark", clip=100, full=900, in_full={1}).record()
     assert "b" * 900 in record
     assert "a" * 900 not in record
 

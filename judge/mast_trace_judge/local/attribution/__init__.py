@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,22 +28,15 @@ class Attribution:
 
     Attributes:
         probabilities: of each attributable step, by its index; they add up to 1.
-        agents: the sum over each agent's steps.
         candidates: the three likeliest steps, likeliest first.
         decisive: the first candidate; None where the run succeeded or the judge abstains.
-        abstained: nothing asserts that the first candidate is the error: the record does not show an error
-            there that reaches the answer, and no profile was right often enough on natural failures.
         calibrated: whether the probabilities were measured on runs like this one.
-        rule: the reason for the first candidate.
         profile: the trained profile that was used; ``cascade`` for none.
     """
 
     probabilities: Mapping[int, float] = field(default_factory=dict)
-    agents: Mapping[str, float] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = ()
     decisive: DecisiveError | None = None
-    abstained: bool = True
-    rule: str = ""
     profile: str = UNTRAINED
     calibrated: bool = False
 
@@ -125,9 +117,6 @@ def summarise(
         least: the probability from which the likeliest step is decisive, if so.
         shown: steps that are decisive whatever their probability, should one be the likeliest.
     """
-    agents: dict[str, float] = defaultdict(float)
-    for step, probability in probabilities.items():
-        agents[trajectory.steps[step].agent] += probability
     candidates = tuple(
         Candidate(
             step=step,
@@ -139,13 +128,11 @@ def summarise(
     )
     best = candidates[0] if candidates else None
     likely = best is not None and calibrated and least <= best.probability and least < NEVER
-    abstained = best is None or not (likely or best.step in shown)
     return Attribution(
         probabilities=dict(probabilities),
-        agents=dict(sorted(agents.items(), key=lambda item: -item[1])),
         candidates=candidates,
         decisive=None
-        if best is None or abstained
+        if best is None or not (likely or best.step in shown)
         else DecisiveError(
             step=best.step,
             agent=best.agent,
@@ -153,8 +140,6 @@ def summarise(
             rule=best.rule,
             reason=best.rule,
         ),
-        abstained=abstained,
-        rule=best.rule if best else "",
         profile=profile,
         calibrated=calibrated and best is not None,
     )
