@@ -78,4 +78,4 @@ def told(run: Trajectory, *, blames: bool) -> list[str]:
         return []
     found = attribute(run, modes)
     lines += [f"{candidate!r}" for candidate in found.candidates]
-    return [*lines, f"abstained: {found.abstained}"] if found.candidates else lines
+    return [*lines, f"abstained: {found.decisive is None}"] if found.candidates else lines

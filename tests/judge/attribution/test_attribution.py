@@ -20,14 +20,14 @@ def test_the_cause_of_the_first_failed_run_is_blamed():
     run.says("lead", "Hm.").says("coder", "It is 7.")
     found = _judged(run)
     assert (found.candidates[0].step, found.candidates[0].agent) == (2, "coder")
-    assert found.rule == "the first failed tool run, or the act before it"
+    assert found.candidates[0].rule == "the first failed tool run, or the act before it"
 
 
 def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
     run = RunBuilder("How many moons?", outcome="failure").asks().says("lead", "Reader, please.")
     run.says("reader", "The page lists 84 moons.").says("lead", "FINAL ANSWER: 84")
     found = _judged(run)
-    assert (found.candidates[0].step, found.rule) == (
+    assert (found.candidates[0].step, found.candidates[0].rule) == (
         2,
         "first mention of the value on which the run ends, or the act before it",
     )
@@ -40,7 +40,7 @@ def test_an_exact_finding_outweighs_the_structure():
         run.calls("clerk", "list_bills", {"page": 1}, "bills 12.50 and 7.50")
     found = _judged(run.says("clerk", "Together 20.00.").says("lead", "FINAL ANSWER: 20.00"))
     assert (found.candidates[0].step, found.candidates[0].agent) == (2, "clerk")
-    assert found.rule.startswith("1.3")
+    assert found.candidates[0].rule.startswith("1.3")
     assert found.decisive is None
 
 

@@ -60,7 +60,7 @@ def test_a_profile_learns_what_the_labels_share(profile):
     new = _run(99, 3)
     found = attribute(new.trajectory, (), [profile])
     assert (found.candidates[0].step, found.profile) == (4, "made-up")
-    assert found.rule == "it speaks of trouble"
+    assert found.candidates[0].rule == "it speaks of trouble"
 
 
 def test_too_few_labels_are_refused():

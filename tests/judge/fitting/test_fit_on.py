@@ -64,7 +64,7 @@ def test_the_profile_is_loaded_and_used_like_any_other(report):
     new = planted("tool-empty", 9)
     found = attribute(new.trajectory, (), [profile])
     assert (found.profile, found.candidates[0].step) == ("ours", new.step)
-    assert found.rule == "the tool gave nothing"
+    assert found.candidates[0].rule == "the tool gave nothing"
 
 
 def test_runs_before_and_after_are_given_for_tables_of_ones_own(report):
