@@ -154,12 +154,7 @@ class ModelLayer:
         return replace(reading, right=right, cases=cases)
 
     def given_up(self, reason: str, began: float) -> None:
-        """Let the runs that follow not wait for the models that have answered nothing since a run's reading began.
-
-        Args:
-            reason: why the reading was given up, before its calls could fail of themselves.
-            began: the monotonic time at which it was.
-        """
+        """Let later runs not wait for models that have answered nothing since a reading began, in monotonic seconds."""
         for endpoint in self._endpoints:
             endpoint.given_up(reason, began)
 
