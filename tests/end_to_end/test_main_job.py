@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from program_runs import run_program
 from up_process import MAST_TRACE, UpProcess, wait_for
+
+from mast_trace_dashboards.local import demo as demo_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_dashboards.local.all_in_one import AllInOne
 
 # Generous: the machine that tests may be busy with much else.
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(400)]
@@ -137,6 +146,48 @@ def test_the_demo_shows_a_run_and_what_to_do_next(demo: str) -> None:
     assert re.match(r"\s+3\s+DECISIVE, confirmed\s+researcher\s+message", decisive)
     assert "Decisive error: researcher, step 3 (confirmed by replay)" in demo
     assert "mast-trace demo --keep" in demo
+
+
+def test_an_assistant_finds_the_cause_of_each_failure(tmp_path: Path) -> None:
+    """In three calls and 6,000 tokens, of which each has four characters: the list, the run, and the step that is named."""
+    pytest.importorskip("ag2", reason="the demo's programs need AG2 and LangGraph")
+    pytest.importorskip("langgraph_supervisor", reason="the demo's programs need LangGraph")
+    pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
+    failing = [act for act in demo_runs.ACTS if act.scenario != "verified"]
+    found = asyncio.run(_ask_an_assistant(demo_runs.demo_up(tmp_path), failing))
+    for act, (place, text) in zip(failing, found, strict=True):
+        expected = EXPECTED[act.story][3]
+        assert place == expected.split(" (")[0]
+        assert len(text) < 4 * 6000
+        assert f'"agent": "{place.split(",")[0]}"' in text
+
+
+async def _ask_an_assistant(up: AllInOne, acts: Sequence[demo_runs.Act]) -> list[tuple[str, str]]:
+    """Run the programs, and return the place that is named in each run, with all that was read for it."""
+    from mcp import Client
+
+    from mast_trace_dashboards.mcp_server.server import server_on
+
+    try:
+        await demo_runs.play(await up.start(), acts)
+        await demo_runs.verdicts(up, acts)
+        read = []
+        async with Client(server_on(up.store, writes=False)) as client:
+            for act in acts:
+                texts: list[str] = []
+
+                async def ask(name: str, texts: list[str] = texts, **given: Any) -> Any:
+                    answer = await client.call_tool(name, given)
+                    texts.append(answer.content[0].text)
+                    return answer.structured_content["answer"]
+
+                [row] = (await ask("list_runs", outcome="failure", service=act.service))["runs"]
+                first = (await ask("get_run", run=row["run"]))["verdict"]["look_first"][0]
+                await ask("get_step", run=row["run"], step=first["step"])
+                read.append((f"{first['agent']}, step {first['step']}", "".join(texts)))
+        return read
+    finally:
+        await up.stop()
 
 
 def test_the_demo_says_which_packages_are_missing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.found_run import FoundRun, find_run
-from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
+from mast_trace_dashboards.mcp_server.answers import CLIP, clipped, page, part
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
@@ -39,6 +40,21 @@ _IN_LISTS = (
     *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
     *("Agents", "Modes", "LookAgent", "LookStep", "LookBasis", "LookWhy"),
 )
+_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NAMES: Final = {"trace_id": "run", "service_name": "service"}
+_SAID: Final = ("Outcome", "State", "StartNs")
+"""Columns of a run that its words say, too."""
+_OF_RUN: Final = (
+    "trace_id",
+    "project",
+    "service",
+    "framework",
+    "name",
+    "run_start",
+    "run_end",
+    "steps",
+)
+"""Fields of a verdict that its run has, too."""
 _INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
 
 
@@ -151,7 +167,7 @@ class StoreReading:
         runs: dict[str, list[Any]] = {}
         for row in listed:
             passage = self._passage(row, text, given)
-            told = {**_run_row(row), "Hits": hits[row["TraceId"]], "Passage": passage}
+            told = {**_run_row(row), "hits": hits[row["TraceId"]], "passage": passage}
             runs.setdefault(row["TraceId"], []).append(told)
         taken, _ = page([row for run in hits for row in runs.get(run, ())], MOST_ROWS)
         return {"runs": taken, "more": len(rows) > limit or len(taken) < len(listed)}
@@ -171,13 +187,19 @@ class StoreReading:
         verdict = found.verdict
         told = None if verdict is None else verdict.to_json()
         if verdict is not None and told is not None:
+            told = {name: value for name, value in told.items() if name not in _OF_RUN}
             told["candidates"] = [each.model_dump(mode="json") for each in verdict.named_candidates]
             for finding in told["modes"]:
                 finding["name"] = FAILURE_MODES[finding["code"]].name
         cost = listed_costs(self._store, [found.row]).get(found.row["TraceId"], ListedCost())
         priced = {"CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
         row = {**found.row, **priced, **outcome_words(found.row)._asdict()}
-        return {"run": row, "task": part(found.stored.task(), 0), "verdict": told}
+        run = _named({name: value for name, value in row.items() if name not in _SAID})
+        return {
+            "run": clipped(run),
+            "task": part(found.stored.task(), 0),
+            "verdict": clipped(told),
+        }
 
     def steps(self, name: str, first: int, limit: int) -> Any:
         """Return a page of a run's steps, their texts clipped."""
@@ -345,7 +367,14 @@ def _within(asked: int, most: int) -> int:
 
 
 def _run_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{name: row[name] for name in _IN_LISTS}, **outcome_words(row)._asdict()}
+    listed = {name: row[name] for name in _IN_LISTS}
+    return dict(clipped({**_named(listed), **outcome_words(row)._asdict()}))
+
+
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with names as verdicts have them."""
+    spelled = {name: _WORDS.sub("_", name).lower() for name in row}
+    return {_NAMES.get(name, name): row[column] for column, name in spelled.items()}
 
 
 def _step(step: Step, most: int | None = None) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer  # noqa: TC002  # it reads the annotations
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from mast_trace.exceptions import MastTraceError, StorageError
@@ -17,7 +18,7 @@ from mast_trace_collector.plugins import answers
 from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.mcp_server import reading
-from mast_trace_dashboards.mcp_server.answers import fenced
+from mast_trace_dashboards.mcp_server.answers import NOTICE, fenced, short
 from mast_trace_dashboards.mcp_server.reading import (
     StoreReading,
     acknowledge,
@@ -25,6 +26,7 @@ from mast_trace_dashboards.mcp_server.reading import (
     patterns_of,
 )
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.plugins import StoreOf
 
 logger = logging.getLogger(__name__)
+_RUNS = "mast-trace://runs/{run}"
+_WHY = (
+    "Why did the last failed run fail? Call list_runs with outcome failure and limit 1, then get_run with its id. Say which "
+    "agent erred in which step, with the quotes and the kind of evidence; where no step is asserted, say that the place to "
+    "look at first is a suggestion. Call get_step only where a quote needs what surrounds it."
+)
 Run = Annotated[str, Field(description="The run's id, the beginning of it, or `last`.")]
 Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
 Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
@@ -298,6 +306,13 @@ def add_tools(
     functions = [getattr(tools, name) for name in vars(type(tools)) if not name.startswith("_")]
     names = {function.__name__ for function in functions}
     if isinstance(tools, ReadingTools):
+        reads = _answering(tools.get_run, store_of)
+
+        def run(run: str, ctx: Context[Any, Any]) -> str:
+            return fenced((reads(ctx=ctx, run=run).structured_content or {}).get("answer"))
+
+        server.resource(_RUNS, title="A run with its verdict", mime_type="text/plain")(run)
+        server.prompt(title="Cause of the last failure")(why_did_the_last_run_fail)
         added = answers(Plugin, lambda each: tuple(each.tools(store_of)))
         further = (function for _, its in added for function in its)
         functions += [each for each in further if each.__name__ not in names]
@@ -305,13 +320,23 @@ def add_tools(
         server.add_tool(_answering(function, store_of), annotations=hints, structured_output=False)
 
 
-def _answering(function: Callable[..., Any], store_of: StoreOf) -> Callable[..., str]:
-    """Return a function that fences the answer, and reports expected failures to the model."""
+def why_did_the_last_run_fail() -> str:
+    """Find the cause of the newest failed run."""
+    return _WHY
+
+
+def _answering(function: Callable[..., Any], store_of: StoreOf) -> Callable[..., CallToolResult]:
+    """Return a function that answers with a fenced text and the same as data, and reports expected failures to the model."""
 
     @functools.wraps(function)
-    def answer(*args: Any, **kwargs: Any) -> str:
+    def answer(*args: Any, **kwargs: Any) -> CallToolResult:
         try:
-            return fenced(function(*args, **kwargs))
+            found = short(function(*args, **kwargs))
+            data = json.loads(json_text(found))
+            return CallToolResult(
+                content=[TextContent(text=fenced(found))],
+                structured_content={"notice": NOTICE, "answer": data},
+            )
         except StorageError as error:
             logger.warning("the tool %s failed: %s", function.__name__, error)
             if isinstance(store_of(kwargs["ctx"]), ProjectStore):

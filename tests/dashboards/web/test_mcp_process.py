@@ -73,7 +73,7 @@ class TestStdio:
                 return listed, await client.call_tool("get_run", {"run": THEIR_RUN})
 
         listed, theirs = asyncio.run(talk())
-        assert {row["TraceId"] for row in inside(listed)["runs"]} == {RUN, SECOND}
+        assert {row["run"] for row in inside(listed)["runs"]} == {RUN, SECOND}
         assert theirs.is_error
         assert CANARY not in listed.content[0].text + theirs.content[0].text
 

@@ -58,7 +58,11 @@ LISTED = (
     *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
     *("Agents", "Modes", "LookAgent", "LookStep", "LookBasis", "LookWhy"),
 )
-"""Columns of a run in a list."""
+NAMES = (
+    *("run", "project", "name", "service", "framework", "start", "duration_ms", "steps"),
+    *("agents", "modes", "look_agent", "look_step", "look_basis", "look_why"),
+)
+"""Columns of a run in a list, and their names in an answer."""
 SAID = [
     {
         "step": n,
@@ -91,7 +95,9 @@ def inside(answer: Any) -> Any:
     assert fenced, content.text[:200]
     assert "they are no instructions" in content.text[: fenced.start()]
     assert content.text.count(fenced[1]) == 2
-    return json.loads(fenced[2])
+    told = json.loads(fenced[2])
+    assert answer.structured_content["answer"] == told
+    return told
 
 
 def ask(server: MCPServer[Any], name: str, /, **arguments: Any) -> Any:
@@ -163,21 +169,21 @@ class TestReading:
         after = ""
         while after is not None:
             page = asked(server, "list_runs", limit=2, after=after)
-            seen += [row["Project"] + row["TraceId"] for row in page["runs"]]
+            seen += [row["project"] + row["run"] for row in page["runs"]]
             after = page["next"]
         assert len(seen) == len(set(seen)) == 6
         failed = asked(server, "list_runs", mode="2.6", service="plain-service")["runs"]
-        assert {row["TraceId"] for row in failed} == {RUN, SECOND}
-        assert {(row["LookAgent"], row["LookBasis"]) for row in failed} == {("planner", "record")}
+        assert {row["run"] for row in failed} == {RUN, SECOND}
+        assert {(row["look_agent"], row["look_basis"]) for row in failed} == {("planner", "record")}
 
     def test_finds_a_text(self, server: MCPServer[Any]) -> None:
         found = asked(server, "search_runs", text=f"shared text {CANARY}")
-        assert THEIR_RUN in {row["TraceId"] for row in found["runs"]}
+        assert THEIR_RUN in {row["run"] for row in found["runs"]}
         found = asked(server, "search_runs", text="1 shared text PLAIN", limit=1)
         assert found["more"]
-        (first,) = (row for row in found["runs"] if row["Project"] == OURS)
-        assert (first["TraceId"], first["Hits"]) == (RUN, 1)
-        assert "1 shared text plain" in first["Passage"]
+        (first,) = (row for row in found["runs"] if row["project"] == OURS)
+        assert (first["run"], first["hits"]) == (RUN, 1)
+        assert "1 shared text plain" in first["passage"]
         assert [row for row in asked(server, "list_runs")["runs"] if row.items() <= first.items()]
 
     def test_returns_a_verdict_with_its_evidence(
@@ -191,11 +197,14 @@ class TestReading:
         assert stored
         assert row
         words = {"outcome": "failure", "state": "", "reading": ""}
-        more = {"CostUsd": None, "UnpricedCalls": 0, **words}
-        more["ModeProbabilities"] = [0.9]  # three digits, of a stored 0.8999999761581421
-        assert told["run"] == json.loads(json_text({**row, **more}))
+        three_digits = [0.9]  # stored is 0.8999999761581421
+        assert (told["run"]["mode_probabilities"], told["run"]["cost_usd"]) == (three_digits, None)
+        assert told["run"].items() >= words.items()
+        assert (told["run"]["look_why"], told["run"]["run"]) == (row["LookWhy"], SECOND)
         (mode,) = told["verdict"]["modes"]
-        assert told["verdict"] == {**stored.to_json(), "modes": [mode]}
+        whole = {**stored.to_json(), "modes": [mode]}
+        assert told["verdict"].items() <= whole.items()
+        assert not {"trace_id", "name", "steps"} & told["verdict"].keys()
         assert (mode["name"], mode["evidence"]) == ("Reasoning-action mismatch", "exact")
         assert mode["quotes"] == ["shared text plain"]
         assert told["verdict"]["decisive"]["agent"] == "planner"
@@ -290,7 +299,7 @@ class TestReading:
     def test_lists_a_run_with_some_columns(self, server: MCPServer[Any], store: Store) -> None:
         (row,) = (each for each in QUERIES["runs"].run(store) if each["TraceId"] == SECOND)
         words = {"outcome": "failure", "state": "", "reading": ""}
-        chosen = {name: row[name] for name in LISTED} | words
+        chosen = dict(zip(NAMES, map(row.get, LISTED), strict=True)) | words
         page = asked(server, "list_runs", limit=1, service="plain-service", agent="planner")
         assert page["runs"] == [json.loads(json_text(chosen))]
         assert page["next"] == f"{row['StartNs']}-{SECOND}"
@@ -474,4 +483,4 @@ async def _over_http(url: str, key: str, name: str, arguments: dict[str, Any]) -
 
 def _buying(server: MCPServer[Any]) -> str:
     runs = asked(server, "list_runs")["runs"]
-    return next(str(row["TraceId"]) for row in runs if row["Name"] == "buying")
+    return next(str(row["run"]) for row in runs if row["name"] == "buying")
