@@ -215,6 +215,7 @@ def test_runs_lists_newest_first_with_verdicts(store: Store) -> None:
         ({"modes": ["3.2", "1.1"]}, (1,)),
         ({"decisive_agents": ["supervisor"]}, (2,)),
         ({"states": ["waiting"]}, (4,)),
+        ({"bases": ["model"]}, ()),
         ({"since": T0 + timedelta(hours=2), "until": T0 + timedelta(hours=4)}, (3, 2)),
         ({"projects": ["nobody's"]}, ()),
     ],

@@ -249,12 +249,6 @@ def test_modes_by_day(store: Store, given: dict[str, Any], ok: list[Verdict]) ->
         for day in days
         for name, hits, looked in sorted(_category(by_day[day], first) for first in CATEGORIES)
     ]
-    found = rows(store, "specification_over_time", asked, "Time", *columns[1:])
-    assert [(time.date(), *more) for time, *more in found] == [
-        (day, hits, looked, share(hits, looked))
-        for day in days
-        for _, hits, looked in [_category(by_day[day], "1")]
-    ]
 
 
 def _category(ok: Sequence[Verdict], first: str) -> tuple[str, int, int]:

@@ -164,11 +164,9 @@ def test_numbers_of_decisive_errors_follow_the_proof(store: Store) -> None:
     record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
     rules = {row["Rule"]: row for row in QUERIES["decisive_rules"].run(store)}
     assert rules["confirmed by replay"]["MeanProbability"] is None
-    newest = QUERIES["newest_decisive"].run(store)
-    assert [(row["Agent"], row["Step"], row["Probability"]) for row in newest] == [
-        ("analyst", 0, None)
-    ]
-    assert newest[0]["Confirmation"] == "confirmed"
+    [row] = [row for row in QUERIES["runs"].run(store) if row["Confirmation"] == "confirmed"]
+    seen = (row["DecisiveAgent"], row["DecisiveStep"], row["DecisiveProbability"])
+    assert seen == ("analyst", 0, None)
     decided = {row["Agent"]: row["Decided"] for row in QUERIES["decisive_agents"].run(store)}
     assert (before, decided) == ({"analyst": 1, "supervisor": 1}, {"analyst": 2})
 

@@ -96,8 +96,6 @@ def test_percentages_of_steps_are_those_that_were_measured(store: Store) -> None
     assert sure == {0: None, 1: 0.25, 2: None, 3: None}
     (rule,) = QUERIES["decisive_rules"].run(store)
     assert (rule["Runs"], rule["MeanProbability"]) == (4, 0.25)
-    newest = QUERIES["newest_decisive"].run(store)
-    assert sorted(str(row["Probability"]) for row in newest) == ["0.25", "None", "None", "None"]
 
 
 def test_alerts_are_of_modes_that_were_looked_for(store: Store) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, THRESHOLD, Json, Panel, sql
+from mast_trace_dashboards.grafana.panels import (
+    DATASOURCE,
+    PLUGIN,
+    THRESHOLD,
+    Json,
+    Panel,
+    sql,
+    target,
+)
 from mast_trace_judge.verdict import SHOWN_FROM
 
 SCHEMA_VERSION = 42
@@ -48,7 +56,7 @@ class Dashboard:
             "refresh": "1m",
             "time": {"from": self.since, "to": "now"},
             "templating": {"list": self._variables()},
-            "annotations": {"list": []},
+            "annotations": {"list": [_deployments()] if self.filters else []},
             "links": [*self.links, _others()],
             "panels": self._panels(),
         }
@@ -97,8 +105,24 @@ def _datasource() -> Json:
     }
 
 
+def _deployments() -> Json:
+    """The first run of each version of a service, as a mark on every panel over time."""
+    before = "$__fromTime_ms - toIntervalDay(30)"
+    text = sql(
+        "runs_by_version", "First AS time, concat(ServiceName, ' ', Value) AS text", since=before
+    )
+    return {
+        "name": "Deployments",
+        "datasource": DATASOURCE,
+        "enable": True,
+        "hide": False,
+        "iconColor": "blue",
+        "target": target(f"{text}\nWHERE time >= $__fromTime_ms"),
+    }
+
+
 def _filter(name: str, label: str) -> Json:
-    """A choice among the values in the range; the filters do not narrow each other."""
+    """A choice among the values in the range, asked for when the dashboard opens; the filters do not narrow each other."""
     everything = dict.fromkeys(("projects", "services", "frameworks"), "CAST([], 'Array(String)')")
     text = f"{sql('filter_values', 'Value', **everything)}\nWHERE Filter = '{name}'\nORDER BY Value"
     return {
@@ -107,7 +131,7 @@ def _filter(name: str, label: str) -> Json:
         "type": "query",
         "datasource": DATASOURCE,
         "query": {"editorType": "sql", "rawSql": text},
-        "refresh": 2,
+        "refresh": 1,
         "multi": True,
         "includeAll": True,
         "current": {"text": ["All"], "value": ["$__all"]},

@@ -14,6 +14,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.grafana.board import Dashboard, text_variable
+from mast_trace_dashboards.grafana.cost import COST
 from mast_trace_dashboards.grafana.health import INGESTION, JUDGE
 from mast_trace_dashboards.grafana.modes import DECISIVE, MODES
 from mast_trace_dashboards.grafana.overview import OVERVIEW
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.grafana.panels import Json
 
 
-_SHIPPED: Final = (OVERVIEW, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
+_SHIPPED: Final = (OVERVIEW, COST, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
 
 
 def _with_plugins() -> Iterator[Dashboard]:

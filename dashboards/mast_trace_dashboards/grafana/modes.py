@@ -11,12 +11,12 @@ from mast_trace_dashboards.grafana.panels import (
     bars,
     field_override,
     lines,
-    run_link,
     share,
     sql,
     stat,
     table,
 )
+from mast_trace_dashboards.grafana.runs import newest_failures
 
 DECISIVE: Final = Dashboard(
     uid="mast-decisive",
@@ -81,19 +81,7 @@ DECISIVE: Final = Dashboard(
                 overrides=(share("Share"), field_override("Cost", unit="currencyUSD", decimals=4)),
             ),
         ),
-        (
-            table(
-                "Newest decisive errors",
-                "Click a run to open it.",
-                sql(
-                    "newest_decisive",
-                    "Time, TraceId AS Run, Name, Agent, Step, Confirmation AS Replays, "
-                    "Probability AS Confidence, "
-                    "arrayStringConcat(Modes, ', ') AS Modes, Reason",
-                ),
-                overrides=(run_link(), share("Confidence")),
-            ),
-        ),
+        (newest_failures(width=24),),
     ),
 )
 
@@ -113,9 +101,19 @@ def _against(query: str, column: str, description: str) -> Panel:
 MODES: Final = Dashboard(
     uid="mast-modes",
     title="mast-trace / Failure modes and agents",
-    description="Failure modes by framework, agent and model.",
+    description="Failure modes by framework, service, agent and model.",
     since="now-7d",
     rows=(
+        (
+            lines(
+                "Failures by category over time",
+                "Share that shows a mode of each MAST category, of the runs in which one was looked for.",
+                sql("categories_over_time", "Time AS time, Category, Share") + "\nORDER BY time",
+                unit="percentunit",
+                width=24,
+                maximum=1.0,
+            ),
+        ),
         (
             lines(
                 "Failure modes over time",
@@ -221,8 +219,10 @@ MODES: Final = Dashboard(
                 "Tools that fail",
                 "By tool and calling agent, with the latest error.",
                 sql("tool_errors", "Tool, Agent, Share, Failed, Calls AS n, LastError"),
+                width=12,
                 overrides=(share("Share", Thresholds(0.05, 0.2)),),
             ),
+            _against("modes_by_service", "Service", "Share of each service's runs."),
         ),
         (
             table(

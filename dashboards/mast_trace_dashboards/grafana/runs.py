@@ -16,6 +16,24 @@ from mast_trace_dashboards.grafana.panels import (
     target,
 )
 
+
+def newest_failures(width: int) -> Panel:
+    """Return the list of the newest failed runs, with where to look first in each; its width is in columns."""
+    return table(
+        "Newest failures",
+        "Each with the place to look at first; click a run to open it.",
+        sql(
+            "runs",
+            "Start, TraceId AS Run, Name, LookAgent AS `Look first at`, LookStep AS `Its step`, LookWhy AS Why, "
+            "Confirmation AS Replays, arrayStringConcat(Modes, ', ') AS Modes",
+            outcomes="['failure']",
+            limit="50",
+        ),
+        width=width,
+        overrides=(run_link(),),
+    )
+
+
 EXPLORER: Final = Dashboard(
     uid="mast-runs",
     title="mast-trace / Run explorer",
@@ -30,7 +48,7 @@ EXPLORER: Final = Dashboard(
                     "runs",
                     "Start, TraceId AS Run, Name, Framework, Outcome, "
                     "arrayStringConcat(Modes, ', ') AS Modes, LookAgent AS Agent, "
-                    "LookStep AS Step, LookBasis AS Evidence, Confirmation AS Replays, Steps, DurationMs AS Duration, "
+                    "LookStep AS Step, LookWhy AS Why, LookBasis AS Evidence, Confirmation AS Replays, Steps, DurationMs AS Duration, "
                     "InputTokens + OutputTokens AS Tokens, Totals AS Counted, JudgeCostUsd AS Judging, State",
                     limit="500",
                 ),
@@ -109,7 +127,8 @@ RUN: Final = Dashboard(
                 sql(
                     "run",
                     "Name, Framework, TerminationReason AS Ended, "
-                    "arrayStringConcat(Modes, ', ') AS Modes, DecisiveReason AS Reason, "
+                    "arrayStringConcat(Modes, ', ') AS Modes, LookAgent AS `Look first at`, LookStep AS `Its step`, "
+                    "LookWhy AS Why, DecisiveReason AS Reason, "
                     "Confirmation AS Replays, Method, State, StateReason",
                 ),
                 height=4,

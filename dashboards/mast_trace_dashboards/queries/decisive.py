@@ -9,14 +9,12 @@ from mast_trace_dashboards.queries.priced_calls import ASKED, ONLY
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
     CODES,
-    IS_SHOWN,
     MODE_HITS,
     MODES_EXAMINED,
     OWNERS,
     RANGE,
     SHOWN,
     SHOWN_VERDICTS,
-    STARTED,
     VERDICTS,
 )
 from mast_trace_judge.proof import RULE
@@ -144,38 +142,6 @@ WHERE Status = 'ok'""",
         ),
     },
 )
-
-_NEWEST: Final = f"""SELECT * FROM mast_findings
-    WHERE {STARTED} AND (RunKey, JudgedAt, ShownAt) GLOBAL IN (
-      SELECT RunKey, JudgedAt, ShownAt FROM ({_DECIDED})
-      ORDER BY RunEnd DESC, TraceId
-      LIMIT {{limit:UInt32}})"""
-NEWEST_DECISIVE: Final = Query(
-    name="newest_decisive",
-    meaning="The newest decisive errors.",
-    template=f"""
-SELECT RunEnd AS Time, TraceId, Name, Framework, DecisiveAgent AS Agent,
-    assumeNotNull(DecisiveStep) AS Step, if(Calibrated, DecisiveProbability, NULL) AS Probability,
-    DecisiveReason AS Reason, Confirmation,
-    arrayFilter((code, probability) -> {IS_SHOWN}, `Modes.Code`, `Modes.Probability`) AS Modes
-FROM ({_NEWEST})
-ORDER BY Time DESC, TraceId
-LIMIT 1 BY RunKey""",
-    params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
-    columns={
-        "Time": Column("DateTime64(9)", "end of the run"),
-        "TraceId": Column("String"),
-        "Name": Column("String", "of the workflow"),
-        "Framework": Column("String"),
-        "Agent": Column("String", "the agent that decided the failure"),
-        "Step": Column("UInt32", "in which step"),
-        "Probability": Column("Nullable(Float32)", "where it was measured on such runs"),
-        "Reason": Column("String"),
-        "Confirmation": Column("String", "what replays have shown; empty where there were none"),
-        "Modes": Column("Array(String)", "that the run shows"),
-    },
-)
-
 
 _FAILED: Final = (
     f"""SELECT * FROM ({VERDICTS}) WHERE if(RunOutcome != '', RunOutcome, Outcome) = 'failure'"""

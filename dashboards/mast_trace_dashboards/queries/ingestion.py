@@ -41,6 +41,31 @@ LIMIT {{limit:UInt32}}""",
     },
 )
 
+LATENCY_OVER_TIME: Final = Query(
+    name="latency_over_time",
+    meaning="Durations of runs, tool calls and model calls in each stretch of time, and the share that failed.",
+    template=f"""
+SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    multiIf(Operation = 'execute_tool', 'tool', Operation = 'chat', 'model', 'run') AS Kind,
+    quantileExactInclusive(0.5)(Duration) / 1e9 AS MedianSeconds,
+    quantileExactInclusive(0.95)(Duration) / 1e9 AS P95Seconds,
+    uniqExact({SPAN}) AS Calls, uniqExactIf({SPAN}, StatusCode = 'Error') / Calls AS FailedShare
+FROM {_SPANS}
+    AND (Operation IN ('execute_tool', 'chat') OR ParentSpanId = '')
+    AND {SPAN} GLOBAL NOT IN ({_ELSEWHERE}) AND {_OF_RUNS}
+GROUP BY Time, Kind
+ORDER BY Time, Kind""",
+    params={**RANGE, **OWNERS, **BUCKET},
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "Kind": Column("String", "run, tool or model"),
+        "MedianSeconds": Column("Float64"),
+        "P95Seconds": Column("Float64", "nineteen of twenty took no longer"),
+        "Calls": Column("UInt64", "how many there were"),
+        "FailedShare": Column("Float64", "of those that failed"),
+    },
+)
+
 TOOL_ERRORS: Final = Query(
     name="tool_errors",
     meaning="Tools by how often they fail; a call counts once, even if others have recorded it too.",

@@ -89,6 +89,7 @@ _FILTERS: Final = {
     "modes": Param("Array(String)", [], "runs that show any of these failure modes"),
     "agents": Param("Array(String)", [], "runs in which any of these agents acts"),
     "decisive_agents": Param("Array(String)", [], "runs that one of these decided"),
+    "bases": Param("Array(String)", [], "runs whose place to look at first rests on one of these"),
     "only": Param("Array(String)", [], "ids of runs; none means all"),
 }
 
@@ -98,6 +99,7 @@ _MATCHES: Final = """(empty({outcomes:Array(String)}) OR has({outcomes:Array(Str
   AND (empty({states:Array(String)}) OR has({states:Array(String)}, State))
   AND (empty({modes:Array(String)}) OR hasAny({modes:Array(String)}, Modes))
   AND (empty({agents:Array(String)}) OR hasAny({agents:Array(String)}, Agents))
+  AND (empty({bases:Array(String)}) OR has({bases:Array(String)}, LookBasis))
   AND (empty({only:Array(String)}) OR TraceId IN {only:Array(String)})
   AND (empty({decisive_agents:Array(String)}) OR has({decisive_agents:Array(String)}, DecisiveAgent))"""
 

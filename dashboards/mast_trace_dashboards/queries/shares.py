@@ -8,7 +8,6 @@ from typing import Final
 from mast_trace.taxonomy import FAILURE_MODES, SPECIFICATION_CODES
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
-    BUCKET,
     CODES,
     COUNTED_RUNS,
     JUDGED,
@@ -101,25 +100,6 @@ LIMIT {{limit:UInt32}}""",
         "Other": Column("String", "code of another"),
         "Runs": Column("UInt64", "that show both"),
         "Lift": Column("Float64", "times as often as if they were independent"),
-    },
-)
-
-SPECIFICATION_OVER_TIME: Final = Query(
-    name="specification_over_time",
-    meaning="Share of the examined runs with a specification violation (modes 1.1 to 1.5).",
-    template=f"""
-SELECT toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
-    countIf({_VIOLATES}) AS Runs, countIf({_LOOKED}) AS Examined,
-    if(Examined = 0, NULL, Runs / Examined) AS Share
-FROM ({SHOWN_VERDICTS})
-GROUP BY Time
-ORDER BY Time""",
-    params={**RANGE, **OWNERS, **SHOWN, **BUCKET},
-    columns={
-        "Time": Column("DateTime", "beginning of the stretch"),
-        "Runs": Column("UInt64", "with a specification violation"),
-        "Examined": Column("UInt64", "runs in which a mode 1.1 to 1.5 was looked for"),
-        "Share": Column("Nullable(Float64)", "Runs / Judged"),
     },
 )
 

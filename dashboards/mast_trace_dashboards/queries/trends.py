@@ -92,7 +92,7 @@ ORDER BY Rise DESC NULLS LAST, Share DESC, Code""",
 
 FOUND_BY_DAY: Final = Query(
     name="found_by_day",
-    meaning="Judged runs of each day that failed or are suspect, by failure mode, and by the agent that decided a failure.",
+    meaning="Judged runs of each day that are suspect, by failure mode, and by the agent that decided a failure.",
     template=f"""
 SELECT toDate(RunStart) AS Day, Found.1 AS Kind, Found.2 AS Value, count() AS Runs
 FROM (
@@ -101,7 +101,7 @@ FROM (
   FROM ({SHOWN_VERDICTS})
 )
 ARRAY JOIN arrayConcat(
-  if(Failed, [('failed', '')], if(empty(Places), [], [('suspect', '')])),
+  if(Failed OR empty(Places), [], [('suspect', '')]),
   arrayMap(code -> ('mode', toString(code)),
     arrayFilter((code, i) -> bitTest(ShownBits, i), {CODES}, range({len(FAILURE_MODES)}))),
   if(Failed AND isNotNull(DecisiveStep) AND DecisiveAgent != '', [('agent', toString(DecisiveAgent))], [])
@@ -111,7 +111,7 @@ ORDER BY Day, Kind, Value""",
     params={**RANGE, **OWNERS, **SHOWN},
     columns={
         "Day": Column("Date", "on which the runs started, UTC"),
-        "Kind": Column("String", "failed, suspect, mode or agent"),
+        "Kind": Column("String", "suspect, mode or agent"),
         "Value": Column("String", "the mode's code, or the agent; else empty"),
         "Runs": Column("UInt64"),
     },

@@ -17,8 +17,8 @@ from stores import new_store
 
 import mast_trace_dashboards.grafana
 from mast_trace_dashboards.grafana.board import Dashboard
+from mast_trace_dashboards.grafana.cost import COST
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS, files
-from mast_trace_dashboards.grafana.overview import OVERVIEW
 from mast_trace_dashboards.grafana.panels import sql
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                     "SpanName": name,
                     "SpanAttributes": attributes,
                     "StatusCode": status,
+                    "ResourceAttributes": {"service.version": "7"},
                 }
                 for span_id, parent, name, attributes, status in (
                     ("1" * 16, "", "run", {}, "Unset"),
@@ -121,6 +122,21 @@ def assert_is_time_series(columns: list[tuple[str, str]]) -> None:
     assert all(kind.startswith(("Int", "UInt", "Float", "String")) for kind in plain)
 
 
+@pytest.mark.parametrize(("days", "marks"), [(1, 1), (0, 0)])
+def test_versions_are_marked_where_they_began(store: Store, days: int, marks: int) -> None:
+    """A version that was there before the range gets no mark in it."""
+    [deployments] = DASHBOARDS[0].to_json()["annotations"]["list"]
+    view = Selection(start=NOW - timedelta(days=days, hours=1), end=NOW)
+    rows = store.query(view.expand(deployments["target"]["rawSql"]))
+    assert [row["text"] for row in rows] == ["shop 7"] * marks
+
+
+def test_the_overview_fits_on_one_screen() -> None:
+    panels = DASHBOARDS[0].to_json()["panels"]
+    assert len(panels) <= 10
+    assert max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) <= 24
+
+
 @pytest.mark.parametrize("name", ["project", "service", "framework"])
 def test_the_filters_offer_what_is_there(store: Store, name: str) -> None:
     board = DASHBOARDS[0].to_json()
@@ -150,10 +166,10 @@ def test_panels_say_what_they_show_and_do_not_overlap(dashboard) -> None:
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_the_overview_shows_every_part_of_the_cost(name: str) -> None:
+def test_one_dashboard_shows_every_part_of_the_cost(name: str) -> None:
     """The page on cost says so, and names the queries."""
     text, _, _ = sql(name).rpartition("\nLIMIT")
-    panels = OVERVIEW.to_json()["panels"]
+    panels = COST.to_json()["panels"]
     assert any(
         (text or sql(name)) in each["rawSql"] for panel in panels for each in panel["targets"]
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 import mast_trace_dashboards.alerts
 import mast_trace_dashboards.grafana
+from mast_trace_collector.security import is_loopback
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
 from mast_trace_dashboards.alerts.files import write as write_alerts
 from mast_trace_dashboards.alerts.prometheus_rules import write as write_prometheus
 from mast_trace_dashboards.alerts.rules import tuned
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.grafana.dashboards import push as push_to_grafana
 from mast_trace_dashboards.grafana.dashboards import write as write_dashboards
 
@@ -56,6 +58,7 @@ def export(
     grafana = Path(mast_trace_dashboards.grafana.__file__).parent
     alerts = Path(mast_trace_dashboards.alerts.__file__).parent
     settings = AlertConfig.load(config, alert_web_url=web_url)
+    _warn_of_loopback(settings.alert_web_url)
     written = write_dashboards(folder / "grafana" / "dashboards", settings.alert_web_url)
     provisioning = folder / "grafana" / "provisioning"
     for source, target in (
@@ -72,6 +75,13 @@ def export(
         print_json([str(path) for path in written])
     else:
         console().print(plain(f"Wrote {len(written)} files to {folder}."))
+
+
+def _warn_of_loopback(web: str) -> None:
+    if is_loopback(urlsplit(web).hostname or ""):
+        warn(
+            f"Links will lead to {web}, which only this machine reaches: --web-url names another address."
+        )
 
 
 def _retarget(tests: Path, web: str) -> None:
@@ -99,6 +109,7 @@ def push(
     Example: `GRAFANA_TOKEN=... mast-trace dashboards push http://localhost:3000 --dry-run`
     """
     web = AlertConfig.load(config, alert_web_url=web_url).alert_web_url
+    _warn_of_loopback(web)
     changes = []
     for title, change in push_to_grafana(url, token, web=web, dry_run=dry_run):
         changes.append({"dashboard": title, "change": change})
