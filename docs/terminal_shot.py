@@ -55,6 +55,7 @@ async def play(folder: Path, drawn: Console) -> None:
         await asyncio.to_thread(
             demo_confirmation.confirm, up.store, featured.row, act.program, act.scenario
         )
+        finished = await demo.verdicts(up, demo.ACTS)  # with what the replays have shown
         report(drawn, finished, load(up.store, featured.row["TraceId"]))
     finally:
         await up.stop()
