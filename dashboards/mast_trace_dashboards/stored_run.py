@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, Step, Trajectory, read_trajectory
 from mast_trace_collector.storage.removal.thinning import was_left_out
-from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, RunSpans, open_roots, record
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
@@ -36,12 +36,19 @@ _SHORTEST_RUN = 2000
 """Number of spans up to which outlining a run takes no noticeable time."""
 _QUOTED = 20
 """Number of steps of a finding among which its quotes are searched."""
-_ROOT = """
-SELECT SpanId FROM otel_traces
-WHERE TraceId = {trace_id:String} AND Project = {project:String}
-  AND Operation = 'invoke_workflow' AND ParentSpanId = ''
-ORDER BY Duration DESC LIMIT 1
-"""
+_MOST_BYTES = 32 * 1024 * 1024
+"""Bytes of attributes of the spans that are read for the tasks of several runs."""
+_ASKED = f"""
+SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject FROM otel_traces
+WHERE TraceId IN {{runs:Array(String)}} AND byteSize(SpanAttributes) < {{most:UInt64}}
+  AND (toString(Project), TraceId, SpanId) GLOBAL IN (
+    SELECT toString(Project), TraceId, SpanId FROM otel_traces
+    WHERE TraceId IN {{runs:Array(String)}}
+      AND (Operation = 'invoke_workflow' AND ParentSpanId = '' OR Operation IN ('send_message', 'chat'))
+    ORDER BY Timestamp LIMIT 1 BY Project, TraceId, Operation
+  )
+LIMIT 1 BY Project, TraceId, SpanId
+"""  # noqa: S608  # made of constants
 _SCOPES = """
 SELECT ScopeName, max(ScopeVersion) AS Version FROM otel_traces
 WHERE TraceId = {trace_id:String} AND Project = {project:String} AND Operation != '' AND ScopeName != ''
@@ -58,6 +65,29 @@ class _Read:
     outline: Outline
     spans: Mapping[str, SpanRecord] | None
     size: int
+
+
+def tasks_of(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return the task of each run, by project and run, as its root, its first message or first model call holds it.
+
+    For a run whose root has not ended, its start record holds it.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        runs: their ids.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    if not runs:
+        return {}
+    given = {"runs": sorted(set(runs)), "most": _MOST_BYTES // len(runs)}
+    spans: dict[tuple[str, str], list[SpanRecord]] = {}
+    for row in store.query(_ASKED, given):
+        spans.setdefault((row["RunProject"], row["TraceId"]), []).append(record(row))
+    for key, root in open_roots(store, runs).items():
+        spans.setdefault(key, []).append(root)
+    return {key: read_trajectory(found).task for key, found in spans.items()}
 
 
 class OutlineCache:
@@ -256,15 +286,8 @@ class StoredRun:
         return query.run(self._store, only=[self.trace_id], projects=[self.project], limit=limit)
 
     def task(self) -> str:
-        """Return the task of the run as far as its root alone holds it; empty otherwise.
-
-        For a run whose root has not ended, its start record holds it.
-        """
-        rows = self._store.query(_ROOT, {"trace_id": self.trace_id, "project": self.project})
-        roots = list(self.spans.of([row["SpanId"] for row in rows]))
-        if not roots and self.spans.open_root is not None:
-            roots = [self.spans.open_root]
-        return read_trajectory(roots).task
+        """Return the task of the run, as `tasks_of` has it."""
+        return tasks_of(self._store, [self.trace_id]).get((self.project, self.trace_id), "")
 
     def places_of(self, verdict: Verdict | None) -> dict[str, int]:
         """Find the step of each quote, among the first steps of its own finding."""

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.certainty import BASES
 from mast_trace_dashboards.queries.runs import SORTS
 from mast_trace_dashboards.run_names import parse_time
 
@@ -73,7 +74,12 @@ ORDERS = {
 """Orders of the list, with their words."""
 AGES = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
 """Times since which runs are offered to be listed; any other age or date can be written."""
-_FIXED = {"outcome": OUTCOMES, "mode": tuple(FAILURE_MODES), "sort": tuple(ORDERS)}
+_FIXED = {
+    "outcome": OUTCOMES,
+    "mode": tuple(FAILURE_MODES),
+    "basis": tuple(BASES),
+    "sort": tuple(ORDERS),
+}
 """Values of the filters whose values do not depend on the runs."""
 
 
@@ -96,6 +102,7 @@ class Filters:
         session: the conversation that the run belongs to.
         version: of the service.
         decided_by: the agent that made the decisive error.
+        basis: the kind of evidence of the place to look at first.
         sort: of `ORDERS`; empty for the newest first.
         text: must occur in the run's texts.
         page: of a list in another order, from 1.
@@ -116,6 +123,7 @@ class Filters:
     session: str = ""
     version: str = ""
     decided_by: str = ""
+    basis: str = ""
     text: str = ""
     sort: str = ""
     page: str = ""
@@ -141,6 +149,7 @@ class Filters:
             "outcomes": [self.outcome] if self.outcome else [],
             "modes": [self.mode] if self.mode else [],
             "decisive_agents": [self.decided_by] if self.decided_by else [],
+            "bases": [self.basis] if self.basis else [],
         }
         for name in ("since", "until"):
             moment = _moment(getattr(self, name))

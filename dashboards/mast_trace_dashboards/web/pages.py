@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
 
+_AT_ONCE = 100
+"""Steps up to which a page is sent in one piece."""
 _STATUS = {"Ok": 1, "Error": 2}
 
 
@@ -134,7 +136,7 @@ class Pages(PatternPages):
     async def run(self, request: Request) -> Response:
         """Answer with one run, or with its changeable part alone on a refresh.
 
-        The verdict is sent at once; the steps of a long run once they are counted.
+        The verdict is sent at once, before the steps of a long run are.
         """
         try:
             choice = Choice.of(request.query_params.multi_items())
@@ -163,7 +165,7 @@ class Pages(PatternPages):
             "widths": (WIDTH, BOX_WIDTH),
         }
         name = "_run.html" if "part" in request.query_params else "run.html"
-        if opened.stored.is_ready:
+        if opened.stored.is_ready and opened.page.count < _AT_ONCE:
             return await asyncio.to_thread(self._html, request, name, **values)
         return streamed(self._templates, request, name, values)
 

@@ -1,4 +1,4 @@
-"""Rows of the run page: one step each, with its marks and the quoted passages of its text."""
+"""Rows of the run page: one step each, with its marks, and its text with quoted passages, as Markdown or as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
+
+from mast_trace_dashboards.web.text_changes import visible
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Step
@@ -18,6 +23,28 @@ CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
 _GIST = 100
 """Characters of a text in the lanes: more than a line holds."""
+_DEEPEST = 6
+"""Levels of JSON that fold by themselves."""
+_IN_LINE = 60
+"""Characters of JSON that stand in one line."""
+_MARKED = re.compile(
+    r"^(?: {0,3}(?:#{1,6} |[-*+] |\d+[.)] |> |```|~~~)|\|.*\|$)|\*\*\S|`[^`]+`|\]\(", re.MULTILINE
+)
+"""Signs of Markdown; a text without them stays as it was written."""
+
+
+def _markdown() -> MarkdownIt:
+    """Return the renderer of recorded texts: markup is escaped, no picture is loaded, and links lead to the web alone."""
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True})
+    made.enable("table").disable("image")
+    made.validateLink = lambda url: url.startswith(("https://", "http://"))  # type: ignore[method-assign]
+    # The outline of the page is the page's own.
+    made.add_render_rule("heading_open", lambda *_: '<p class="heading">')
+    made.add_render_rule("heading_close", lambda *_: "</p>\n")
+    return made
+
+
+_MARKDOWN: Final = _markdown()
 
 
 @dataclass(frozen=True)
@@ -78,10 +105,25 @@ class Row:
         return "".join(piece.text for piece in self.pieces) != self.step.text[:CLIP]
 
     @property
-    def arguments(self) -> str:
-        """The shown part of its arguments, as `pretty` has them; empty if there are none."""
+    def formatted(self) -> Markup | None:
+        """Its text as Markdown, or as JSON whose parts fold; None where it is to be shown as it was written.
+
+        It is shown so where the verdict quotes it, without signs of Markdown, and as the plain answer of a tool.
+        """
+        if len(self.pieces) != 1 or self.pieces[0].quoted:
+            return None
+        if self.is_json:
+            return folding(self.step.text)
+        text = visible(self.pieces[0].text)
+        if self.step.tool or not _MARKED.search(text):
+            return None
+        return Markup(_MARKDOWN.render(text))  # noqa: S704  # made by the renderer, which escapes
+
+    @property
+    def arguments(self) -> Markup | str:
+        """The shown part of its arguments, folding or as `pretty` has them; empty if there are none."""
         asked = self.step.arguments
-        return "" if asked in ("", "{}") else pretty(asked[:CLIP])
+        return "" if asked in ("", "{}") else folding(asked[:CLIP]) or visible(pretty(asked[:CLIP]))
 
     @property
     def gist(self) -> str:
@@ -115,6 +157,35 @@ def pretty(text: str) -> str:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
+
+
+def folding(text: str) -> Markup | None:
+    """Return JSON as a list whose parts fold; None for other texts, and for JSON without a long part."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return _entries(value) if any(map(_folds, parts)) else None
+
+
+def _folds(part: Any) -> bool:
+    return isinstance(part, dict | list) and len(json.dumps(part)) > _IN_LINE
+
+
+def _entries(value: Any, deep: int = 0) -> Markup:
+    if not _folds(value) or deep == _DEEPEST:
+        return escape(visible(json.dumps(value, ensure_ascii=False)))
+    named = value.items() if isinstance(value, dict) else enumerate(value)
+    lines = [
+        Markup("<li><details open><summary>{} <small>{}</small></summary>{}</details></li>").format(
+            visible(name), len(part), _entries(part, deep + 1)
+        )
+        if _folds(part) and deep + 1 < _DEEPEST
+        else Markup("<li><b>{}</b> {}</li>").format(visible(name), _entries(part, deep + 1))
+        for name, part in named
+    ]
+    return Markup('<ul class="entries">{}</ul>').format(Markup().join(lines))
 
 
 def shown(text: str, quotes: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ MOST_TICKS = PAGE
 _COLOURS = 8
 MOST_LANES = 8
 """Most lanes; further agents share the last one."""
+_NUMBERED = re.compile(r"[\s_.#-]*\d+$")
 _QUOTED_WITHIN = 1024 * 1024
 """Characters of a step within which the verdict's quotes are marked."""
 
@@ -63,6 +65,7 @@ class Tick:
         repeats: whether it repeats an earlier step.
         begun: its start, in milliseconds since the run's.
         took: its duration in milliseconds.
+        beside: whether it began before the step of another agent before it had ended.
         heir: ``heir`` where it holds the wrong value of the first place to look at, ``possible heir`` where it may.
     """
 
@@ -78,6 +81,7 @@ class Tick:
     repeats: bool
     begun: float
     took: float
+    beside: bool
     heir: str
 
 
@@ -118,7 +122,7 @@ class Page:
         self.count = len(self.outline)
         self.left_out = left_out_words(stored.left_out) if stored.left_out else ""
         self.colours = colours_of(self.outline.agents)
-        self._lanes = {agent: min(n, MOST_LANES - 1) for n, agent in enumerate(self.outline.agents)}
+        self._lanes = _lanes(self.outline.agents)
         self._ranks, self._modes, self._quotes = _findings(verdict)
         self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
         if verdict is None:
@@ -154,11 +158,11 @@ class Page:
 
     @property
     def lanes(self) -> list[tuple[str, int]]:
-        """The agent of each lane, with its colour; the last lane may be shared."""
-        lanes = list(self.colours.items())
-        if len(lanes) > MOST_LANES:
-            lanes[MOST_LANES - 1 :] = [("others", _COLOURS - 1)]
-        return lanes
+        """The name of each lane, with its colour: of its agent, or of all that share it."""
+        shared: dict[int, list[str]] = {}
+        for agent, lane in self._lanes.items():
+            shared.setdefault(lane, []).append(agent)
+        return [_lane_name(agents, self.colours) for agents in shared.values()]
 
     def way(self, row: Row) -> str:
         """Return the style classes of the arrow to the agent that a step hands over to or writes to; empty if there is none.
@@ -207,6 +211,9 @@ class Page:
             repeats=outline.repeats[number] != number,
             begun=max(outline.starts[number] - outline.run.start, 0) / 1e6,
             took=max(outline.ends[number] - outline.starts[number], 0) / 1e6,
+            beside=bool(number)
+            and agent != outline.actor(number - 1)
+            and outline.starts[number] < outline.ends[number - 1],
             heir=self._heirs.get(number, ""),
         )
 
@@ -255,6 +262,28 @@ class Page:
 def colours_of(agents: Iterable[str]) -> dict[str, int]:
     """Return the number of each agent's colour, in their order."""
     return {agent: number % _COLOURS for number, agent in enumerate(agents)}
+
+
+def _lanes(agents: Sequence[str]) -> dict[str, int]:
+    """Return the number of each agent's lane.
+
+    Among many agents, those whose names differ in a number alone share one, unless all do; the last one is of all others.
+    """
+    alike = _stem if len(agents) > MOST_LANES and len(set(map(_stem, agents))) > 1 else str
+    groups = {group: number for number, group in enumerate(dict.fromkeys(map(alike, agents)))}
+    return {agent: min(groups[alike(agent)], MOST_LANES - 1) for agent in agents}
+
+
+def _stem(agent: str) -> str:
+    return _NUMBERED.sub("", agent) or agent
+
+
+def _lane_name(agents: Sequence[str], colours: Mapping[str, int]) -> tuple[str, int]:
+    if len(agents) == 1:
+        return agents[0], colours[agents[0]]
+    stems = set(map(_stem, agents))
+    name = stems.pop() if len(stems) == 1 else "others"
+    return f"{name} ({len(agents)})", colours[agents[0]]
 
 
 def parting(left: Outline, right: Outline) -> int | None:

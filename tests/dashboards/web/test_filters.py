@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SINCE, UNTIL = "2026-03-01T12:00Z", "2026-03-02T12:00Z"
 NARROWING = {
     **{name: f"a {name} & ?" for name in ("project", "framework", "service", "agent", "user")},
-    **{name: f"a {name} & ?" for name in ("session", "version", "decided_by", "text")},
+    **{name: f"a {name} & ?" for name in ("session", "version", "decided_by", "basis", "text")},
     **dict(outcome="failure", mode="2.6", since=SINCE, until=UNTIL, sort="took"),  # noqa: C408
 }
 PLACE = {"page": "3", "before": "7", "before_run": "a" * 32}
@@ -25,7 +25,15 @@ ALL = {**NARROWING, **PLACE}
 FILTERS = Filters.of(ALL)
 EMPTY: dict[str, Any] = {
     each: []
-    for each in ("frameworks", "services", "agents", "outcomes", "modes", "decisive_agents")
+    for each in (
+        "frameworks",
+        "services",
+        "agents",
+        "outcomes",
+        "modes",
+        "decisive_agents",
+        "bases",
+    )
 }
 
 
@@ -42,6 +50,7 @@ def day(number: int) -> datetime:
         *(({f"{name}": f" {name} "}, {f"{name}s": [name]}) for name in ("framework", "service")),
         *(({f"{name}": name}, {f"{name}s": [name]}) for name in ("agent", "outcome", "mode")),
         ({"decided_by": "a"}, {"decisive_agents": ["a"]}),
+        ({"basis": "rule"}, {"bases": ["rule"]}),
         ({"since": SINCE}, {"since": day(1)}),
         ({"until": UNTIL}, {"until": day(2)}),
         ({"before": "9" * 19, "before_run": "a"}, {"before": 2**63 - 1, "before_run": "a"}),

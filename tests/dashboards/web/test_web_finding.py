@@ -404,6 +404,12 @@ class TestQueue:
         assert label.decisive_steps == (2,)
 
 
+def test_the_list_has_the_first_line_of_each_task(client: TestClient, buying: StoredRun) -> None:
+    """Those runs say nothing of theirs; the whole of it is on the run's page."""
+    [line] = re.findall(r'class="small line asked" title="[^"]*">([^<]*)<', client.get("/").text)
+    assert unescape(line) == buying.task() == buying.outline.run.task
+
+
 def test_a_run_is_compared_with_the_nearest_good_one(client: TestClient) -> None:
     page = client.get(f"/compare?run={SURE}").text
     assert f'B: <a href="/runs/{FINE}"' in page

@@ -14,7 +14,8 @@ from web_runs import BARE, LONG, LOOP, SHORT
 from mast_trace.trajectory import Step, StepKind
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.web.app import _environment
-from mast_trace_dashboards.web.rows import shown
+from mast_trace_dashboards.web.rows import Row, pieces_of, shown
+from mast_trace_dashboards.web.run_view import _lanes
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def test_the_last_days_say_what_their_links_list(client: httpx.Client) -> None:
-    """The tiles count judged runs: a later test stores a failure that nobody has judged."""
     tiles = re.findall(r'<li><a href="([^"]+)">(.*?)</a></li>', client.get("/week").text, re.DOTALL)
     assert len(tiles) == 5
     for address, tile in tiles[:4]:
@@ -269,3 +269,59 @@ def test_json_has_lines_unless_a_quote_would_be_torn(
     text: str, quotes: tuple[str, ...], seen: str
 ) -> None:
     assert shown(text, quotes) == seen
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "has", "lacks"),
+    [
+        ("**Both** nights:\n- 118\n- 181", (), "<strong>Both</strong>", "**"),
+        ("**Both** nights", ("Both",), None, ""),
+        ("2 * 3 * 4 is 24_000", (), None, ""),
+        ("- <script>x</script> `<b>`", (), "&lt;script&gt;", "<script"),
+        (
+            "- [a](javascript:x) [b](/sign-out) ![c](https://x.y/z.png)",
+            (),
+            "a",
+            'href="j|href="/|<img',
+        ),
+        ("[a](https://x.y)", (), '<a href="https://x.y">', "[a]"),
+        ("# A heading", (), "A heading", "<h1"),
+        ("- \u202egnol", (), "&lt;U+202E&gt;", "\u202e"),
+        ('{"a": 1}', (), None, ""),
+        (
+            '{"<i>": {"list": ["a long text", "another long text", "and a third one"]}}',
+            (),
+            "<details open",
+            "<i>",
+        ),
+    ],
+)
+def test_texts_are_formatted_safely_unless_they_are_quoted(
+    text: str, quotes: tuple[str, ...], has: str | None, lacks: str
+) -> None:
+    """As Markdown where they have signs of it, and as JSON whose parts fold."""
+    pieces = tuple(pieces_of(shown(text, quotes), quotes))
+    made = Row(Step(0, StepKind.MESSAGE, "a", text), 0, pieces=pieces).formatted
+    assert (made is None) == (has is None)
+    if made is not None and has is not None:
+        assert has in made
+        assert not [each for each in lacks.split("|") if each in made]
+
+
+@pytest.mark.parametrize(
+    ("agents", "lanes"),
+    [
+        (["boss", *(f"worker-{n}" for n in range(20)), "judge"], [0, *[1] * 20, 2]),
+        ([f"worker-{n}" for n in range(20)], [*range(7), *[7] * 13]),
+        ([f"worker-{n}" for n in range(8)], [*range(8)]),
+        ([*map(str, range(9)), "boss"], [*range(7), 7, 7, 7]),
+    ],
+)
+def test_many_agents_share_lanes(agents: list[str], lanes: list[int]) -> None:
+    """Those that differ in a number alone, unless all do."""
+    assert [*_lanes(agents).values()] == lanes
+
+
+def test_failures_that_nobody_judged_count_too(client: httpx.Client, store: Store) -> None:
+    record_outcome(store, BARE, "failure", reason="the customer wrote again")
+    test_the_last_days_say_what_their_links_list(client)

@@ -13,6 +13,7 @@ from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import newest_runs
+from mast_trace_dashboards.stored_run import tasks_of
 from mast_trace_dashboards.web.filters import COST, NEWEST, Filters
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 PER_PAGE: Final = 50
 """Number of runs on a page."""
+_LINE: Final = 300
+"""Characters of a task's first line."""
 MOST_CHOSEN: Final = 10_000
 """Most runs with a text, or of a user, a session or a version, that are listed: the latest."""
 
@@ -66,7 +69,7 @@ class Listed:
     """A page of runs.
 
     Attributes:
-        rows: of the query `runs`.
+        rows: of the query `runs`, with the first line of each task as ``Task``, empty where none was recorded.
         costs: the cost of each run in words, by its id; runs without model calls have none.
         more: the query string of the next page; None on the last one.
         note: a sentence on runs that the list leaves out; empty if there are none.
@@ -89,6 +92,7 @@ class RunList:
     def __init__(self, store: Store, *, idle: float) -> None:
         self._store = store
         self._idle = idle
+        self._tasks: dict[tuple[str, str], str] = {}
 
     def page(self, filters: Filters, size: int = PER_PAGE) -> Listed:
         """Return a page of runs.
@@ -96,6 +100,27 @@ class RunList:
         Raises:
             StorageError: the database does not answer.
         """
+        listed = self._page(filters, size)
+        self._add_tasks(listed.rows)
+        return listed
+
+    def _add_tasks(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Add the first line of each run's task. It is kept once it is known, as the list is asked for again and again."""
+        if len(self._tasks) > MOST_CHOSEN:
+            self._tasks.clear()
+        unread = [row for row in rows if (row["Project"], row["TraceId"]) not in self._tasks]
+        for first in range(0, len(unread), PER_PAGE):
+            some = unread[first : first + PER_PAGE]
+            found = tasks_of(self._store, [row["TraceId"] for row in some])
+            for row in some:
+                key = row["Project"], row["TraceId"]
+                if key in found or row["State"] != "running":
+                    lines = map(str.strip, found.get(key, "").splitlines())
+                    self._tasks[key] = next(filter(None, lines), "")[:_LINE]
+        for row in rows:
+            row["Task"] = self._tasks.get((row["Project"], row["TraceId"]), "")
+
+    def _page(self, filters: Filters, size: int) -> Listed:
         given, note = self._given(filters)
         if given is None:
             return Listed([], {}, None, note)
@@ -122,6 +147,7 @@ class RunList:
         if not chosen:
             return self.page(filters, most)
         rows = newest_runs(self._store, only=list(chosen), idle=self._idle, limit=most)
+        self._add_tasks(rows)
         return Listed(rows, _words(listed_costs(self._store, rows)), None)
 
     def _given(self, filters: Filters) -> tuple[dict[str, Any] | None, str]:

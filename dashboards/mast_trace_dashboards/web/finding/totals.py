@@ -31,12 +31,12 @@ _BUCKETS: Final = {"1h": timedelta(minutes=5), "24h": timedelta(hours=1)}
 DAYS: Final = 7
 """Days of the tiles above the list of runs; the last one is today."""
 _TILES: Final = (
-    ("failed", "Failed", "outcome=failure"),
+    ("failure", "Failed", "outcome=failure"),
     ("suspect", "Suspect", "outcome=suspect"),
     ("mode", "Most frequent mode", "mode"),
     ("agent", "Decided most", "decided_by"),
 )
-"""Kinds of the query `found_by_day`, with titles, and the filter that lists their runs."""
+"""Failures, and kinds of the query `found_by_day`, with titles, and the filter that lists their runs."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Tile:
 def week_of(store: Store, filters: Filters) -> list[Tile]:
     """Return failed and suspect runs, the mode and the agent that fail most, and the cost, of the last `DAYS`.
 
-    There are none where no run of these days was judged, and no call priced.
+    There are none where no run of these days failed or was judged, and no call priced.
 
     Args:
         store: the database, of the visitor's project.
@@ -73,9 +73,12 @@ def week_of(store: Store, filters: Filters) -> list[Tile]:
     today = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=DAYS - 1)
     given = {"since": first, "services": filters.narrowing["services"]}
-    found: dict[str, dict[str, list[int]]] = {
-        kind: {} for kind in ("failed", "suspect", "mode", "agent")
-    }
+    found: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in _TILES}
+    # Failures that nobody judged yet count like the others, as they do in the list.
+    for row in QUERIES["outcomes_over_time"].run(store, **given, bucket=86_400):
+        if row["Failures"]:
+            bars = found["failure"].setdefault("", [0] * DAYS)
+            bars[(row["Time"].date() - first.date()).days] = row["Failures"]
     for row in QUERIES["found_by_day"].run(store, **given):
         bars = found[row["Kind"]].setdefault(row["Value"], [0] * DAYS)
         bars[(row["Day"] - first.date()).days] = row["Runs"]

@@ -162,13 +162,18 @@ function range(link, from, to) {
   address.searchParams.set("to", to);
   link.href = address;
 }
+// Steps out of sight have a guessed height until they are drawn, some frames later.
+function steadily(move, left = 12) {
+  move();
+  if (left) requestAnimationFrame(() => steadily(move, left - 1));
+}
 async function reach() {
   const match = /^#step-(\d+)$/.exec(location.hash);
   if (!match || !document.querySelector(".steps[data-run]")) return;
   if (!document.getElementById(`step-${match[1]}`)) await fetchPageOf(Number(match[1]));
   const step = document.getElementById(`step-${match[1]}`);
   unfold(step);
-  step?.scrollIntoView();
+  if (step) steadily(() => step.scrollIntoView());
   step?.focus({ preventScroll: true });
 }
 function unfold(step) {
@@ -205,7 +210,7 @@ const pane = document.querySelector(".pane");
 const looked = pane?.querySelector(".step.decisive, .step.candidate");
 if (looked && !location.hash && pane.scrollHeight > pane.clientHeight) {
   unfold(looked);
-  pane.scrollTop += looked.getBoundingClientRect().top - pane.getBoundingClientRect().top;
+  steadily(() => { pane.scrollTop += looked.getBoundingClientRect().top - pane.getBoundingClientRect().top; });
 }
 
 // Choosing runs to compare: two, no more and no less.
