@@ -32,7 +32,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS
+from mast_trace_dashboards.mcp_server.answers import MOST_CHARACTERS, clipped
 from mast_trace_dashboards.mcp_server.endpoint import MCPEndpoint
 from mast_trace_dashboards.mcp_server.server import server_on
 from mast_trace_dashboards.plugins import named_queries
@@ -316,6 +316,29 @@ class TestReading:
         every = asked(server, "list_queries")
         assert {"name": "runs", "meaning": query.meaning} in every
         assert len(json.dumps(every)) < MOST_CHARACTERS
+
+    def test_a_run_is_a_resource_and_a_prompt_names_the_tools(self, server: MCPServer[Any]) -> None:
+        async def read() -> tuple[Any, Any]:
+            async with Client(server) as client:
+                found = await client.read_resource(f"mast-trace://runs/{SECOND}")
+                return found, await client.get_prompt("why_did_the_last_run_fail")
+
+        found, prompt = asyncio.run(read())
+        fenced = _FENCE.search(found.contents[0].text)
+        assert fenced
+        assert json.loads(fenced[2]) == asked(server, "get_run", run=SECOND)
+        assert {*re.findall(r"\b[gl][a-z]+_[a-z]+", prompt.messages[0].content.text)} <= READS
+
+    @pytest.mark.parametrize(
+        ("value", "told"),
+        [
+            ("x" * 1005, "x" * 1000 + " ... and 5 more characters"),
+            ({"a": [*range(25)]}, {"a": [*range(20), "and 5 more"]}),
+            ([{"b": 1.5}, None], [{"b": 1.5}, None]),
+        ],
+    )
+    def test_bounds_what_has_no_pages(self, value: Any, told: Any) -> None:
+        assert clipped(value) == told
 
     def test_tells_what_it_has_recorded(self, store: Store) -> None:
         server = server_on(store, writes=True)
