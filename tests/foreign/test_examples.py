@@ -26,7 +26,9 @@ from mast_trace.trajectory import (
     StepKind,
     Trajectory,
     read_trajectory,
+    vocabulary,
 )
+from mast_trace.trajectory.foreign import translate
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate, runs
@@ -59,7 +61,7 @@ def recorded(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Stored:
-    """The run of agents of each recording, in a store that holds them all."""
+    """The run of agents of each example, in a store that holds all recordings."""
 
     store: Store
     summaries: dict[str, RunSummary]
@@ -89,9 +91,9 @@ async def _send(store: Store, folder: Path) -> None:
     await collector.start()
     try:
         async with httpx.AsyncClient(base_url=collector.http_address) as client:
-            for name in NAMES:
+            for path in RECORDED.rglob("*.json"):
                 headers = {"content-type": "application/json"}
-                body = recorded(name).read_bytes()
+                body = path.read_bytes()
                 answer = await client.post("/v1/traces", content=body, headers=headers)
                 assert answer.status_code == 200, answer.text
     finally:
@@ -168,6 +170,19 @@ def test_the_calls_of_models_are_counted_once_with_what_they_saw(
 def test_the_turns_are_those_of_the_agents(name: str, run: Trajectory) -> None:
     turns = [call.agent.lower() for call in run.invocations if call.kind == "agent"]
     assert list(dict.fromkeys(turns)) == ["desk", "shipper"]
+
+
+@pytest.mark.parametrize(
+    "recording", [str(p.relative_to(RECORDED).with_suffix("")) for p in RECORDED.rglob("*.json")]
+)
+def test_lists_of_runs_name_the_agents_that_the_run_names(stored: Stored, recording: str) -> None:
+    spans = largest_trace(recording)
+    read = {span.span_id: vocabulary.agent(span.attributes) for span in translate(spans)}
+    rows = stored.store.query(
+        "SELECT SpanId, AgentName FROM otel_traces WHERE TraceId = {trace:String}",
+        {"trace": spans[0].trace_id},
+    )
+    assert {row["AgentName"] for row in rows if row["SpanId"] in read} == set(read.values())
 
 
 def test_what_is_stored_reads_as_what_was_sent(name: str, run: Trajectory) -> None:

@@ -237,6 +237,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "run_states_v4": lambda options, _: _arriving(options, "v3", _CALLS_MISSING),
     "runs_v3": lambda options, _: _part(options, "runs.v3", more=""),
     "runs_v4": lambda options, _: _part(options, "runs.v3", more=" OR max(s.CallsMissing) = 1"),
+    "agent": lambda _, __: span_sql.agent(),
     "operation": lambda _, __: span_sql.operation(),
     "field": lambda _, name: span_sql.field(name),
     "strings": lambda _, name: span_sql.strings(name),

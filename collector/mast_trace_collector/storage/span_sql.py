@@ -5,10 +5,11 @@ Generated from `mast_trace.trajectory.vocabulary`, so that the typed columns and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from mast_trace import semconv
-from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory import agent_names, vocabulary
 
 
 def literal(text: str) -> str:
@@ -36,9 +37,7 @@ def _attribute(name: str) -> str:
 
 def operation() -> str:
     """Return the span's operation in our vocabulary; see `mast_trace.trajectory.vocabulary.operation`."""
-    foreign = ", ".join(literal(word) for word in vocabulary.OPERATIONS)
-    ours = ", ".join(literal(word) for word in vocabulary.OPERATIONS.values())
-    stated = field("operation")
+    foreign, ours = _list(vocabulary.OPERATIONS), _list(vocabulary.OPERATIONS.values())
     needed = {
         semconv.EXECUTE_TOOL: f"{_attribute(semconv.MCP_METHOD_NAME)} IN ('', {literal(vocabulary.MCP_CALL)})",
         semconv.CHAT: f"{field('model')} != ''",
@@ -47,7 +46,56 @@ def operation() -> str:
         f"({_any_of(names)}) AND {needed[word]}, {literal(word)}"
         for word, names in vocabulary.MARKS
     )
-    return f"multiIf({stated} != '', transform({stated}, [{foreign}], [{ours}], {stated}), {marked}, '')"
+    return _first_told(
+        f"if({turn()} = '', '', {literal(semconv.INVOKE_AGENT)})",
+        f"transform({field('operation')}, [{foreign}], [{ours}])",
+        f"multiIf({marked}, '')",
+    )
+
+
+def agent() -> str:
+    """Return the agent that a span names; see `mast_trace.trajectory.agent_names`."""
+    *prefixes, whole = agent_names.METADATA
+
+    def told(name: str) -> str:
+        stated = (_attribute(prefix + name) for prefix in prefixes)
+        return _first_told(*stated, f"JSONExtractString({_attribute(whole)}, {literal(name)})")
+
+    graph = (
+        "arrayLast(part -> NOT match(part, '^[0-9]*$') "
+        f"AND part NOT IN ({_list(agent_names.PARTS)}), "
+        f"arrayMap(part -> splitByChar(':', part)[1], splitByChar('|', {told(agent_names.SPACE)})))"
+    )
+    stated = f"arrayFirst(name -> name NOT IN ({_list(agent_names.PARTS)}), [{field('agent')}])"
+    return _first_told(told(agent_names.NAMED), graph, turn(), stated)
+
+
+def turn() -> str:
+    """Return the agent whose turn a span is by `mast_trace.trajectory.agent_names.TURNS`."""
+    cases = []
+    for scope, turns in agent_names.TURNS.items():
+        whole = literal(f"^(?:{turns.name})$")
+        found = f"extractAll(SpanName, {whole})"
+        if turns.attribute:
+            told = f"extractAll({_attribute(turns.attribute)}, {literal(turns.pattern)})"
+            own = f"has({found}, name)" if re.compile(turns.name).groups else f"notEmpty({found})"
+            found = f"arrayFilter(name -> {own}, {told})"
+        if turns.no_agents:
+            found = f"arrayFilter(name -> name NOT IN ({_list(turns.no_agents)}), {found})"
+        kind = f" AND {_attribute(agent_names.KIND)} = {literal(turns.kind)}" if turns.kind else ""
+        cases.append(f"ScopeName = {literal(scope)}{kind}, {found}[-1]")
+    return f"multiIf({', '.join(cases)}, '')"
+
+
+def _first_told(*values: str) -> str:
+    """The first value that is not empty; each stands once, because ClickHouse reads the text at each insert."""
+    *first, last = values
+    told = ", ".join(f"nullIf({value}, '')" for value in first)
+    return f"coalesce({told}, {last})"
+
+
+def _list(texts: Iterable[str]) -> str:
+    return ", ".join(map(literal, texts))
 
 
 def _any_of(names: Iterable[str]) -> str:

@@ -25,34 +25,15 @@ if TYPE_CHECKING:
 
 _KIND = "openinference.span.kind"
 _NO_WORK: Mapping[str, Any] = MappingProxyType({semconv.OPERATION_NAME: "CHAIN"})
-_CURRENT_AGENT = re.compile(r"current_agent_name='([^']*)'")
-_ADK_TURN = re.compile(r"(?:agent_run|invoke_agent) \[?([^\]]+)\]?")
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 _SAID_OF_A_CALL = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
 
-_DSPY_MODULES = frozenset(
-    {
-        *(
-            "Avatar",
-            "BestOfN",
-            "ChainOfThought",
-            "CodeAct",
-            "KNN",
-            "MultiChainComparison",
-            "Parallel",
-        ),
-        *("Predict", "ProgramOfThought", "ReAct", "ReActV2", "Refine", "RLM", "Retry"),
-    }
-)
 _PYDANTIC_AI = MappingProxyType(
     {
         "agent_name": semconv.AGENT_NAME,
         "tool_arguments": semconv.TOOL_CALL_ARGUMENTS,
         "tool_response": semconv.TOOL_CALL_RESULT,
     }
-)
-_VERCEL_TURNS = frozenset(
-    {f"ai.{way}{what}" for way in ("generate", "stream") for what in ("Text", "Object")}
 )
 _DSPY_EXTRAS = frozenset({"history", "reasoning", "termination_reason", "trajectory"})
 
@@ -90,8 +71,7 @@ def _smolagents(span: SpanRecord) -> Mapping[str, Any]:
     if kind == "AGENT":
         given = vocabulary.loaded(attributes.get("input.value"))
         task = given.get("task") if isinstance(given, dict) else None
-        asked = {semconv.INPUT_MESSAGES: [{"role": "user", "content": task}]} if task else {}
-        return {semconv.AGENT_NAME: span.name.removesuffix(".run"), **asked}
+        return {semconv.INPUT_MESSAGES: [{"role": "user", "content": task}]} if task else {}
     answer = attributes.get("output.value")
     if kind == "TOOL" and attributes.get("tool.name") == "final_answer" and answer is not None:
         return _said(span, as_text(answer))
@@ -141,16 +121,8 @@ def _llama_index(span: SpanRecord) -> Mapping[str, Any]:
     kind = attributes.get(_KIND)
     if kind == "LLM" and not any(name.startswith(_SAID_OF_A_CALL) for name in attributes):
         return _NO_WORK  # prepares the call of a model, or wraps one
-    if kind == "CHAIN" and span.name.endswith(".run_agent_step"):
-        named = _CURRENT_AGENT.findall(str(attributes.get("input.value") or ""))
-        if not named:
-            return {}
-        # Its output is an event of the workflow, cut short, not the agent's text.
-        return {
-            semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
-            semconv.AGENT_NAME: named[-1],
-            "output.value": "",
-        }
+    if span.operation == semconv.INVOKE_AGENT:
+        return {"output.value": ""}  # an event of the workflow, cut short, not the agent's text
     if kind == "TOOL":
         return _llama_index_tool(attributes)
     return {}
@@ -207,8 +179,6 @@ def _google_adk(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
     if attributes.get(semconv.TOOL_NAME) == "(merged tools)":
         return _NO_WORK  # a summary of calls that were made at once, each of which has a span
-    if turn := _ADK_TURN.fullmatch(span.name):  # releases before the standard attributes
-        return {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn[1]}
     return _handed_over(attributes, "transfer_to_agent")
 
 
@@ -221,8 +191,6 @@ def _handed_over(attributes: Mapping[str, Any], tool: str) -> Mapping[str, Any]:
 
 
 def _strands(span: SpanRecord) -> Mapping[str, Any]:
-    if span.operation in {"invoke_swarm", "invoke_graph"}:
-        return {semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW}
     if span.operation == semconv.EXECUTE_TOOL:
         return _handed_over({**span.attributes, **tool_texts(span.attributes)}, "handoff_to_agent")
     return {}
@@ -239,14 +207,10 @@ def _dspy(span: SpanRecord) -> Mapping[str, Any]:
             **({} if arguments is None else {semconv.TOOL_CALL_ARGUMENTS: as_text(arguments)}),
             **({semconv.TOOL_CALL_RESULT: answer} if isinstance(answer, str) else {}),
         }
-    module, _, method = span.name.rpartition(".")
-    if kind != "CHAIN" or method != "forward" or module.partition("(")[0] in _DSPY_MODULES:
+    if span.operation != semconv.INVOKE_AGENT:
         return {}
-    # A module that the program defines is the one thing that has a name of its own.
     given, made = (_fields(span.attributes.get(name)) for name in ("input.value", "output.value"))
     return {
-        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
-        semconv.AGENT_NAME: module,
         "output.value": made,
         **({semconv.INPUT_MESSAGES: [{"role": "user", "content": given}]} if given else {}),
     }
@@ -263,44 +227,28 @@ def _fields(written: Any) -> str:
 
 def _pydantic_ai(span: SpanRecord) -> Mapping[str, Any]:
     """Releases from 1.0 on wrote names of their own before the standard ones."""
-    turn = {semconv.OPERATION_NAME: semconv.INVOKE_AGENT} if span.name == "agent run" else {}
     told = {ours: span.attributes.get(theirs) for theirs, ours in _PYDANTIC_AI.items()}
-    return turn | {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _vercel(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
-    acts = attributes.get("ai.telemetry.functionId")
-    named = {semconv.AGENT_NAME: acts} if acts else {}
     result = vocabulary.loaded(attributes.get("ai.toolCall.result"))
     if isinstance(result, str):
-        return {**named, semconv.TOOL_CALL_RESULT: result}
-    if not acts or span.operation not in _VERCEL_TURNS:
-        return named
-    asked = messages_in(attributes.get("ai.prompt"), "user")
-    return {
-        **named,
-        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
-        semconv.INPUT_MESSAGES: [message.to_genai() for message in asked],
-    }
+        return {semconv.TOOL_CALL_RESULT: result}
+    return _asked(attributes.get("ai.prompt")) if span.operation == semconv.INVOKE_AGENT else {}
 
 
 def _langgraph_js(span: SpanRecord) -> Mapping[str, Any]:
-    """A graph is the agent whose name its messages have: no attribute names it."""
-    state = vocabulary.loaded(span.attributes.get("output.value"))
-    said = objects(state.get("messages")) if isinstance(state, dict) else []
-    inner = (each.get("kwargs") for each in said if "AIMessage" in as_text(each.get("id")))
-    if not any(isinstance(each, dict) and each.get("name") == span.name for each in inner):
+    if span.operation != semconv.INVOKE_AGENT:
         return {}
-    return {
-        semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
-        semconv.AGENT_NAME: span.name,
-        semconv.INPUT_MESSAGES: [
-            message.to_genai()
-            for message in messages_in(span.attributes.get("input.value"), "user")
-        ],
-        "output.value": "",  # the state of the graph
-    }
+    # The output is the state of the graph.
+    return {**_asked(span.attributes.get("input.value")), "output.value": ""}
+
+
+def _asked(given: Any) -> Mapping[str, Any]:
+    asked = [message.to_genai() for message in messages_in(given, "user")]
+    return {semconv.INPUT_MESSAGES: asked}
 
 
 DIALECTS: Mapping[str, Callable[[SpanRecord], Mapping[str, Any]]] = MappingProxyType(

@@ -17,6 +17,7 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.agent_names import PARTS, SPACE, graph_of, metadata, turn_of
 from mast_trace.trajectory.copies import is_ours
 from mast_trace.trajectory.dialects import own_words
 from mast_trace.trajectory.sources import messages_on, tool_texts
@@ -26,12 +27,9 @@ if TYPE_CHECKING:
 
 _NOISE = frozenset({"create_agent", "record_usage"})
 _TELEMETRY_SCOPES = ("crewai.telemetry",)
-# Names that LangGraph gives to the parts of an agent: the agent is the graph around them.
-_PARTS = frozenset({"agent", "model", "tools", "call_model", "call_agent", "__start__", "default"})
 _CALLS = frozenset({semconv.EXECUTE_TOOL, semconv.CHAT})
 _HIDDEN = ("__REDACTED__", "[REDACTED]")
 """Words that OpenInference and Strands put in the place of a text that they were told to hide."""
-_METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadata.")
 _SHOWN_MESSAGE = re.compile(
     r"content='(?P<content>.*?)' name='(?:.* status='(?P<status>\w+)'$)?", re.DOTALL
 )
@@ -61,11 +59,11 @@ def _is_noise(span: SpanRecord) -> bool:
 
 
 def _translated(span: SpanRecord) -> SpanRecord:
-    hidden = [name for name, value in span.attributes.items() if value in _HIDDEN]
-    if hidden:
-        span = dataclasses.replace(
-            span, attributes={**span.attributes, **dict.fromkeys(hidden, "")}
-        )
+    told = {name: "" for name, value in span.attributes.items() if value in _HIDDEN}
+    if turn := turn_of(span):
+        told |= {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn}
+    if told:
+        span = dataclasses.replace(span, attributes={**span.attributes, **told})
     attributes = {**span.attributes, **own_words(span)}
     operation = vocabulary.operation(attributes)
     if operation in vocabulary.LOOK_UPS:
@@ -93,50 +91,15 @@ def _translated(span: SpanRecord) -> SpanRecord:
 
 
 def _name_agent(attributes: dict[str, Any], operation: str) -> None:
-    if operation not in _CALLS and _metadata(attributes).get("langgraph_checkpoint_ns"):
+    if operation not in _CALLS and metadata(attributes).get(SPACE):
         # A part of an agent's graph: its output is a state, not an answer.
         for name in vocabulary.SPELLINGS["output"]:
             attributes.pop(name, None)
     if operation != semconv.INVOKE_WORKFLOW:
-        agent = _agent(attributes)
+        stated = str(vocabulary.read(attributes, "agent") or "")
+        agent = graph_of(attributes) or ("" if stated in PARTS else stated)
         attributes.pop(semconv.AGENT_NAME, None)
         attributes.update({semconv.AGENT_NAME: agent} if agent else {})
-
-
-# -- agents ---------------------------------------------------------------------------------------
-
-
-def _agent(attributes: Mapping[str, Any]) -> str:
-    """The agent that a span names, or the agent to whose graph it belongs."""
-    metadata = _metadata(attributes)
-    named = str(metadata.get("lc_agent_name") or "")
-    if named:
-        return named
-    space = str(metadata.get("langgraph_checkpoint_ns") or "")
-    parts = [part.split(":")[0] for part in space.split("|")]
-    inner = [part for part in parts if part and part not in _PARTS and not part.isdigit()]
-    if inner:
-        return inner[-1]
-    stated = str(vocabulary.read(attributes, "agent") or "")
-    return "" if stated in _PARTS else stated
-
-
-def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """LangChain's metadata of a step, which each tool stores in a way of its own."""
-    found: dict[str, Any] = {}
-    whole = attributes.get("metadata")
-    if isinstance(whole, str):
-        loaded = vocabulary.loaded(whole)
-        found.update(loaded if isinstance(loaded, dict) else {})
-    for prefix in _METADATA[1:]:
-        found.update(
-            {
-                name.removeprefix(prefix): value
-                for name, value in attributes.items()
-                if name.startswith(prefix)
-            }
-        )
-    return found
 
 
 # -- tools ----------------------------------------------------------------------------------------
@@ -157,7 +120,7 @@ def _unwrapped(result: Any) -> dict[str, Any]:
 def _tool(attributes: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments and result without LangChain's wrappings, and the target of a hand-off."""
     found: dict[str, Any] = {}
-    target = _metadata(attributes).get("__handoff_destination")
+    target = metadata(attributes).get("__handoff_destination")
     if target:
         found[semconv.HANDOFF_TARGET] = str(target)
     arguments = vocabulary.loaded(vocabulary.read(attributes, "arguments"))
