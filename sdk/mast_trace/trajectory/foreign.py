@@ -62,8 +62,7 @@ def _translated(span: SpanRecord) -> SpanRecord:
     told = {name: "" for name, value in span.attributes.items() if value in _HIDDEN}
     if turn := turn_of(span):
         told |= {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn}
-    if told:
-        span = dataclasses.replace(span, attributes={**span.attributes, **told})
+    span = dataclasses.replace(span, attributes={**span.attributes, **told})
     attributes = {**span.attributes, **own_words(span)}
     operation = vocabulary.operation(attributes)
     if operation in vocabulary.LOOK_UPS:
