@@ -60,6 +60,7 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "phoenix-api.json": ("phoenix", SPOKEN),
     # The graph runs tools in a node of its own: they are run for whoever called them.
     "langsmith.jsonl": ("langsmith", [CALL, SPOKEN[1]]),
+    "openai-agents.jsonl": ("openai-agents", SPOKEN),
     "langfuse-api.json": ("langfuse", SPOKEN),
     "langfuse-trace.json": ("langfuse", SPOKEN),
     "magentic.jsonl": (

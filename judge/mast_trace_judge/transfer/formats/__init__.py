@@ -21,6 +21,7 @@ from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
 from mast_trace_judge.transfer.formats.mlflow import MLFLOW
 from mast_trace_judge.transfer.formats.model_calls import AG2_CONSOLE, AG2_LOGGING, AUTOGEN_EVENTS
+from mast_trace_judge.transfer.formats.openai_agents import OPENAI_AGENTS
 from mast_trace_judge.transfer.formats.openhands import OPENHANDS
 from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP, TEMPO
 from mast_trace_judge.transfer.formats.own_export import EXPORT
@@ -38,6 +39,7 @@ FORMATS: tuple[Format, ...] = (
     PHOENIX,
     LANGSMITH,
     LANGFUSE,
+    OPENAI_AGENTS,
     MLFLOW,
     CLAUDE_CODE,
     CODEX,
