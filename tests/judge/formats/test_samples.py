@@ -61,6 +61,7 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     # The graph runs tools in a node of its own: they are run for whoever called them.
     "langsmith.jsonl": ("langsmith", [CALL, SPOKEN[1]]),
     "openai-agents.jsonl": ("openai-agents", SPOKEN),
+    "openai-calls.jsonl": ("openai-calls", ANONYMOUS),
     "langfuse-api.json": ("langfuse", SPOKEN),
     "langfuse-trace.json": ("langfuse", SPOKEN),
     "magentic.jsonl": (

@@ -20,7 +20,12 @@ from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
 from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
 from mast_trace_judge.transfer.formats.mlflow import MLFLOW
-from mast_trace_judge.transfer.formats.model_calls import AG2_CONSOLE, AG2_LOGGING, AUTOGEN_EVENTS
+from mast_trace_judge.transfer.formats.model_calls import (
+    AG2_CONSOLE,
+    AG2_LOGGING,
+    AUTOGEN_EVENTS,
+    OPENAI_CALLS,
+)
 from mast_trace_judge.transfer.formats.openai_agents import OPENAI_AGENTS
 from mast_trace_judge.transfer.formats.openhands import OPENHANDS
 from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP, TEMPO
@@ -58,6 +63,7 @@ FORMATS: tuple[Format, ...] = (
     AUTOGEN,
     AG2_LOGGING,
     AG2_CONSOLE,
+    OPENAI_CALLS,
     RESPONSES,
     ANTHROPIC,
     SHAREGPT,

@@ -1,4 +1,4 @@
-"""Runs of which the calls of models are kept: AutoGen's log of events, and AG2's runtime logging.
+"""Runs of which the calls of models are kept: AutoGen's log of events, AG2's runtime logging, and requests with responses.
 
 A message that a model was shown for the first time was said by somebody, or answered by a tool; its
 own answers are the deeds of its agent.
@@ -224,4 +224,45 @@ AG2_LOGGING = Format(
     recognised="a SQLite file with `chat_completions`, as `runtime_logging.start` writes it",
     read=_read_ag2,
     record=lambda value: is_record(value, "session_id", "chat_completions"),
+)
+
+# -- requests and responses of OpenAI's API --------------------------------------------------------
+
+
+def _sent(value: Any) -> list[dict[str, Any]]:
+    """Return the messages of a request, which may be in the body of one over HTTP."""
+    request = value.get("request") if isinstance(value, dict) else None
+    body = request.get("body") if isinstance(request, dict) else None
+    return objects_in(body or request, "messages")
+
+
+def _answered(value: Any) -> dict[str, Any]:
+    response = value.get("response") if isinstance(value, dict) else None
+    body = response.get("body", response) if isinstance(response, dict) else None
+    return body if isinstance(body, dict) else {}
+
+
+def _read_calls(value: Any, name: str) -> Iterator[Transcript]:
+    lines = objects(value if isinstance(value, list) else [value])
+    calls = [
+        _Call(
+            agent="assistant",
+            shown=_sent(line),
+            answer=_answered(line),
+            time=moment_or_zero(_answered(line).get("created")),
+        )
+        for line in lines
+    ]
+    model, entries = word_in(calls[0].answer, "model"), list(_entries(calls))
+    yield transcript_of(entries, name, task=task_at_first(entries), model=model)
+
+
+OPENAI_CALLS = Format(
+    name="openai-calls",
+    title="requests and responses of OpenAI's API",
+    recognised="`request` with `messages`, and `response` with `choices`; the lines of a file are one run",
+    read=_read_calls,
+    keys=("request", "response"),
+    message=lambda value: bool(_sent(value) and _answered(value).get("choices")),
+    entry=lambda line: line,
 )
