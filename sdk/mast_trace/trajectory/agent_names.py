@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.model import SpanRecord
 
 METADATA = ("langsmith.metadata.", "traceloop.association.properties.", "metadata")
-"""Where LangChain's metadata of a step stand: prefixes of attributes, then one attribute with all as JSON."""
+"""Places of LangChain's metadata of a step: prefixes of attributes, then one attribute with all as JSON."""
 SPACE, NAMED = "langgraph_checkpoint_ns", "lc_agent_name"
 """Metadata with the path of a step through the graphs around it, and with the name of its agent."""
 PARTS = ("agent", "model", "tools", "call_model", "call_agent", "__start__", "default")
