@@ -24,7 +24,7 @@ PARTS = ("agent", "model", "tools", "call_model", "call_agent", "__start__", "de
 """Names that LangGraph gives to the parts of an agent: the agent is the graph around them."""
 
 
-class Turns(NamedTuple):
+class AgentTurns(NamedTuple):
     """Spans of one instrumentation that are turns of an agent, though no attribute of all tools says whose.
 
     Attributes:
@@ -43,16 +43,16 @@ class Turns(NamedTuple):
 
 
 KIND = "openinference.span.kind"
-TURNS: Mapping[str, Turns] = MappingProxyType(
+TURNS: Mapping[str, AgentTurns] = MappingProxyType(
     {
-        "@arizeai/openinference-instrumentation-langchain": Turns(
+        "@arizeai/openinference-instrumentation-langchain": AgentTurns(
             "(.+)",
             "output.value",
             r'"AIMessage\w*"\],"kwargs":\{(?:"\w+":"(?:[^"\\]|\\.)*",)*"name":"([^"]*)"',
         ),
-        "ai": Turns(r"ai\.(?:generate|stream)(?:Text|Object)", "ai.telemetry.functionId"),
-        "gcp.vertex.agent": Turns(r"(?:agent_run|invoke_agent) \[?([^\]]+)\]?"),
-        "openinference.instrumentation.dspy": Turns(
+        "ai": AgentTurns(r"ai\.(?:generate|stream)(?:Text|Object)", "ai.telemetry.functionId"),
+        "gcp.vertex.agent": AgentTurns(r"(?:agent_run|invoke_agent) \[?([^\]]+)\]?"),
+        "openinference.instrumentation.dspy": AgentTurns(
             r"(\w+)(?:\(.*\))?\.forward",
             no_agents=(
                 *("Avatar", "BestOfN", "ChainOfThought", "CodeAct", "KNN", "MultiChainComparison"),
@@ -61,11 +61,11 @@ TURNS: Mapping[str, Turns] = MappingProxyType(
             ),
             kind="CHAIN",
         ),
-        "openinference.instrumentation.llama_index": Turns(
+        "openinference.instrumentation.llama_index": AgentTurns(
             r".*\.run_agent_step", "input.value", r"current_agent_name='([^']*)'"
         ),
-        "openinference.instrumentation.smolagents": Turns(r"(.+)\.run"),
-        "pydantic-ai": Turns("agent run", "agent_name"),
+        "openinference.instrumentation.smolagents": AgentTurns(r"(.+)\.run"),
+        "pydantic-ai": AgentTurns("agent run", "agent_name"),
     }
 )
 """Scope -> the turns that it makes."""
