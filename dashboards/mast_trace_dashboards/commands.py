@@ -92,6 +92,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "mast_trace_lab.confirm.command",
         "Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short for `confirm run RUN -- COMMAND`.",
     ),
+    "prove": Command(
+        "mast_trace_lab.confirm.command",
+        "Prove a run's decisive error from beginning to end, and say it in a sentence.",
+    ),
     "inject": Command(
         "mast_trace_lab.inject.command",
         "Plant faults in successful runs, and keep those that make the run fail, with their labels.",
@@ -172,7 +176,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
         *("web", "compare", "cost", "profile", "patterns", "mcp", "dashboards", "import", "export"),
     ),
     "Judge": ("judge", "label", "outcome", "check", "cases", "lessons", "experiment", "train"),
-    "Prove": ("replay", "confirm", "inject", "selftest", "dataset"),
+    "Prove": ("prove", "replay", "confirm", "inject", "selftest", "dataset"),
     "Operate": (
         *("collect", "config", "migrate", "alerts", "retain", "erase", "backup", "restore"),
     ),

@@ -95,6 +95,7 @@ class Program(ProgramTable):
         run: place of the recorded run among the runs that the program makes, from 1; those before it are answered from
             their own records, and later ones are left out.
         clock: whether a replay's clock starts when the recorded run did, where time-machine is installed.
+        masks: whether the masks that are kept with a run hold, and others are proposed.
         preload: modules that are imported once; replays are forked from there.
         budget: limits of one experiment.
         timeout: seconds of one replay.
@@ -116,6 +117,7 @@ class Program(ProgramTable):
     plain: _Names = ()
     run: PositiveInt | None = None
     clock: bool = True
+    masks: bool = True
     preload: _Names = ()
     budget: Limits = Limits()
     timeout: PositiveFloat = 120.0

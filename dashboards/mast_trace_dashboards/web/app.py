@@ -153,7 +153,7 @@ def whole_run(trace_id: str, project: str) -> list[ReplayCommand]:
     confirm = "Proves by replays which step decided the failure"
     return [
         ReplayCommand(verify, command_line("replay", trace_id, project)),
-        ReplayCommand(confirm, command_line("confirm", trace_id, project)),
+        ReplayCommand(confirm, command_line("prove", trace_id, project)),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -33,8 +34,8 @@ from mast_trace_lab.confirm.work import ConfirmWorker, Handled, load_work_config
 from mast_trace_lab.program.budget import Budget, CallCost, call_cost
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import PreparedParents
-from mast_trace_lab.program.setup import Setup, setup_of
 from mast_trace_lab.replay.arms import arm_of, change
+from mast_trace_lab.replay.masks import keep_masks
 from mast_trace_lab.replay.options import (
     COMMAND,
     Given,
@@ -47,16 +48,20 @@ from mast_trace_lab.replay.options import (
 )
 from mast_trace_lab.replay.replaying import (
     ask,
-    earlier_runs,
     going_on,
     names_of,
     progress_bar,
     run_of,
+    setup_of_run,
+    told_masks,
     warning,
 )
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import Trajectory
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from mast_trace_lab.replay.masks import Mask
 
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
 _TRIES = 4
@@ -132,6 +137,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("run", cls=ThenCommand)(confirm)
     group.command("work")(work)
+    app.command("prove", cls=ThenCommand)(prove)
     app.add_typer(group, name="confirm")
 
 
@@ -181,33 +187,19 @@ def confirm(
     Examples: `mast-trace confirm last` ·
     `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
     """
-    config = config_file(config)
-    programs, priced = programs_of(config), price_table(config)
     fixes = {
         "fixes": texts_by_step(fix, "--fix"),
         "results": texts_by_step(result, "--result"),
     }
-    folder = CollectorConfig.load(config).data_dir / "confirm"
-    with open_store(url, None, config) as store:
-        summary, recorded = run_of(store, resolve_run(store, run, project), project)
-        names = names_of(summary)
-        program = program_of(programs, names, command=ctx.meta[COMMAND], given=given or ())
-        earlier = earlier_runs(store, summary, recorded, program.run)
-        prices = priced(recorded, program.stronger_model)
-        setup = setup_of(program, earlier=earlier, prices=prices, **fixes)
-        budget = budget_of(program, max_calls)
+    changes = [f"fix:{each}" for each in fix or ()] + [f"result:{each}" for each in result or ()]
+    with _failed(ctx, run, given, max_calls, project, url, config, **fixes) as (
+        failed,
+        budget,
+        jobs,
+    ):
         if allow_answer:
-            changes = [f"fix:{each}" for each in fix or ()]
-            changes += [f"result:{each}" for each in result or ()]
-            _given_the_answer(recorded, setup, changes, budget, yes=yes, as_json=as_json)
-        with locked_run(folder, summary.project, summary.trace_id) as mine:
-            if not mine:
-                raise MastTraceError(f"another process replays run {summary.trace_id} now")
-            with PreparedParents(setup.command, program.preload, program.jobs, warn=warn) as parent:
-                setup = dataclasses.replace(setup, parent=parent)
-                points = check(recorded, setup)
-                failed = FailedRun(store, summary, recorded, setup, points)
-                stopped, prepared = _conduct(failed, budget, jobs=program.jobs, yes=yes)
+            _given_the_answer(failed, changes, budget, yes=yes, as_json=as_json)
+        stopped, prepared = _conduct(failed, budget, jobs=jobs, yes=yes)
     if as_json:
         print_json(_as_dict(stopped, prepared))
     else:
@@ -217,9 +209,76 @@ def confirm(
         raise typer.Exit(1)
 
 
+@contextmanager
+def _failed(
+    ctx: typer.Context,
+    run: str,
+    given: list[str] | None,
+    max_calls: int | None,
+    project: str | None,
+    url: str | None,
+    config: Path | None,
+    **fixes: Mapping[int, str],
+) -> Iterator[tuple[FailedRun, Budget, int]]:
+    """Hold a failed run, of which no other process makes replays; yield it with the budget and the number of jobs.
+
+    Raises:
+        MastTraceError: another process replays it, or it cannot be confirmed.
+    """
+    config = config_file(config)
+    programs, priced = programs_of(config), price_table(config)
+    folder = CollectorConfig.load(config).data_dir / "confirm"
+    with open_store(url, None, config) as store:
+        summary, recorded = run_of(store, resolve_run(store, run, project), project)
+        names = names_of(summary)
+        program = program_of(programs, names, command=ctx.meta[COMMAND], given=given or ())
+        prices = priced(recorded, program.stronger_model)
+        setup = setup_of_run(store, summary, recorded, program, prices=prices, **fixes)
+        with locked_run(folder, summary.project, summary.trace_id) as mine:
+            if not mine:
+                raise MastTraceError(f"another process replays run {summary.trace_id} now")
+            with PreparedParents(setup.command, program.preload, program.jobs, warn=warn) as parent:
+                setup = dataclasses.replace(setup, parent=parent)
+                points = check(recorded, setup)
+                failed = FailedRun(store, summary, recorded, setup, points)
+                yield failed, budget_of(program, max_calls), program.jobs
+
+
+def prove(
+    ctx: typer.Context,
+    run: RunName,
+    max_calls: MaxCalls = None,
+    given: Given = None,
+    yes: Yes = False,
+    project: Project = None,
+    url: Url = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove a run's decisive error from beginning to end, and say it in a sentence.
+
+    The program is replayed from the record first, which asks no model. Where its prompts change by themselves, masks are
+    proposed. Then it asks once, and goes on as `mast-trace confirm` does. The exit status is that of `confirm`.
+
+    Examples: `mast-trace prove last` · `mast-trace prove last --max-calls 200 -- python my_team.py`
+    """
+    with _failed(ctx, run, given, max_calls, project, url, config) as (found_run, budget, jobs):
+        failed, masks = found_run.verified()
+        stopped, prepared = _conduct(failed, budget, jobs=jobs, yes=yes, masks=masks)
+    found = stopped.confirmation
+    proved = proved_step(found) is not None
+    if as_json:
+        print_json(_as_dict(stopped, prepared))
+    else:
+        reason = f" Stopped: {stopped.reason}." if stopped.reason else ""
+        told = found.text or "the replays so far do not decide it"
+        console().print(plain(f"{'Proved' if proved else 'Not proved'}: {told}.{reason}"))
+    if not proved and found.status != "overdetermined":
+        raise typer.Exit(1)
+
+
 def _given_the_answer(
-    recorded: Trajectory,
-    setup: Setup,
+    failed: FailedRun,
     changes: list[str],
     budget: Budget,
     *,
@@ -235,16 +294,28 @@ def _given_the_answer(
     arm = arm_of(changes)
     if arm is None:
         raise ConfigurationError("--allow-answer needs a correction, such as --fix")
-    most = budget.max_calls
-    told = setup.with_task(recorded.task)
+    most, recorded = budget.max_calls, failed.recorded
+    told = failed.setup.with_task(recorded.task)
     change(recorded, told, arm, _TRIES, max_calls=most, yes=yes, as_json=as_json, given_answer=True)
     raise typer.Exit(1)
 
 
 def _conduct(
-    failed: FailedRun, budget: Budget, *, jobs: int, yes: bool
+    failed: FailedRun,
+    budget: Budget,
+    *,
+    jobs: int,
+    yes: bool,
+    masks: Sequence[Mask] | None = None,
 ) -> tuple[Stopped, Prepared]:
     """Confirm a run: tell the estimate, ask, run the replays with a progress bar.
+
+    Args:
+        failed: the run.
+        budget: of the experiment.
+        jobs: replays at the same time.
+        yes: whether nobody is asked.
+        masks: those that a verified run needs and does not have yet; None for a run that is still to be verified.
 
     Raises:
         NotConfirmable: the run cannot be confirmed.
@@ -261,9 +332,13 @@ def _conduct(
     estimate = _estimate(budget, call_cost(failed.recorded, setup.prices), expected)
     failed.check_fixes()
     plain = setup.tape(failed.recorded).plain_functions
-    ask(f"{estimate} {warning(setup, plain)}", yes=yes)
+    ask(f"{told_masks(masks)}{estimate} {warning(setup, plain)}", yes=yes)
+    if masks:
+        keep_masks(failed.store, failed.run, masks)
     with going_on(setup.command):
-        prepared = known or failed.plan(limits_of(setup, budget.max_calls))
+        prepared = known or failed.plan(
+            limits_of(setup, budget.max_calls), is_verified=masks is not None
+        )
         _explain(prepared)
         with progress_bar(expected) as changed:
             work = confirming(failed, prepared, budget, jobs=jobs, changed=changed)

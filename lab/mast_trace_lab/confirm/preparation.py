@@ -21,6 +21,7 @@ from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
 from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.replay.arm_runner import executing
 from mast_trace_lab.replay.changes import NotConfirmable
+from mast_trace_lab.replay.masks import Mask, NotMaskable, propose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -180,7 +181,34 @@ class FailedRun:
         setup = replace(self.setup, oracle=())
         _check_fixes(fixes_of(self.recorded, self.points, None, setup, self.run.outcome_reason)[1])
 
-    def plan(self, limits: ExperimentLimits | None = None) -> Prepared:
+    def verified(self) -> tuple[FailedRun, tuple[Mask, ...]]:
+        """Replay the run without a change; return it with the masks that its replays need besides, and these.
+
+        Raises:
+            NotConfirmable: the oracle takes the answer for right, or the replay is not identical even with masks.
+            ResetFailed: the state outside the program could not be restored.
+            OSError: the command cannot be started.
+        """
+        check_oracle(self.recorded, self.setup)
+        try:
+            if not self.setup.outside_state:
+                verify(self.recorded, self.setup)
+        except NotConfirmable as reason:
+            try:
+                masks, _ = propose(self.recorded, self.setup.with_task(self.recorded.task))
+            except NotMaskable as other:
+                raise NotConfirmable(f"{reason}. {other}") from None
+            if not masks:
+                raise
+            pairs = (*self.setup.masks, *(each.pair for each in masks))
+            masked = replace(self, setup=replace(self.setup, masks=pairs))
+            verify(self.recorded, masked.setup)
+            return masked, masks
+        return self, ()
+
+    def plan(
+        self, limits: ExperimentLimits | None = None, *, is_verified: bool = False
+    ) -> Prepared:
         """Check the oracle, replay the run without a change, and store the plan of a new experiment.
 
         The judge's newest verdict is its prior, and a source of fixes. Its thresholds count the contrasts of all earlier experiments of the run, so that trying again with
@@ -188,6 +216,7 @@ class FailedRun:
 
         Args:
             limits: sizes of the experiment; those of `limits_of` if absent.
+            is_verified: whether oracle and replay have been checked.
 
         Raises:
             NotConfirmable: the run cannot be confirmed; no plan was stored.
@@ -197,9 +226,10 @@ class FailedRun:
             StorageError: the database does not answer.
         """
         setup, run = self.setup, self.run
-        check_oracle(self.recorded, setup)
-        if not setup.outside_state:
-            verify(self.recorded, setup)
+        if not is_verified:
+            check_oracle(self.recorded, setup)
+            if not setup.outside_state:
+                verify(self.recorded, setup)
         known = _stored_plans(self.store, run)
         verdict = load_judged(self.store, run.trace_id, project=run.project)
         fixes, refused = fixes_of(self.recorded, self.points, verdict, setup, run.outcome_reason)

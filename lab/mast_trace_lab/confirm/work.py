@@ -27,10 +27,9 @@ from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget, transaction
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import PreparedParents
-from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
 from mast_trace_lab.replay.options import PriceTable, budget_of, price_table
-from mast_trace_lab.replay.replaying import earlier_runs, names_of
+from mast_trace_lab.replay.replaying import names_of, setup_of_run
 
 if TYPE_CHECKING:
     import threading
@@ -267,11 +266,8 @@ class ConfirmWorker:
         program = next(programs[name] for name in names_of(run) if name in programs)
         budget = budget_of(program, None)
         recorded = read_alone(self._store, run)
-        setup = setup_of(
-            program,
-            prices=self._priced(recorded, program.stronger_model),
-            earlier=earlier_runs(self._store, run, recorded, program.run),
-        )
+        prices = self._priced(recorded, program.stronger_model)
+        setup = setup_of_run(self._store, run, recorded, program, prices=prices)
         points = check(recorded, setup)
         # A process for each run: the next one finds the modules as they are then.
         with PreparedParents(program.command, program.preload, warn=_LOG.warning) as parent:

@@ -53,6 +53,7 @@ class Setup:
         keeps_earlier: whether ``start`` begins with the run and not with the first of `earlier`.
         run: place of the run among those of its program, from 1; calls of later ones are refused. None if it makes one.
         clock: whether the program's clock starts when the recorded run did.
+        masks: pairs of a pattern and a name, besides the program's own; see `mast_trace.replay.normalize`.
         parent: the process from which replays are forked; None if each starts a process of its own.
     """
 
@@ -75,6 +76,7 @@ class Setup:
     keeps_earlier: bool = True
     run: int | None = None
     clock: bool = True
+    masks: Sequence[tuple[str, str]] = ()
     output: Output = "discarded"
     prices: Mapping[str, Price] = field(default_factory=dict)
 
@@ -132,7 +134,7 @@ class Setup:
                 "each replay, and nothing restores the state that it changes: --set reset=COMMAND names a command "
                 f"that does, --set plain={changing[0]} says that it changes nothing."
             )
-        return tape
+        return replace(tape, masks=self.masks)
 
     @property
     def outside_state(self) -> str:

@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -19,16 +19,20 @@ from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
+from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
+from mast_trace_lab.replay.masks import NotMaskable, masks_of, propose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.programs import Program
     from mast_trace_lab.program.conducting import Progress as State
     from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay import Replayed
+    from mast_trace_lab.replay.masks import Mask
 
 
 INTERRUPTED: Final = 130
@@ -97,6 +101,28 @@ def earlier_runs(
     return tuple(found)
 
 
+def setup_of_run(
+    store: Store, run: RunSummary, recorded: Trajectory, program: Program, **others: Any
+) -> Setup:
+    """Return the setup of a run's replays, with the runs before it and the masks that are kept with it.
+
+    Args:
+        store: the database.
+        run: the run's row.
+        recorded: the run.
+        program: see `mast_trace_lab.program.setup.setup_of`.
+        others: likewise.
+
+    Raises:
+        NotConfirmable: an earlier run is not stored.
+        ConfigurationError: the file of the expected answer cannot be read.
+        StorageError: the database does not answer.
+    """
+    earlier = earlier_runs(store, run, recorded, program.run)
+    masks = masks_of(store, run) if program.masks else ()
+    return setup_of(program, earlier=earlier, masks=masks, **others)
+
+
 def ask(text: str, *, yes: bool) -> None:
     """Tell what will run, and ask for confirmation.
 
@@ -109,6 +135,44 @@ def ask(text: str, *, yes: bool) -> None:
         raise ConfigurationError(f"{text} Add --yes to run it.")
     warn(text)
     typer.confirm("Run it?", abort=True, err=True)
+
+
+def mended(
+    recorded: Trajectory, setup: Setup, done: Replayed, keep: Callable[[Sequence[Mask]], bool]
+) -> Replayed:
+    """Return a replay with the masks that make it identical, or as it was with the reason why there are none.
+
+    Args:
+        recorded: the run.
+        setup: of its replays.
+        done: a replay.
+        keep: asked whether the masks are kept.
+
+    Raises:
+        ResetFailed: the state outside the program could not be restored.
+        OSError: the command cannot be started.
+    """
+    if done.status != "diverged" or not done.report or not done.report.divergence:
+        return done
+    if done.report.divergence.kind != "model":
+        return done
+    try:
+        masks, again = propose(recorded, setup)
+    except NotMaskable as reason:
+        return dataclasses.replace(done, text=f"{done.text}\n{reason}")
+    return again if keep(masks) else done
+
+
+def keeps(masks: Sequence[Mask], *, yes: bool) -> bool:
+    """Show masks, and return whether a person wants them, unless nobody is asked."""
+    warn(told_masks(masks))
+    return yes or typer.confirm("Keep these masks with the run?", err=True)
+
+
+def told_masks(masks: Sequence[Mask] | None) -> str:
+    """Return the lines that show masks; empty for none."""
+    told = ["These places of its prompts change by themselves, and are masked:"]
+    return "\n".join([*told, *(f"  {each}" for each in masks), ""]) if masks else ""
 
 
 def names_of(run: RunSummary) -> tuple[str, str]:
@@ -222,8 +286,10 @@ def write_replay(path: Path, run: Trajectory | None) -> None:
 def show(recorded: Trajectory, done: Replayed) -> None:
     """Print the result of a replay for people."""
     shown = console()
-    shown.print(plain(done.status, _STYLES.get(done.status, "bold red")), end="")
     report = done.report
+    masked = report.masked_places if report else 0
+    but = f" except for {masked} masked place{'s'[: masked > 1]}" if masked else ""
+    shown.print(plain(f"{done.status}{but}", _STYLES.get(done.status, "bold red")), end="")
     if report is None:
         shown.print(plain(f": {done.text}"))
         return
@@ -239,12 +305,7 @@ def show(recorded: Trajectory, done: Replayed) -> None:
     if done.text:
         shown.print(plain(done.text))
     elif done.status == "identical":
-        but = (
-            f", except for {report.masked_requests} masked requests"
-            if report.masked_requests
-            else ""
-        )
-        shown.print(plain(f"All {len(recorded.steps)} steps are the same{but}."))
+        shown.print(plain(f"All {len(recorded.steps)} steps are the same."))
     if done.exit_status:
         shown.print(plain(f"The program ended with {done.exit_status}."))
 

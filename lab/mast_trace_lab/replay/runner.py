@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mast_trace.replay.canonical import canonical_text, mask_of, masked_text
 from mast_trace.replay.comparison import first_difference
 from mast_trace.replay.live import LiveCall, LiveCalls
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.semconv import Termination
-from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
+from mast_trace.trajectory import SpanRecord, StepKind, Trajectory, read_trajectory
 from mast_trace_lab.program.process import run_alone
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def play(
     intervention: Intervention | None = None,
     *,
     max_calls: int | None = None,
+    lenient: float | None = None,
 ) -> Played:
     """Run a program to its end or its timeout.
 
@@ -68,6 +70,7 @@ def play(
         setup: the program and its limits.
         intervention: the change of the run; without one, no request is live.
         max_calls: number of live model calls that may be sent; None for any number.
+        lenient: see `mast_trace.replay.program.ReplayFolder.write_plan`.
 
     Raises:
         OSError: the command cannot be started.
@@ -77,7 +80,8 @@ def play(
         files = ReplayFolder(Path(folder))
         runs = None if setup.run is None else len(setup.earlier) + 1
         clock = tape.start if setup.clock else None
-        files.write_plan(tape, setup.executed, setup.hosts, intervention, max_calls, runs, clock)
+        limits = (intervention, max_calls, runs, clock, lenient)
+        files.write_plan(tape, setup.executed, setup.hosts, *limits)
         own = {**os.environ, **tape.environment, **setup.environment}
         environment = {**own, PLAN_VARIABLE: folder}
         exit_status = (
@@ -160,7 +164,7 @@ def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
-    status, text = _outcome(whole, runs, report)
+    status, text = _outcome(whole, runs, report, setup.masks)
     if status == "diverged":
         text += _of_another_run(whole, played)
     if exit_status is None:
@@ -181,8 +185,23 @@ def _of_another_run(recorded: Sequence[Trajectory], played: Played) -> str:
     )
 
 
+def _masked(run: Trajectory, masks: Sequence[tuple[str, str]]) -> Trajectory:
+    """Return a run with masks in the texts of its messages."""
+    made = [mask_of(*each) for each in masks]
+    steps = [
+        replace(step, text=masked_text(canonical_text(step.text), made))
+        if step.kind is StepKind.MESSAGE
+        else step
+        for step in run.steps
+    ]
+    return replace(run, steps=tuple(steps)) if masks else run
+
+
 def _outcome(
-    recorded: Sequence[Trajectory], runs: Sequence[Trajectory | None], report: ReplayReport
+    recorded: Sequence[Trajectory],
+    runs: Sequence[Trajectory | None],
+    report: ReplayReport,
+    masks: Sequence[tuple[str, str]],
 ) -> tuple[Status, str]:
     if report.divergence is not None:
         text = report.divergence.text
@@ -198,7 +217,7 @@ def _outcome(
     for before, after in zip(recorded, runs, strict=True):
         if after is None:
             return "unfinished", "The program ended without a run."
-        difference = first_difference(before, after)
+        difference = first_difference(_masked(before, masks), _masked(after, masks))
         if difference is not None:
             return "different", f"Step {difference.index}: {difference.text}."
     return "identical", ""

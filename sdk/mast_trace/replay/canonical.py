@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -22,6 +23,8 @@ Item = tuple[str, ...]
 
 _THOUGHT = "reasoning"
 _OF_CALLS = ("call", "result")
+_OWN: Final = frozenset({"system", "developer", "user"})
+"""Roles of the texts that a program writes itself; all others stand in the record."""
 _UUID = re.compile(
     r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", re.IGNORECASE
 )
@@ -51,22 +54,50 @@ def normalize(pattern: str | re.Pattern[str], name: str) -> None:
         pattern: a regular expression, such as ``r"session \w{8}"``.
         name: stands in the place of what it matches.
     """
-    mask = (re.compile(pattern), f"<{name}>")
+    mask = mask_of(pattern, name)
     if mask not in MASKS:
         MASKS.append(mask)
+
+
+def mask_of(pattern: str | re.Pattern[str], name: str) -> tuple[re.Pattern[str], str]:
+    """Return an entry of `MASKS`."""
+    return re.compile(pattern), f"<{name}>"
 
 
 def masked(items: Sequence[Item]) -> tuple[Item, ...]:
     """Return a canonical request with the program's own masks."""
     return (
-        tuple((kind, *map(_masked, fields)) for kind, *fields in items) if MASKS else tuple(items)
+        tuple((kind, *(masked_text(field, MASKS) for field in fields)) for kind, *fields in items)
+        if MASKS
+        else tuple(items)
     )
 
 
-def _masked(text: str) -> str:
-    for pattern, name in MASKS:
+def used_masks(items: Sequence[Item]) -> set[str]:
+    """Return the patterns of the program's own masks that stand in a request."""
+    texts = [text for _, *fields in items for text in fields]
+    return {pattern.pattern for pattern, _ in MASKS if any(map(pattern.search, texts))}
+
+
+def masked_text(text: str, masks: Iterable[tuple[re.Pattern[str], str]]) -> str:
+    """Return a text with masks."""
+    for pattern, name in masks:
         text = pattern.sub(name, text)
     return text
+
+
+def alike(recorded: Sequence[Item], asked: Sequence[Item]) -> bool:
+    """Return whether two requests differ at most in what the program itself has written into its prompts."""
+    return len(recorded) == len(asked) and all(
+        one == other or (one[0] == other[0] and one[0] in _OWN)
+        for one, other in zip(recorded, asked, strict=True)
+    )
+
+
+def in_common(recorded: Sequence[Item], asked: Sequence[Item]) -> int:
+    """Return the number of words that two requests have in common."""
+    words = [Counter(word for item in each for word in _words(item)) for each in (recorded, asked)]
+    return (words[0] & words[1]).total()
 
 
 def remedy(recorded: Sequence[Item], asked: Sequence[Item]) -> str:

@@ -15,12 +15,15 @@ from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.canonical import (
     MASKS,
     Item,
+    alike,
     canonical_arguments,
     canonical_request,
     difference,
+    in_common,
     masked,
     remedy,
     request_key,
+    used_masks,
 )
 from mast_trace.replay.executions import Executions, PlainCalls, strangeness
 from mast_trace.replay.intervention import (
@@ -105,8 +108,10 @@ class ReplayReport:
             another model or other parameters; empty if there was none.
         unmade_changes: changes of a joint fix whose calls the program has not made yet; of the first
             one see ``changed``, unless it is a tool's result.
-        masked_requests: requests that are equal to the recorded ones by the program's own masks alone; see
+        masked_places: masks without which a request would not be equal to the recorded one; see
             `mast_trace.replay.normalize`.
+        other_requests: place of a call on the tape, its recorded request, and the request that was answered although
+            its prompts differ; see `Player`.
     """
 
     served_exchanges: int
@@ -120,7 +125,8 @@ class ReplayReport:
     over_budget: bool = False
     other_parameters: str = ""
     unmade_changes: int = 0
-    masked_requests: int = 0
+    masked_places: int = 0
+    other_requests: Sequence[tuple[int, Sequence[Item], Sequence[Item]]] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,7 @@ class Player:
             not answered, or nothing. Without it only the process that made the player is answered.
         runs: runs of the program on the tape, after whose end calls are refused and not noted; None if the program
             makes no further ones.
+        lenient: whether a request is answered as well whose prompts differ from those of the most similar recorded one.
     """
 
     def __init__(
@@ -160,6 +167,8 @@ class Player:
         live: LiveCalls | None = None,
         claim: Callable[[], str] | None = None,
         runs: int | None = None,
+        *,
+        lenient: bool = False,
     ) -> None:
         if intervention is not None and live is None:
             raise ValueError("An intervention needs a log of live calls.")
@@ -170,8 +179,10 @@ class Player:
         self._live = live
         self._claim = claim or partial(_only, os.getpid())
         self._runs = runs
+        self._lenient = lenient
         self._masks = 0
-        self._masked_requests = 0
+        self._masked_places: set[str] = set()
+        self._other_requests: list[tuple[int, Sequence[Item], Sequence[Item]]] = []
         self._admitted = 0
         self._lock = reentrant_lock()
         self._exchanges: dict[str, list[Exchange]] = defaultdict(list)
@@ -245,10 +256,15 @@ class Player:
                 return self._change_later(change, key, agent, branch, model)
             waiting = self._exchanges[key]
             found = min(waiting, key=partial(strangeness, agent, branch), default=None)
+            if found is None and self._lenient and (found := self._most_similar(request, agent)):
+                before = masked(found.request)
+                self._other_requests.append((self._places[id(found)], before, request))
+                waiting = self._exchanges[request_key(before)]
             if found is not None and self._is_on_tape(found):
                 waiting.remove(found)
                 self._turns.served(agent, branch, found)
-                self._masked_requests += request_key(whole) != found.key
+                if request_key(whole) != found.key:
+                    self._masked_places |= used_masks(whole)
                 return self._serve(found)
             if found is not None and self._is_asked_at(found):
                 waiting.remove(found)
@@ -499,7 +515,8 @@ class Player:
             self._over_budget,
             self._other_parameters,
             len(self._turns) + len(self._unmade_results),
-            self._masked_requests,
+            len(self._masked_places),
+            tuple(self._other_requests),
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
@@ -508,6 +525,24 @@ class Player:
             self._stop_ordering()
             self._changed(self._report())
         return self._divergence
+
+    def _most_similar(self, request: Sequence[Item], agent: str) -> Exchange | None:
+        """Return the recorded call whose request differs least, in its prompts alone; None if none is left."""
+        branch = self.branches.current()
+        left = (
+            each
+            for waiting in self._exchanges.values()
+            for each in waiting
+            if alike(masked(each.request), request)
+        )
+        return max(
+            left,
+            key=lambda each: (
+                *(-part for part in strangeness(agent, branch, each)),
+                in_common(each.request, request),
+            ),
+            default=None,
+        )
 
     def _explained(self, request: Sequence[Item], agent: str) -> str:
         left = [exchange for waiting in self._exchanges.values() for exchange in waiting]

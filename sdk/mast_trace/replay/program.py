@@ -29,6 +29,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from mast_trace import semconv
 from mast_trace.delivery.provider import make_provider
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.replay.canonical import normalize
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.network import Network
@@ -140,6 +141,7 @@ class ReplayFolder:
         max_calls: int | None = None,
         runs: int | None = None,
         clock: int | None = None,
+        lenient: float | None = None,
     ) -> None:
         """Write the plan, which only its owner can read.
 
@@ -151,6 +153,7 @@ class ReplayFolder:
             max_calls: number of live model calls that may be sent; None for any number.
             runs: see `mast_trace.replay.player.Player`.
             clock: nanoseconds since the epoch at which the program's clock starts; None for the time of today.
+            lenient: seconds that each answer takes where the player is lenient; None where it is not.
         """
         shape = {
             "tape": tape.to_json(),
@@ -160,6 +163,7 @@ class ReplayFolder:
             "max_calls": max_calls,
             "runs": runs,
             "clock": clock,
+            "lenient": lenient,
             "starter": os.getpid(),
         }
         self.plan.touch(0o600)
@@ -232,14 +236,23 @@ def play(folder: str) -> TracerProvider:
             f"{PLAN_VARIABLE} names {folder}, which holds no plan of a replay ({error}). "
             "Unset it, or start the program by `mast-trace replay`."
         ) from error
+    slow = plan["lenient"]
+
+    def changed(report: ReplayReport) -> None:
+        time.sleep(slow or 0)  # so that the times that a program takes and tells differ
+        replay.write_report(report)
+
+    for pattern, name in tape.masks:
+        normalize(pattern, name)
     player = Player(
         tape,
         plan["live_tools"],
-        replay.write_report,
+        changed,
         intervention,
         live,
         claim=replay.claim,
         runs=plan["runs"],
+        lenient=slow is not None,
     )
     replay.write_report(player.report())
     player.network = Network(player.refuse, plan["hosts"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,6 +115,7 @@ class Tape:
             No span holds their calls, so that a replay executes them.
         start: nanoseconds since the epoch at which the run began; None if unknown.
         environment: variables under which the program draws what it drew; see `mast_trace.spans.randomness`.
+        masks: pairs of a pattern and a name, see `mast_trace.replay.normalize`.
     """
 
     run: str
@@ -126,6 +127,7 @@ class Tape:
     plain_functions: tuple[str, ...] = ()
     start: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    masks: Sequence[tuple[str, str]] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -140,6 +142,7 @@ class Tape:
             "plain_functions": self.plain_functions,
             "start": self.start,
             "environment": self.environment,
+            "masks": self.masks,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -164,6 +167,7 @@ class Tape:
                 plain_functions=tuple(shape.get("plain_functions", ())),
                 start=shape.get("start"),
                 environment=shape.get("environment", {}),
+                masks=tuple((pattern, name) for pattern, name in shape.get("masks", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None

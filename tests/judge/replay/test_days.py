@@ -52,7 +52,7 @@ def test_a_run_of_another_day(
     assert done.status == status, done.text
     assert said in done.text
     assert done.report is not None
-    assert done.report.masked_requests == masked
+    assert done.report.masked_places == masked
     assert ("They differ" in done.text) == (way != "else" and status == "diverged")
 
 

@@ -1,0 +1,208 @@
+"""Masks of what a program draws anew each time, proposed by two replays and kept with the run.
+
+The second replay begins a day later, with another order of Python's sets, and its answers take longer. A text that
+differs between the two changes by itself; one that differs from the record in both alike was changed by somebody.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import MastTraceError
+from mast_trace.spans.randomness import HASH_SEED
+from mast_trace_judge.store.replay_plans import plan_of, plans_of_run
+from mast_trace_lab.program.process import reset
+from mast_trace_lab.replay.runner import Replayed, play, replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mast_trace.replay.tape import Tape
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_lab.program.setup import Setup
+
+_PLANS: Final = "masks"
+_DAY: Final = 86_400 * 10**9
+_SECONDS: Final = 0.11
+"""The time that an answer of the second replay takes."""
+_TOKEN: Final = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
+_CONTEXT: Final = 4
+"""Tokens beside a span by which it is found; as many lie between two spans at least."""
+_WORD: Final = re.compile(r"\d+(?:[.,:]\d+)+|\w{3,}|\d+")
+_SHOWN: Final = 60
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A place of prompts that is masked.
+
+    Attributes:
+        pattern: the place with the words beside it.
+        name: stands in its place.
+        recorded: its text in the recorded run.
+        replayed: its text in a replay.
+    """
+
+    pattern: str
+    name: str
+    recorded: str
+    replayed: str
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The pattern and the name, as replays take them."""
+        return self.pattern, self.name
+
+    def __str__(self) -> str:
+        """The mask in a line for people."""
+        return f"{self.name}: recorded {self.recorded[:_SHOWN]!r}, now {self.replayed[:_SHOWN]!r}"
+
+
+class NotMaskable(MastTraceError):
+    """No masks make the replays of a run identical; the text says why."""
+
+
+def propose(recorded: Trajectory, setup: Setup) -> tuple[tuple[Mask, ...], Replayed]:
+    """Replay a run twice, and once more with the masks that the two propose; return these and the last replay.
+
+    Raises:
+        NotMaskable: there are none.
+        NotReplayable: the record lacks data that a replay needs.
+        ResetFailed: the state outside the program could not be restored.
+        OSError: the command cannot be started.
+    """
+    quiet = replace(setup, output="discarded", parent=None)
+    tape = quiet.tape(recorded)
+    first = _prompts(tape, quiet, 0.0)
+    later = replace(tape, start=None if tape.start is None else tape.start + _DAY)
+    order = {HASH_SEED: "2" if tape.environment.get(HASH_SEED) == "1" else "1"}
+    second = _prompts(later, replace(quiet, environment={**setup.environment, **order}), _SECONDS)
+    found: dict[str, Mask] = {}
+    for place, (then, now) in first.items():
+        for mask in _masks(then, now, second.get(place, (then, then))[1]):
+            known = len(setup.masks) + len(found) + 1
+            found.setdefault(mask.pattern, replace(mask, name=f"mask {known}"))
+    _check_reach(tape, recorded.final_answer, found.values())
+    masks = tuple(found.values())
+    _restore(quiet)
+    done = replay(recorded, replace(quiet, masks=(*setup.masks, *(each.pair for each in masks))))
+    if done.status != "identical":
+        raise NotMaskable(f"No masks make it identical: {done.text}")
+    return masks, done
+
+
+def _restore(setup: Setup) -> None:
+    if setup.reset:
+        reset(setup.reset, setup.check_timeout)
+
+
+def _prompts(tape: Tape, setup: Setup, seconds: float) -> dict[tuple[int, int], tuple[str, str]]:
+    """Return the prompts of a lenient replay that are not as recorded, each with the recorded one.
+
+    The keys are the places of the call and of the prompt in its request.
+    """
+    _restore(setup)
+    report = play(tape, setup, lenient=seconds).report
+    if report is None or report.divergence or report.waiting_exchanges or report.waiting_executions:
+        raise NotMaskable(
+            "No masks make it identical: it makes other calls than the recorded ones."
+        )
+    return {
+        (call, place): (then[-1], now[-1])
+        for call, before, after in report.other_requests
+        for place, (then, now) in enumerate(zip(before, after, strict=True))
+        if then != now
+    }
+
+
+def _masks(then: str, now: str, again: str) -> Iterator[Mask]:
+    """Yield a mask, without its name, for each span of a prompt that differs from the record.
+
+    Raises:
+        NotMaskable: one of them does not differ between the two replays, or the prompts have nothing in common.
+    """
+    tokens = _TOKEN.findall(then)
+    spans = _spans(tokens, _TOKEN.findall(now), _TOKEN.findall(again))
+    edges = [0, *(edge for span in spans for edge in span), len(tokens)]
+    kept = [tokens[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2)]
+    whole = re.compile("(.*?)".join(re.escape("".join(each)) for each in kept), re.DOTALL)
+    matches = [whole.fullmatch(text) for text in (then, now, again)]
+    if not all(matches) or not any(kept):
+        raise NotMaskable("No masks make it identical: its prompts have too little in common.")
+    values = zip(*(match.groups() for match in matches if match), strict=True)
+    for (before, after), (old, new, other) in zip(pairwise(kept), values, strict=True):
+        if new == other != old:
+            raise NotMaskable(
+                f"No mask is proposed for {new.strip()[:_SHOWN]!r}, recorded {old.strip()[:_SHOWN]!r}: two replays do "
+                "not differ in it, so that the program itself may have changed."
+            )
+        if new != old:
+            most = 3 * max(map(len, (old, new, other))) + 20
+            start, end = "".join(before[-_CONTEXT:]), "".join(after[:_CONTEXT])
+            pattern = (
+                f"{re.escape(start) if start else chr(92) + 'A'}(?s:.{{0,{most}}}?)"
+                f"{re.escape(end) if end else chr(92) + 'Z'}"
+            )
+            yield Mask(pattern, "", old.strip(), new.strip())
+
+
+def _spans(then: Sequence[str], *others: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the spans of a text that differ in one of the others; those that lie close together are one."""
+    found = sorted(
+        (start, end)
+        for other in others
+        for kind, start, end, *_ in SequenceMatcher(None, then, other).get_opcodes()
+        if kind != "equal"
+    )
+    spans: list[tuple[int, int]] = []
+    for start, end in found:
+        if spans and start < spans[-1][1] + _CONTEXT:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _check_reach(tape: Tape, final: str, masks: Iterable[Mask]) -> None:
+    """Refuse masks of what an answer or a tool's arguments hold: it decides about the run.
+
+    Raises:
+        NotMaskable: there is one.
+    """
+    said = [each.answer for each in tape.exchanges if each.answer is not None]
+    texts = [final, *(each.content for each in said), *(each.arguments for each in tape.executions)]
+    texts += [str(call.arguments) for each in said for call in each.tool_calls]
+    reached = {word for text in texts for word in _WORD.findall(text)}
+    for mask in masks:
+        words = {*_WORD.findall(mask.recorded)} - {*_WORD.findall(mask.replayed)}
+        if both := sorted(words & reached):
+            raise NotMaskable(
+                f"No mask is proposed for {mask.recorded[:_SHOWN]!r}: {both[0]} reaches an answer or a tool."
+            )
+
+
+def keep_masks(store: Store, run: RunSummary, masks: Sequence[Mask]) -> None:
+    """Keep masks with a run, besides those that are kept already.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept them.
+    """
+    number = len(plans_of_run(store, run.project, run.trace_id, prefix=_PLANS)) + 1
+    plan_of(store, run, json.dumps([*(each.pair for each in masks)]), name=f"{_PLANS} {number}")
+
+
+def masks_of(store: Store, run: RunSummary) -> tuple[tuple[str, str], ...]:
+    """Return the masks that are kept with a run, as pairs of a pattern and a name.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    plans = plans_of_run(store, run.project, run.trace_id, prefix=_PLANS)
+    return tuple((pattern, name) for plan in plans for pattern, name in json.loads(plan.text))
