@@ -32,7 +32,7 @@ _PLANS: Final = "masks"
 _DAY: Final = 86_400 * 10**9
 _SECONDS: Final = 0.11
 """The time that an answer of the second replay takes."""
-_TOKEN: Final = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
+_TOKEN: Final = re.compile(r"\s*\d+(?:[.,:]\d+)+|\s*\w+|\s*[^\w\s]|\s+")
 _CONTEXT: Final = 4
 """Tokens beside a span by which it is found; as many lie between two spans at least."""
 _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)+|\w{3,}|\d+")
@@ -145,11 +145,12 @@ def _masks(then: str, now: str, again: str) -> Iterator[Mask]:
             )
         if new != old:
             most = 3 * max(map(len, (old, new, other))) + 20
-            start, end = "".join(before[-_CONTEXT:]), "".join(after[:_CONTEXT])
-            pattern = (
-                f"{re.escape(start) if start else chr(92) + 'A'}(?s:.{{0,{most}}}?)"
-                f"{re.escape(end) if end else chr(92) + 'Z'}"
+            start, end = (
+                re.escape("".join(each)) for each in (before[-_CONTEXT:], after[:_CONTEXT])
             )
+            # The words beside it stay, as another span's place may lie among them.
+            around = (f"(?<={start})" if start else r"\A", f"(?={end})" if end else r"\Z")
+            pattern = f"(?s:.{{0,{most}}}?)".join(around)
             yield Mask(pattern, "", old.strip(), new.strip())
 
 

@@ -40,6 +40,24 @@ def test_the_planted_error_is_confirmed(failed: Failed, capsys: pytest.CaptureFi
     assert not failed.executed.exists()
 
 
+def test_a_program_whose_prompts_change_is_proved_in_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The masks that its replays need are kept with the run, so that later replays have them."""
+    with failed_shop(tmp_path, "drawn") as failed:
+        capsys.readouterr()
+        _, *arguments = failed.arguments(way="drawn")
+        assert run(["prove", *(each for each in arguments if each != "--yes")]) == 2
+        asked = capsys.readouterr().err
+        assert "mask 1: recorded '" in asked
+        assert "live model calls" in asked
+        assert run(["prove", *arguments]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"Proved: step {REPORT} (counter)")
+        assert run(["replay", *arguments]) == 0
+        assert "identical except for 1 masked place:" in capsys.readouterr().out
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
     """A stored failure of the shop, which all refusals share."""

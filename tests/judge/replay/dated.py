@@ -21,6 +21,10 @@ mast_trace.instrument()
 WAYS = {
     "date": lambda: f"Today is {datetime.now(timezone.utc):%A, %d %B %Y}.",
     "session": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
+    "quoted": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
+    "late": lambda: (
+        f"This took {time.monotonic() - begun:.2f} s, and today's number of wings is {random.random()}."
+    ),
     "masked": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
     "drawn": lambda: f"Today's number is {random.random()}.",
     "seeded": lambda: f"Today's number is {random.random()}.",
@@ -33,10 +37,10 @@ if way == "masked":
 if way == "seeded":
     mast_trace.seed()
 with mast_trace.run("desk", input="Go."), mast_trace.agent("clerk") as clerk:
-    begun, ticking = datetime.now(timezone.utc), time.time()
-    for question in (WAYS[way](), "Go on."):
-        asked = [{"role": "user", "content": question}]
+    started, ticking, begun = datetime.now(timezone.utc), time.time(), time.monotonic()
+    for question in ("Begin.", WAYS[way], "Go on."):
+        asked = [{"role": "user", "content": question if isinstance(question, str) else question()}]
         said = openai.OpenAI().chat.completions.create(model="m", messages=asked)
     assert time.time() > ticking
-    assert datetime.now(timezone.utc) > begun
+    assert datetime.now(timezone.utc) > started
     clerk.reply(said.choices[0].message.content)

@@ -2,7 +2,7 @@
 
 Three agents act in turn. The counter reads the stock, the planner computes the order, the buyer writes
 it. The outcome is recorded; with the way ``no-outcome`` it is left to an oracle. Where the plan is wrong, ``waits`` waits
-for ever and ``asks-again`` asks for another one, again and again.
+for ever and ``asks-again`` asks for another one, again and again. With ``drawn`` the first question is never the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import time
+import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,7 +44,8 @@ def main(way: str) -> None:
     """Order as many pieces as are missing."""
     with mast_trace.run("shop", input="How many must we order?"):
         with mast_trace.agent("chooser") as chooser:
-            item = ask("chooser", "Which item runs out?")
+            drawn = f" This is session {uuid.uuid4().hex[:8]}." if way == "drawn" else ""
+            item = ask("chooser", f"Which item runs out?{drawn}")
             chooser.reply(item)
         with mast_trace.agent("counter") as counter:
             stock = count(item)

@@ -7,27 +7,30 @@ from pathlib import Path
 
 import pytest
 from replays import NOWHERE, record
-from scripted_llm import ScriptedLLM
+from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.replay.canonical import remedy
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
+from mast_trace_lab.replay.replaying import mended
 
 DATED = Path(__file__).parent / "dated.py"
 
 
 @pytest.mark.end_to_end
 @pytest.mark.parametrize(
-    ("way", "clock", "status", "said", "masked"),
+    ("way", "clock", "status", "said", "masked", "proposed"),
     [
-        ("date", True, "identical", "", 0),
-        ("date", False, "diverged", "time-machine", 0),
-        ("session", True, "diverged", "normalize(PATTERN, NAME)", 0),
-        ("masked", True, "identical", "", 1),
-        ("drawn", True, "diverged", "mast_trace.seed()", 0),
-        ("seeded", True, "identical", "", 0),
-        ("set", True, "identical", "", 0),
-        ("else", True, "diverged", "+user: Be rude.", 0),
+        ("date", True, "identical", "", 0, 0),
+        ("date", False, "diverged", "time-machine", 0, "two replays do not differ in it"),
+        ("session", True, "diverged", "normalize(PATTERN, NAME)", 0, 1),
+        ("quoted", True, "diverged", "normalize(PATTERN, NAME)", 0, "reaches an answer or a tool"),
+        ("late", True, "diverged", "normalize(PATTERN, NAME)", 0, 2),
+        ("masked", True, "identical", "", 1, 1),
+        ("drawn", True, "diverged", "mast_trace.seed()", 0, 1),
+        ("seeded", True, "identical", "", 0, 0),
+        ("set", True, "identical", "", 0, 0),
+        ("else", True, "diverged", "+user: Be rude.", 0, "two replays do not differ in it"),
     ],
 )
 def test_a_run_of_another_day(
@@ -38,8 +41,11 @@ def test_a_run_of_another_day(
     status: str,
     said: str,
     masked: int,
+    proposed: int | str,
 ) -> None:
-    with ScriptedLLM(lambda _: "Done.") as server, monkeypatch.context() as patch:
+    """Masks are proposed for what differs between two replays as well, and for nothing that an answer holds."""
+    answer = last_text if way == "quoted" else lambda _: "Done."
+    with ScriptedLLM(answer) as server, monkeypatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", "scripted")
         patch.setenv("DAY", "2025-11-03 10:11")
@@ -48,12 +54,20 @@ def test_a_run_of_another_day(
     monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
     monkeypatch.setenv("PYTHONHASHSEED", "2")
-    done = replay(recorded, Setup((sys.executable, str(DATED), way), clock=clock))
+    setup = Setup((sys.executable, str(DATED), way), clock=clock)
+    done = replay(recorded, setup)
     assert done.status == status, done.text
     assert said in done.text
     assert done.report is not None
     assert done.report.masked_places == masked
     assert ("They differ" in done.text) == (way != "else" and status == "diverged")
+    again = mended(recorded, setup, done, lambda _: True)
+    assert again.report is not None
+    if isinstance(proposed, str):
+        assert (again.status, again.report.masked_places) == (status, 0)
+        assert proposed in again.text
+    else:
+        assert (again.status, again.report.masked_places) == ("identical", proposed), again.text
 
 
 @pytest.mark.parametrize(
