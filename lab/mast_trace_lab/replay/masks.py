@@ -34,7 +34,7 @@ _SECONDS: Final = 0.11
 """The time that an answer of the second replay takes."""
 _TOKEN: Final = re.compile(r"\s*\d+(?:[.,:]\d+)+|\s*\w+|\s*[^\w\s]|\s+")
 _CONTEXT: Final = 4
-"""Tokens beside a span by which it is found; as many lie between two spans at least."""
+"""Tokens beside a span by which it is found; more lie between two spans."""
 _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)+|\w{3,}|\d+")
 _SHOWN: Final = 60
 
@@ -141,16 +141,17 @@ def _masks(then: str, now: str, again: str) -> Iterator[Mask]:
         if new == other != old:
             raise NotMaskable(
                 f"No mask is proposed for {new.strip()[:_SHOWN]!r}, recorded {old.strip()[:_SHOWN]!r}: two replays do "
-                "not differ in it, so that the program itself may have changed."
+                "not differ in it: the program has changed, or files that it reads; --set reset=COMMAND restores those."
             )
         if new != old:
             most = 3 * max(map(len, (old, new, other))) + 20
             start, end = (
                 re.escape("".join(each)) for each in (before[-_CONTEXT:], after[:_CONTEXT])
             )
+            start = start if len(before) > _CONTEXT else rf"\A{start}"
+            end = end if len(after) > _CONTEXT else rf"{end}\Z"
             # The words beside it stay, as another span's place may lie among them.
-            around = (f"(?<={start})" if start else r"\A", f"(?={end})" if end else r"\Z")
-            pattern = f"(?s:.{{0,{most}}}?)".join(around)
+            pattern = f"(?<={start})(?s:.{{0,{most}}}?)(?={end})"
             yield Mask(pattern, "", old.strip(), new.strip())
 
 
@@ -164,7 +165,7 @@ def _spans(then: Sequence[str], *others: Sequence[str]) -> list[tuple[int, int]]
     )
     spans: list[tuple[int, int]] = []
     for start, end in found:
-        if spans and start < spans[-1][1] + _CONTEXT:
+        if spans and start <= spans[-1][1] + _CONTEXT:
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
             spans.append((start, end))

@@ -211,7 +211,10 @@ def _outcome(
         return "diverged", text
     if report.waiting_exchanges or report.waiting_executions:
         left = f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls"
-        return "unfinished", f"The program ended without {left} of the recorded run."
+        return "unfinished", (
+            f"The program ended without {left} of the recorded run. Where files of its own answer them, such as a "
+            "cache, --set reset=COMMAND restores these before each replay."
+        )
     if report.other_parameters:
         return "different", report.other_parameters
     for before, after in zip(recorded, runs, strict=True):
