@@ -94,7 +94,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "prove": Command(
         "mast_trace_lab.confirm.command",
-        "Prove a run's decisive error from beginning to end, and say it in a sentence.",
+        "Prove a run's decisive error as `confirm` does, from a first replay with the masks that it needs to a sentence.",
     ),
     "inject": Command(
         "mast_trace_lab.inject.command",

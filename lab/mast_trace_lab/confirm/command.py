@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -13,6 +12,7 @@ from typer.core import TyperGroup
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.certainty import heading, price
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import (
     AsJson,
@@ -25,6 +25,7 @@ from mast_trace_dashboards.cli.options import (
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render import confirmation_view
 from mast_trace_dashboards.cli.step_texts import texts_by_step
+from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.proof import proved_step
@@ -34,8 +35,9 @@ from mast_trace_lab.confirm.work import ConfirmWorker, Handled, load_work_config
 from mast_trace_lab.program.budget import Budget, CallCost, call_cost
 from mast_trace_lab.program.conducting import locked_run
 from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arms import arm_of, change
-from mast_trace_lab.replay.masks import keep_masks
+from mast_trace_lab.replay.masks import Mask, keep_masks
 from mast_trace_lab.replay.options import (
     COMMAND,
     Given,
@@ -58,12 +60,12 @@ from mast_trace_lab.replay.replaying import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from mast_trace_lab.replay.masks import Mask
+    from mast_trace.trajectory import Trajectory
 
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
+_PROVE = "prove"
 _TRIES = 4
 """Replays of a correction that may hold the answer."""
 
@@ -137,8 +139,8 @@ def register(app: typer.Typer) -> None:
     )
     group.command("run", cls=ThenCommand)(confirm)
     group.command("work")(work)
-    app.command("prove", cls=ThenCommand)(prove)
     app.add_typer(group, name="confirm")
+    app.command(_PROVE, cls=ThenCommand, help=COMMANDS[_PROVE].help)(confirm)
 
 
 def confirm(
@@ -187,46 +189,12 @@ def confirm(
     Examples: `mast-trace confirm last` ·
     `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
     """
+    config, proves = config_file(config), ctx.info_name == _PROVE
+    programs, priced = programs_of(config), price_table(config)
     fixes = {
         "fixes": texts_by_step(fix, "--fix"),
         "results": texts_by_step(result, "--result"),
     }
-    changes = [f"fix:{each}" for each in fix or ()] + [f"result:{each}" for each in result or ()]
-    with _failed(ctx, run, given, max_calls, project, url, config, **fixes) as (
-        failed,
-        budget,
-        jobs,
-    ):
-        if allow_answer:
-            _given_the_answer(failed, changes, budget, yes=yes, as_json=as_json)
-        stopped, prepared = _conduct(failed, budget, jobs=jobs, yes=yes)
-    if as_json:
-        print_json(_as_dict(stopped, prepared))
-    else:
-        _show(stopped)
-    found = stopped.confirmation
-    if proved_step(found) is None and found.status != "overdetermined":
-        raise typer.Exit(1)
-
-
-@contextmanager
-def _failed(
-    ctx: typer.Context,
-    run: str,
-    given: list[str] | None,
-    max_calls: int | None,
-    project: str | None,
-    url: str | None,
-    config: Path | None,
-    **fixes: Mapping[int, str],
-) -> Iterator[tuple[FailedRun, Budget, int]]:
-    """Hold a failed run, of which no other process makes replays; yield it with the budget and the number of jobs.
-
-    Raises:
-        MastTraceError: another process replays it, or it cannot be confirmed.
-    """
-    config = config_file(config)
-    programs, priced = programs_of(config), price_table(config)
     folder = CollectorConfig.load(config).data_dir / "confirm"
     with open_store(url, None, config) as store:
         summary, recorded = run_of(store, resolve_run(store, run, project), project)
@@ -234,6 +202,11 @@ def _failed(
         program = program_of(programs, names, command=ctx.meta[COMMAND], given=given or ())
         prices = priced(recorded, program.stronger_model)
         setup = setup_of_run(store, summary, recorded, program, prices=prices, **fixes)
+        budget = budget_of(program, max_calls)
+        if allow_answer:
+            changes = [f"fix:{each}" for each in fix or ()]
+            changes += [f"result:{each}" for each in result or ()]
+            _given_the_answer(recorded, setup, changes, budget, yes=yes, as_json=as_json)
         with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {summary.trace_id} now")
@@ -241,44 +214,22 @@ def _failed(
                 setup = dataclasses.replace(setup, parent=parent)
                 points = check(recorded, setup)
                 failed = FailedRun(store, summary, recorded, setup, points)
-                yield failed, budget_of(program, max_calls), program.jobs
-
-
-def prove(
-    ctx: typer.Context,
-    run: RunName,
-    max_calls: MaxCalls = None,
-    given: Given = None,
-    yes: Yes = False,
-    project: Project = None,
-    url: Url = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Prove a run's decisive error from beginning to end, and say it in a sentence.
-
-    The program is replayed from the record first, which asks no model. Where its prompts change by themselves, masks are
-    proposed. Then it asks once, and goes on as `mast-trace confirm` does. The exit status is that of `confirm`.
-
-    Examples: `mast-trace prove last` · `mast-trace prove last --max-calls 200 -- python my_team.py`
-    """
-    with _failed(ctx, run, given, max_calls, project, url, config) as (found_run, budget, jobs):
-        failed, masks = found_run.verified()
-        stopped, prepared = _conduct(failed, budget, jobs=jobs, yes=yes, masks=masks)
-    found = stopped.confirmation
-    proved = proved_step(found) is not None
+                failed, masks = failed.verified() if proves else (failed, ())
+                stopped, prepared = _conduct(
+                    failed, budget, jobs=program.jobs, yes=yes, masks=masks
+                )
     if as_json:
         print_json(_as_dict(stopped, prepared))
     else:
-        reason = f" Stopped: {stopped.reason}." if stopped.reason else ""
-        told = found.text or "the replays so far do not decide it"
-        console().print(plain(f"{'Proved' if proved else 'Not proved'}: {told}.{reason}"))
-    if not proved and found.status != "overdetermined":
+        _show(stopped, in_a_sentence=proves)
+    found = stopped.confirmation
+    if proved_step(found) is None and found.status != "overdetermined":
         raise typer.Exit(1)
 
 
 def _given_the_answer(
-    failed: FailedRun,
+    recorded: Trajectory,
+    setup: Setup,
     changes: list[str],
     budget: Budget,
     *,
@@ -294,28 +245,16 @@ def _given_the_answer(
     arm = arm_of(changes)
     if arm is None:
         raise ConfigurationError("--allow-answer needs a correction, such as --fix")
-    most, recorded = budget.max_calls, failed.recorded
-    told = failed.setup.with_task(recorded.task)
+    most = budget.max_calls
+    told = setup.with_task(recorded.task)
     change(recorded, told, arm, _TRIES, max_calls=most, yes=yes, as_json=as_json, given_answer=True)
     raise typer.Exit(1)
 
 
 def _conduct(
-    failed: FailedRun,
-    budget: Budget,
-    *,
-    jobs: int,
-    yes: bool,
-    masks: Sequence[Mask] | None = None,
+    failed: FailedRun, budget: Budget, *, jobs: int, yes: bool, masks: Sequence[Mask]
 ) -> tuple[Stopped, Prepared]:
-    """Confirm a run: tell the estimate, ask, run the replays with a progress bar.
-
-    Args:
-        failed: the run.
-        budget: of the experiment.
-        jobs: replays at the same time.
-        yes: whether nobody is asked.
-        masks: those that a verified run needs and does not have yet; None for a run that is still to be verified.
+    """Confirm a run: tell the estimate, ask, keep new masks with the run, run the replays with a progress bar.
 
     Raises:
         NotConfirmable: the run cannot be confirmed.
@@ -333,12 +272,9 @@ def _conduct(
     failed.check_fixes()
     plain = setup.tape(failed.recorded).plain_functions
     ask(f"{told_masks(masks)}{estimate} {warning(setup, plain)}", yes=yes)
-    if masks:
-        keep_masks(failed.store, failed.run, masks)
+    keep_masks(failed.store, failed.run, masks)
     with going_on(setup.command):
-        prepared = known or failed.plan(
-            limits_of(setup, budget.max_calls), is_verified=masks is not None
-        )
+        prepared = known or failed.plan(limits_of(setup, budget.max_calls))
         _explain(prepared)
         with progress_bar(expected) as changed:
             work = confirming(failed, prepared, budget, jobs=jobs, changed=changed)
@@ -369,10 +305,15 @@ def _explain(prepared: Prepared) -> None:
         )
 
 
-def _show(stopped: Stopped) -> None:
+def _show(stopped: Stopped, *, in_a_sentence: bool) -> None:
     """Print the conclusion for people."""
-    out = console()
-    for part in confirmation_view(stopped.confirmation):
+    out, found = console(), stopped.confirmation
+    parts = (
+        [plain(f"{heading(found)}: {found.text or price(found)}.")]
+        if in_a_sentence
+        else confirmation_view(found)
+    )
+    for part in parts:
         out.print(part)
     if stopped.reason:
         out.print(plain(f"Stopped: {stopped.reason}. A larger budget goes on from here.", "yellow"))

@@ -198,17 +198,11 @@ class FailedRun:
                 masks, _ = propose(self.recorded, self.setup.with_task(self.recorded.task))
             except NotMaskable as other:
                 raise NotConfirmable(f"{reason}. {other}") from None
-            if not masks:
-                raise
             pairs = (*self.setup.masks, *(each.pair for each in masks))
-            masked = replace(self, setup=replace(self.setup, masks=pairs))
-            verify(self.recorded, masked.setup)
-            return masked, masks
+            return replace(self, setup=replace(self.setup, masks=pairs)), masks
         return self, ()
 
-    def plan(
-        self, limits: ExperimentLimits | None = None, *, is_verified: bool = False
-    ) -> Prepared:
+    def plan(self, limits: ExperimentLimits | None = None) -> Prepared:
         """Check the oracle, replay the run without a change, and store the plan of a new experiment.
 
         The judge's newest verdict is its prior, and a source of fixes. Its thresholds count the contrasts of all earlier experiments of the run, so that trying again with
@@ -216,7 +210,6 @@ class FailedRun:
 
         Args:
             limits: sizes of the experiment; those of `limits_of` if absent.
-            is_verified: whether oracle and replay have been checked.
 
         Raises:
             NotConfirmable: the run cannot be confirmed; no plan was stored.
@@ -226,10 +219,9 @@ class FailedRun:
             StorageError: the database does not answer.
         """
         setup, run = self.setup, self.run
-        if not is_verified:
-            check_oracle(self.recorded, setup)
-            if not setup.outside_state:
-                verify(self.recorded, setup)
+        check_oracle(self.recorded, setup)
+        if not setup.outside_state:
+            verify(self.recorded, setup)
         known = _stored_plans(self.store, run)
         verdict = load_judged(self.store, run.trace_id, project=run.project)
         fixes, refused = fixes_of(self.recorded, self.points, verdict, setup, run.outcome_reason)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_dashboards.cli.step_texts import text_of
+from mast_trace_lab.program.process import reset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,6 +136,15 @@ class Setup:
                 f"that does, --set plain={changing[0]} says that it changes nothing."
             )
         return replace(tape, masks=self.masks)
+
+    def restore(self) -> None:
+        """Restore the state outside the program, if a command does that.
+
+        Raises:
+            ResetFailed: it has failed.
+        """
+        if self.reset:
+            reset(self.reset, self.check_timeout)
 
     @property
     def outside_state(self) -> str:

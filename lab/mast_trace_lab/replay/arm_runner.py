@@ -14,7 +14,7 @@ from mast_trace.replay.intervention import Intervention
 from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory, vocabulary
 from mast_trace_judge.arms import ArmResult, ReplayArm, ReplayStatus
 from mast_trace_judge.llm.budget import Price, Tokens
-from mast_trace_lab.program.process import oracle_of, reset
+from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.runner import Played, compared, play
 
@@ -181,8 +181,8 @@ def executing(
     told = setup.with_task(recorded.task)
 
     def execute(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
-        if setup.reset and trial.phase != "score":
-            reset(setup.reset, setup.check_timeout)
+        if trial.phase != "score":
+            setup.restore()
         return run_arm(recorded, told, trial.arm, max_calls=allowance.calls, replayed=replayed)
 
     return execute

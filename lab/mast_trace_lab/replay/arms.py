@@ -13,7 +13,6 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
 from mast_trace_judge.arms import ArmResult, Fix, Operator, ReplayArm
 from mast_trace_judge.decision_points import decision_points
-from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay.arm_runner import run_arm
 from mast_trace_lab.replay.changes import intervention_of
 from mast_trace_lab.replay.replaying import ask, not_started, warning, write_replay
@@ -212,8 +211,7 @@ def _replays(
     """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together."""
     left = max_calls
     for _ in range(repeat):
-        if setup.reset:
-            reset(setup.reset, setup.check_timeout)
+        setup.restore()
         done = run_arm(recorded, setup, arm, max_calls=left, replayed=replayed)
         yield done
         if done.status == "over budget":

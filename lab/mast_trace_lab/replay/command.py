@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,10 +14,8 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Project, RunNa
 from mast_trace_dashboards.cli.output import print_json
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import resolve_run
-from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay import replay as replay_program
 from mast_trace_lab.replay.arms import arm_of, change
-from mast_trace_lab.replay.masks import Mask, keep_masks
 from mast_trace_lab.replay.options import (
     COMMAND,
     Given,
@@ -32,7 +29,6 @@ from mast_trace_lab.replay.options import (
 from mast_trace_lab.replay.replaying import (
     as_dict,
     ask,
-    keeps,
     mended,
     names_of,
     not_started,
@@ -42,13 +38,6 @@ from mast_trace_lab.replay.replaying import (
     warning,
     write_replay,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from mast_trace_collector.storage import Store
-    from mast_trace_collector.storage.runs import RunSummary
 
 
 def register(app: typer.Typer) -> None:
@@ -108,13 +97,9 @@ def replay(
         summary, recorded = run_of(store, resolve_run(store, run, project), project)
         names = names_of(summary)
         program = program_of(programs, names, command=ctx.meta[COMMAND], given=given or ())
+        output = "standard error" if as_json else "shown"
         setup = setup_of_run(
-            store,
-            summary,
-            recorded,
-            program,
-            keeps_earlier=False,
-            output="standard error" if as_json else "shown",
+            store, summary, recorded, program, keeps_earlier=False, output=output
         ).with_task(recorded.task)
     if arm is not None:
         most = budget_of(program, max_calls).max_calls
@@ -123,12 +108,12 @@ def replay(
         return
     tape = setup.tape(recorded)  # refused before anybody is asked
     ask(warning(setup, tape.plain_functions), yes=yes)
-    keep = partial(_wanted, partial(open_store, url, None, config), summary, yes=yes)
     try:
-        if setup.reset:
-            reset(setup.reset, setup.check_timeout)
+        setup.restore()
         done = replay_program(recorded, setup)
-        done = mended(recorded, setup, done, keep) if program.masks else done
+        if program.masks:
+            with open_store(url, None, config) as store:
+                done = mended(store, summary, recorded, setup, done, yes=yes)
     except OSError as error:
         raise not_started(setup.command, error) from error
     if as_json:
@@ -139,18 +124,3 @@ def replay(
         write_replay(out, done.run)
     if done.status != "identical":
         raise typer.Exit(1)
-
-
-def _wanted(
-    opened: Callable[[], AbstractContextManager[Store]],
-    run: RunSummary,
-    masks: Sequence[Mask],
-    *,
-    yes: bool,
-) -> bool:
-    """Keep masks with a run if a person wants them; return whether that is so."""
-    wanted = keeps(masks, yes=yes)
-    if wanted:
-        with opened() as store:
-            keep_masks(store, run, masks)
-    return wanted

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.spans.randomness import HASH_SEED
 from mast_trace_judge.store.replay_plans import plan_of, plans_of_run
-from mast_trace_lab.program.process import reset
 from mast_trace_lab.replay.runner import Replayed, play, replay
 
 if TYPE_CHECKING:
@@ -39,12 +37,11 @@ _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)+|\w{3,}|\d+")
 _SHOWN: Final = 60
 
 
-@dataclass(frozen=True)
-class Mask:
+class Mask(NamedTuple):
     """A place of prompts that is masked.
 
     Attributes:
-        pattern: the place with the words beside it.
+        pattern: the place, by the words beside it.
         name: stands in its place.
         recorded: its text in the recorded run.
         replayed: its text in a replay.
@@ -59,10 +56,6 @@ class Mask:
     def pair(self) -> tuple[str, str]:
         """The pattern and the name, as replays take them."""
         return self.pattern, self.name
-
-    def __str__(self) -> str:
-        """The mask in a line for people."""
-        return f"{self.name}: recorded {self.recorded[:_SHOWN]!r}, now {self.replayed[:_SHOWN]!r}"
 
 
 class NotMaskable(MastTraceError):
@@ -88,19 +81,16 @@ def propose(recorded: Trajectory, setup: Setup) -> tuple[tuple[Mask, ...], Repla
     for place, (then, now) in first.items():
         for mask in _masks(then, now, second.get(place, (then, then))[1]):
             known = len(setup.masks) + len(found) + 1
-            found.setdefault(mask.pattern, replace(mask, name=f"mask {known}"))
+            found.setdefault(mask.pattern, mask._replace(name=f"mask {known}"))
     _check_reach(tape, recorded.final_answer, found.values())
+    if not found:
+        raise NotMaskable("Two further replays do not differ from the record.")
     masks = tuple(found.values())
-    _restore(quiet)
+    quiet.restore()
     done = replay(recorded, replace(quiet, masks=(*setup.masks, *(each.pair for each in masks))))
     if done.status != "identical":
         raise NotMaskable(f"No masks make it identical: {done.text}")
     return masks, done
-
-
-def _restore(setup: Setup) -> None:
-    if setup.reset:
-        reset(setup.reset, setup.check_timeout)
 
 
 def _prompts(tape: Tape, setup: Setup, seconds: float) -> dict[tuple[int, int], tuple[str, str]]:
@@ -108,7 +98,7 @@ def _prompts(tape: Tape, setup: Setup, seconds: float) -> dict[tuple[int, int], 
 
     The keys are the places of the call and of the prompt in its request.
     """
-    _restore(setup)
+    setup.restore()
     report = play(tape, setup, lenient=seconds).report
     if report is None or report.divergence or report.waiting_exchanges or report.waiting_executions:
         raise NotMaskable(
@@ -126,33 +116,30 @@ def _masks(then: str, now: str, again: str) -> Iterator[Mask]:
     """Yield a mask, without its name, for each span of a prompt that differs from the record.
 
     Raises:
-        NotMaskable: one of them does not differ between the two replays, or the prompts have nothing in common.
+        NotMaskable: one of them does not differ between the two replays, or is not found by the words beside it.
     """
     tokens = _TOKEN.findall(then)
-    spans = _spans(tokens, _TOKEN.findall(now), _TOKEN.findall(again))
-    edges = [0, *(edge for span in spans for edge in span), len(tokens)]
-    kept = [tokens[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2)]
-    whole = re.compile("(.*?)".join(re.escape("".join(each)) for each in kept), re.DOTALL)
-    matches = [whole.fullmatch(text) for text in (then, now, again)]
-    if not all(matches) or not any(kept):
-        raise NotMaskable("No masks make it identical: its prompts have too little in common.")
-    values = zip(*(match.groups() for match in matches if match), strict=True)
-    for (before, after), (old, new, other) in zip(pairwise(kept), values, strict=True):
+    most = max(map(len, (then, now, again)))
+    for first, last in _spans(tokens, _TOKEN.findall(now), _TOKEN.findall(again)):
+        start = re.escape("".join(tokens[max(0, first - _CONTEXT) : first]))
+        end = re.escape("".join(tokens[last : last + _CONTEXT]))
+        start = start if first > _CONTEXT else rf"\A{start}"
+        end = end if last + _CONTEXT < len(tokens) else rf"{end}\Z"
+        # The words beside it stay, as another span's place may lie among them.
+        pattern = f"(?<={start})(?s:.{{0,{most}}}?)(?={end})"
+        old, new, other = (
+            found[0].strip()[:_SHOWN] if (found := re.search(pattern, text)) else None
+            for text in (then, now, again)
+        )
+        if old is None or new is None or other is None or not (first or last < len(tokens)):
+            raise NotMaskable("No masks make it identical: its prompts have too little in common.")
         if new == other != old:
             raise NotMaskable(
-                f"No mask is proposed for {new.strip()[:_SHOWN]!r}, recorded {old.strip()[:_SHOWN]!r}: two replays do "
-                "not differ in it: the program has changed, or files that it reads; --set reset=COMMAND restores those."
+                f"No mask is proposed for {new!r}, recorded {old!r}: two replays do not differ in it: the program has "
+                "changed, or files that it reads; --set reset=COMMAND restores those."
             )
         if new != old:
-            most = 3 * max(map(len, (old, new, other))) + 20
-            start, end = (
-                re.escape("".join(each)) for each in (before[-_CONTEXT:], after[:_CONTEXT])
-            )
-            start = start if len(before) > _CONTEXT else rf"\A{start}"
-            end = end if len(after) > _CONTEXT else rf"{end}\Z"
-            # The words beside it stay, as another span's place may lie among them.
-            pattern = f"(?<={start})(?s:.{{0,{most}}}?)(?={end})"
-            yield Mask(pattern, "", old.strip(), new.strip())
+            yield Mask(pattern, "", old, new)
 
 
 def _spans(then: Sequence[str], *others: Sequence[str]) -> list[tuple[int, int]]:
@@ -197,7 +184,8 @@ def keep_masks(store: Store, run: RunSummary, masks: Sequence[Mask]) -> None:
         StorageError: the database does not answer, or does not accept them.
     """
     number = len(plans_of_run(store, run.project, run.trace_id, prefix=_PLANS)) + 1
-    plan_of(store, run, json.dumps([*(each.pair for each in masks)]), name=f"{_PLANS} {number}")
+    if masks:
+        plan_of(store, run, json.dumps([each.pair for each in masks]), name=f"{_PLANS} {number}")
 
 
 def masks_of(store: Store, run: RunSummary) -> tuple[tuple[str, str], ...]:

@@ -21,7 +21,7 @@ from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
-from mast_trace_lab.replay.masks import NotMaskable, masks_of, propose
+from mast_trace_lab.replay.masks import NotMaskable, keep_masks, masks_of, propose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -104,14 +104,7 @@ def earlier_runs(
 def setup_of_run(
     store: Store, run: RunSummary, recorded: Trajectory, program: Program, **others: Any
 ) -> Setup:
-    """Return the setup of a run's replays, with the runs before it and the masks that are kept with it.
-
-    Args:
-        store: the database.
-        run: the run's row.
-        recorded: the run.
-        program: see `mast_trace_lab.program.setup.setup_of`.
-        others: likewise.
+    """Return the setup of a run's replays, with the runs before it and its masks; see `setup_of`.
 
     Raises:
         NotConfirmable: an earlier run is not stored.
@@ -138,41 +131,48 @@ def ask(text: str, *, yes: bool) -> None:
 
 
 def mended(
-    recorded: Trajectory, setup: Setup, done: Replayed, keep: Callable[[Sequence[Mask]], bool]
+    store: Store, run: RunSummary, recorded: Trajectory, setup: Setup, done: Replayed, *, yes: bool
 ) -> Replayed:
-    """Return a replay with the masks that make it identical, or as it was with the reason why there are none.
+    """Return a replay with the masks that make it identical, else as it was with the reason why there are none.
 
-    Args:
-        recorded: the run.
-        setup: of its replays.
-        done: a replay.
-        keep: asked whether the masks are kept.
+    The masks are kept with the run if a person wants them, or nobody is asked.
 
     Raises:
         ResetFailed: the state outside the program could not be restored.
         OSError: the command cannot be started.
+        StorageError: the database does not answer.
     """
-    if done.status != "diverged" or not done.report or not done.report.divergence:
-        return done
-    if done.report.divergence.kind != "model":
+    divergence = done.report.divergence if done.report else None
+    if done.status != "diverged" or divergence is None or divergence.kind != "model":
         return done
     try:
         masks, again = propose(recorded, setup)
     except NotMaskable as reason:
         return dataclasses.replace(done, text=f"{done.text}\n{reason}")
-    return again if keep(masks) else done
-
-
-def keeps(masks: Sequence[Mask], *, yes: bool) -> bool:
-    """Show masks, and return whether a person wants them, unless nobody is asked."""
     warn(told_masks(masks))
-    return yes or typer.confirm("Keep these masks with the run?", err=True)
+    if not (yes or typer.confirm("Keep these masks with the run?", err=True)):
+        return done
+    keep_masks(store, run, masks)
+    return again
 
 
-def told_masks(masks: Sequence[Mask] | None) -> str:
+def told_masks(masks: Sequence[Mask]) -> str:
     """Return the lines that show masks; empty for none."""
     told = ["These places of its prompts change by themselves, and are masked:"]
-    return "\n".join([*told, *(f"  {each}" for each in masks), ""]) if masks else ""
+    return (
+        "\n".join(
+            [
+                *told,
+                *(
+                    f"  {each.name}: recorded {each.recorded!r}, now {each.replayed!r}"
+                    for each in masks
+                ),
+                "",
+            ]
+        )
+        if masks
+        else ""
+    )
 
 
 def names_of(run: RunSummary) -> tuple[str, str]:

@@ -94,10 +94,12 @@ def alike(recorded: Sequence[Item], asked: Sequence[Item]) -> bool:
     )
 
 
-def in_common(recorded: Sequence[Item], asked: Sequence[Item]) -> int:
-    """Return the number of words that two requests have in common."""
-    words = [Counter(word for item in each for word in _words(item)) for each in (recorded, asked)]
-    return (words[0] & words[1]).total()
+def likeness(recorded: Sequence[Item], asked: Sequence[Item]) -> tuple[bool, int]:
+    """Return a sort key: greater for a request that differs in prompts alone, then for more words in common."""
+    one, other = (
+        Counter(word for item in each for word in _words(item)) for each in (recorded, asked)
+    )
+    return alike(recorded, asked), (one & other).total()
 
 
 def remedy(recorded: Sequence[Item], asked: Sequence[Item]) -> str:

@@ -19,7 +19,7 @@ from mast_trace.replay.canonical import (
     canonical_arguments,
     canonical_request,
     difference,
-    in_common,
+    likeness,
     masked,
     remedy,
     request_key,
@@ -256,7 +256,9 @@ class Player:
                 return self._change_later(change, key, agent, branch, model)
             waiting = self._exchanges[key]
             found = min(waiting, key=partial(strangeness, agent, branch), default=None)
-            if found is None and self._lenient and (found := self._most_similar(request, agent)):
+            nearest = self._nearest(request, agent) if found is None and self._lenient else None
+            if nearest is not None and alike(masked(nearest.request), request):
+                found = nearest
                 before = masked(found.request)
                 self._other_requests.append((self._places[id(found)], before, request))
                 waiting = self._exchanges[request_key(before)]
@@ -526,31 +528,19 @@ class Player:
             self._changed(self._report())
         return self._divergence
 
-    def _most_similar(self, request: Sequence[Item], agent: str) -> Exchange | None:
-        """Return the recorded call whose request differs least, in its prompts alone; None if none is left."""
-        branch = self.branches.current()
-        left = (
-            each
-            for waiting in self._exchanges.values()
-            for each in waiting
-            if alike(masked(each.request), request)
-        )
+    def _nearest(self, request: Sequence[Item], agent: str) -> Exchange | None:
+        """Return the recorded call, if possible of the same agent, whose request has most in common; None if none is left."""
+        left = [exchange for waiting in self._exchanges.values() for exchange in waiting]
         return max(
-            left,
-            key=lambda each: (
-                *(-part for part in strangeness(agent, branch, each)),
-                in_common(each.request, request),
-            ),
+            [each for each in left if each.agent == agent] or left,
+            key=lambda each: likeness(masked(each.request), request),
             default=None,
         )
 
     def _explained(self, request: Sequence[Item], agent: str) -> str:
-        left = [exchange for waiting in self._exchanges.values() for exchange in waiting]
-        who = agent or "an unknown agent"
-        if not left:
+        who, nearest = agent or "an unknown agent", self._nearest(request, agent)
+        if nearest is None:
             return f"{who} asked the model once more than in the recorded run."
-        own = [each for each in left if each.agent == agent] or left
-        nearest = min(own, key=lambda each: _distance(each.request, request))
         recorded = masked(nearest.request)
         told = f"{who} asked the model otherwise:\n{difference(recorded, request)}"
         return "\n".join(filter(None, (told, remedy(recorded, request))))
@@ -565,9 +555,3 @@ def _only(process: int) -> str:
 
 class Blocked(Exception):  # an expected event, so the name has no suffix Error
     """A tool call that the recorded run does not hold; the tool was not executed."""
-
-
-def _distance(recorded: Sequence[Item], asked: Sequence[Item]) -> tuple[int, int]:
-    """Return a sort key: smaller for requests with more equal items, then for closer lengths."""
-    same = sum(one == other for one, other in zip(recorded, asked, strict=False))
-    return -same, abs(len(recorded) - len(asked))

@@ -53,7 +53,7 @@ def test_a_program_whose_prompts_change_is_proved_in_one_command(
         assert "live model calls" in asked
         assert run(["prove", *arguments]) == 0
         told = capsys.readouterr().out
-        assert told.startswith(f"Proved: step {REPORT} (counter)")
+        assert told.startswith(f"Confirmed by replay: step {REPORT} (counter)")
         assert run(["replay", *arguments]) == 0
         assert "identical except for 1 masked place:" in capsys.readouterr().out
 
