@@ -26,6 +26,7 @@ from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, Phrasings, check_model
 from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import setup_of
+from mast_trace_lab.replay.masks import masks_of
 from mast_trace_lab.replay.options import (
     COMMAND,
     Given,
@@ -249,7 +250,11 @@ def plant(
                         store,
                         run,
                         recorded,
-                        dataclasses.replace(setup, prices=priced(recorded)),
+                        dataclasses.replace(
+                            setup,
+                            prices=priced(recorded),
+                            masks=masks_of(store, run) if program.masks else (),
+                        ),
                         left,
                         seed=seed,
                         count=count,
