@@ -23,7 +23,7 @@ WAYS = {
     "session": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
     "quoted": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
     "late": lambda: (
-        f"This took {time.monotonic() - begun:.2f} s, and today's number of wings is {random.random()}."
+        f"This took {time.monotonic() - begun + 9 * bool(day):.2f} s, and today's number of wings is {random.random()}."
     ),
     "masked": lambda: f"This is session {uuid.uuid4().hex[:8]}.",
     "drawn": lambda: f"Today's number is {random.random()}.",
