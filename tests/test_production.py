@@ -47,7 +47,7 @@ CONFINED = {Rows.OF_PROJECT, Rows.OF_TRACES}
 OF_PROJECTS = {table for table, rows in READABLE.items() if rows in CONFINED}
 FOLDER = ROOT / "examples" / "production"
 VARIABLES = {variable_of(name) for each in CLASSES for name in each.model_fields}
-OTHERS_VARIABLES = {"MAST_TRACE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", "POD_INDEX"}
+OTHERS_VARIABLES = {"MAST_TRACE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
 
 
 def compose() -> dict[str, Any]:
@@ -91,13 +91,7 @@ def command_lines() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("where", command_lines())
 def test_every_command_line_is_understood(where: str) -> None:
-    understand([word.replace("$(POD_INDEX)", "1") for word in command_lines()[where]])
-
-
-def test_shares_of_the_judges_are_as_many_as_judges() -> None:
-    judge = named("judge", "StatefulSet")
-    (container,) = judge["spec"]["template"]["spec"]["containers"]
-    assert f"$(POD_INDEX)/{judge['spec']['replicas']}" in container["args"]
+    understand(command_lines()[where])
 
 
 def test_every_variable_is_one_that_is_read() -> None:
@@ -282,7 +276,7 @@ def test_the_web_view_lets_nobody_in_unknown() -> None:
 def test_the_web_views_pod_is_reached_through_its_service() -> None:
     (pod,) = [each for each in containers() if each["name"] == "web"]
     service = named("web", "Service")
-    (deployment,) = [each for each in kubernetes() if each["kind"] == "Deployment"]
+    deployment = named("web", "Deployment")
     assert service["spec"]["ports"][0]["targetPort"] == pod["ports"][0]["name"]
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     assert pod["ports"][0]["containerPort"] == WebConfig.load().web_port

@@ -210,9 +210,6 @@ class WorkerConfig(ProcessSettings):
     worker_poll_seconds: PositiveFloat = Field(
         0.5, description="Pause between looks for finished runs when there was none."
     )
-    worker_shard: str = Field(
-        "0/1", description="Share of the runs that this worker judges: i/n, with i from 0."
-    )
     worker_lookback_days: PositiveInt = Field(
         7,
         description="Runs to which nothing has come for so many days are left alone, also by a new "
@@ -220,8 +217,7 @@ class WorkerConfig(ProcessSettings):
     )
     worker_patterns: bool = Field(
         True,
-        description="Keep track of failures that recur over runs; of several workers, the first share's "
-        "does it.",
+        description="Keep track of failures that recur over runs; of several workers, one does it.",
     )
     worker_pattern_names: NonNegativeInt = Field(
         5,
@@ -238,17 +234,3 @@ class WorkerConfig(ProcessSettings):
         5.0, description="A run whose root has ended is finished after this long without a span."
     )
     run_idle_seconds: PositiveFloat = RUN_IDLE_SECONDS
-
-    @property
-    def shard(self) -> tuple[int, int]:
-        """This worker's number and the number of workers."""
-        index, _, count = self.worker_shard.partition("/")
-        return int(index), int(count)
-
-    @field_validator("worker_shard")
-    @classmethod
-    def _is_shard(cls, value: str) -> str:
-        index, _, count = value.partition("/")
-        if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
-            raise ValueError("a shard is i/n, with i from 0 and below n")
-        return value

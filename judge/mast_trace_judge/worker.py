@@ -2,9 +2,9 @@
 
 It keeps no durable state. A run is judged when its verdict is in the database, so a worker may be
 killed at any point and another one continues; two workers that judge the same run store the same
-row. A run that has just ended has a provisional verdict at once. It is shown until the run is quiet, and no alert,
-pattern or lesson comes of it. Where a model reads runs, the local verdict is stored first; it says that a reading is to replace it,
-which is the queue of readings.
+row. Those of one database divide its runs (`Workers`). A run that has just ended has a provisional verdict at once.
+It is shown until the run is quiet, and no alert, pattern or lesson comes of it. Where a model reads runs, the local
+verdict is stored first; it says that a reading is to replace it, which is the queue of readings.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mast_trace_judge.patterns.naming import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
 from mast_trace_judge.store.confirmations import show_missing
 from mast_trace_judge.store.facts import FactsIndexer
+from mast_trace_judge.store.workers import BEAT, Workers
 from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 
 if TYPE_CHECKING:
@@ -101,15 +102,14 @@ class Worker:
         self._beats = (0.0, "")
         self._writer = VerdictWriter(store, judge, on_verdicts)
         steps: dict[str, Step] = {"ledger": self._write_ledger, "shown verdicts": self._show}
-        # One worker of several does it for all: see `PatternIndexer`.
-        if self._config.shard[0] == 0:
-            steps["run facts"] = IndexPace(FactsIndexer(store).index).step
-            if self._config.worker_patterns:
-                steps |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
-        self._beside = SideJobs(steps)
+        of_one: dict[str, Step] = {"run facts": IndexPace(FactsIndexer(store).index).step}
+        if self._config.worker_patterns:
+            of_one |= pattern_steps(store, judge, self._config, lambda: self._writer.judged)
+        self._beside = SideJobs(steps | {name: self._if_leading(of_one[name]) for name in of_one})
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
         # Runs that have just ended, with the verdict that they get if nothing more comes.
         self._just_ended: dict[Key, Verdict | None] = {}
+        self._workers = Workers(store, lambda: [key[1] for key in self._in_flight])
         self._away: StorageError | OSError | None = None
         self._looked_for = 0.0
         self._look_at_all = 0.0
@@ -138,6 +138,7 @@ class Worker:
         """Judge runs as they finish, until `stop`; the database may go down and come back meanwhile."""
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         config, failures = self._config, 0
+        beats = asyncio.create_task(self._live())
         try:
             while not self._stopping.is_set():
                 self._beside.start()
@@ -156,6 +157,8 @@ class Worker:
                     # However many runs the database has to scan, it is idle most of the time.
                     await self._sleep(max(config.worker_poll_seconds, _REST * self._looked_for))
         finally:
+            beats.cancel()
+            await asyncio.gather(beats, return_exceptions=True)
             await self._finish()
             self._stopped.set()
 
@@ -196,6 +199,9 @@ class Worker:
         """Take finished runs; return whether there was one."""
         self._beat()
         taken = False
+        await self._keep()
+        if not (self._workers.takes or all_at_once):
+            return False
         paused, ended = self._writer.held_off.look()
         if ended:
             self._look_at_all = time.monotonic()
@@ -210,6 +216,27 @@ class Worker:
             for chunk in chunks_of([run for run in runs if not run.is_quiet]):
                 await self._judge_provisionally(chunk)
         return taken
+
+    async def _live(self) -> None:
+        """Say that this worker lives, however long it is busy with some runs."""
+        while True:
+            await asyncio.sleep(BEAT)
+            # Looking for runs meets the error, too, and says so.
+            with contextlib.suppress(StorageError, OSError):
+                await self._keep()
+
+    async def _keep(self) -> None:
+        if await asyncio.to_thread(self._workers.keep):
+            # The runs of one that has gone are among all.
+            self._look_at_all = 0.0
+
+    def _if_leading(self, step: Step) -> Step:
+        """Let one worker of several do for all what is not divided."""
+
+        async def led() -> bool:
+            return self._workers.leads and await step()
+
+        return led
 
     async def _write_ledger(self) -> bool:
         await self._judge.ledger.flush()
@@ -243,7 +270,7 @@ class Worker:
             judge_version=self._judge.version,
             quiet=self._config.run_quiet_seconds,
             idle=self._config.run_idle_seconds,
-            shard=self._config.shard,
+            workers=() if all_at_once else self._workers.living,
             limit=limit,
             lookback_days=self._config.worker_lookback_days,
             recent=None if at_all else self._config.run_idle_seconds + _LATE,
@@ -268,7 +295,7 @@ class Worker:
             unread_runs,
             self._store,
             judge_version=self._judge.version,
-            shard=self._config.shard,
+            workers=() if all_at_once else self._workers.living,
             limit=limit,
             lookback_days=self._config.worker_lookback_days,
         )
@@ -308,15 +335,19 @@ class Worker:
             elif one.verdict is not None and not (has_verdict and one.for_model):
                 ready.append((one.run, one.verdict))
         stored = await self._save(ready)
-        for one in judged:
-            key = key_of(one.run)
-            if one.for_model is None or not (has_verdict or key in stored):
-                continue
+        to_read = [
+            one for one in judged if one.for_model and (has_verdict or key_of(one.run) in stored)
+        ]
+        for one in to_read:
             for other, reading in self._in_flight.items():
-                if other[:2] == key[:2]:
+                if other[:2] == key_of(one.run)[:2]:
                     reading.cancel()  # it is about what the run contained before
-            if self._room(all_at_once=all_at_once):
-                self._in_flight[key] = asyncio.create_task(self._judge_further(*one.for_model))
+        begun = to_read[: self._room(all_at_once=all_at_once)]
+        mine = await asyncio.to_thread(self._workers.claim, [one.run.trace_id for one in begun])
+        for one in to_read:
+            if one.for_model and one in begun and one.run.trace_id in mine:
+                task = asyncio.create_task(self._judge_further(*one.for_model))
+                self._in_flight[key_of(one.run)] = task
             else:
                 self._some_unread = True
 
@@ -384,6 +415,7 @@ class Worker:
         await self._writer.finish()
         with contextlib.suppress(StorageError, OSError):
             await self._judge.ledger.flush()
+            await asyncio.to_thread(self._workers.leave)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait, or until another thread wakes the worker."""

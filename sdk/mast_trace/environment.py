@@ -125,7 +125,6 @@ NAMES: Final = (
     "WORKER_PATTERN_NAME_TOKENS",
     "WORKER_POLL_SECONDS",
     "WORKER_RETRY_MAX_SECONDS",
-    "WORKER_SHARD",
 )
 """The settings."""
 _TESTS: Final = "TEST_"

@@ -32,6 +32,11 @@ SESSION: tuple[str, ...] = (
 
 _OURS = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
 
+WORKER_AWAY = 30.0
+"""Seconds without a sign of life after which others take the runs of a worker: six signs, since a busy database delays some."""
+MINE = """(length({workers:Array(String)}) < 2 OR arrayReduce('argMax', {workers:Array(String)},
+              arrayMap(worker -> cityHash64(worker, {run}), {workers:Array(String)})) = {workers:Array(String)}[1])"""
+"""Condition on a run's id: of some workers, the first one's hash with it is the greatest (rendezvous hashing)."""
 _SKEW = 900.0
 _SHORT_SKEW = 60.0
 """Clock skew between cluster nodes, or replica lag, in seconds. The scan of recent runs allows for
@@ -44,7 +49,7 @@ _CANDIDATES = """
             max(s.LastSeen) AS Seen
         FROM mast_run_states AS s
         WHERE s.Day >= today() - {lookback_days:UInt32} AND {of_runs}
-          AND cityHash64(s.TraceId) % {shards:UInt32} = {shard:UInt32}
+          AND {mine}
           AND s.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out
               WHERE RunSeen >= today() - {lookback_days:UInt32} - 1)
         GROUP BY RunKey
@@ -62,7 +67,7 @@ _CANDIDATES = """
     WHERE Seen <= now64(3) - toIntervalMillisecond(
             multiIf(Root = 2, if(Verdicts = 0 AND {just_ended:Bool}, 0, {quiet_ms:UInt64}), Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
       AND (Judged = 0 OR Seen > Known OR Seen >= now64(3) - toIntervalMillisecond({skew_ms:UInt64}))
-"""
+""".replace("{mine}", MINE.replace("{run}", "s.TraceId"))
 _ALL = "1"
 # All rows of a run count, but only of runs with recent rows.
 _OF_LATE = """RunKey GLOBAL IN
@@ -115,10 +120,13 @@ WITH
             argMax(v.Fingerprint, (v.JudgedAt, v.Method != 'reading')) AS State
         FROM mast_verdicts AS v
         WHERE v.JudgeVersion = {judge_version:String} AND v.RunEnd >= now() - toIntervalDay({lookback_days:UInt32})
-          AND cityHash64(v.TraceId) % {shards:UInt32} = {shard:UInt32}
+          AND {mine}
           AND v.RunKey GLOBAL IN (SELECT RunKey FROM mast_verdicts
               WHERE JudgeVersion = {judge_version:String} AND Method = 'reading')
           AND v.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)
+          AND v.TraceId GLOBAL NOT IN (SELECT arrayJoin(Reading) FROM mast_workers FINAL
+              WHERE NOT Gone AND Seen >= now64(3) - toIntervalSecond({away:UInt32})
+                AND WorkerId != {workers:Array(String)}[1])
           AND (v.Project, v.TraceId) GLOBAL NOT IN (SELECT Project, TraceId FROM mast_tombstones)
         GROUP BY RunKey
         HAVING argMax(v.Method, (v.JudgedAt, v.Method != 'reading')) = 'reading'
@@ -130,7 +138,7 @@ SELECT * FROM mast_runs
 WHERE (Project, TraceId) IN (SELECT arrayJoin(arrayMap(run -> (run.1, run.2), unread)))
   AND (Project, TraceId, Fingerprint) IN (SELECT arrayJoin(unread))
 ORDER BY LastSeen
-"""
+""".replace("{mine}", MINE.replace("{run}", "v.TraceId"))
 _NESTED_QUIET = 30.0
 """Seconds without a new span after which a run inside an application's trace counts as finished."""
 _MOST_BYTES = 128 * 1024 * 1024
@@ -222,7 +230,7 @@ def finished_runs(
     judge_version: str,
     quiet: float = 5.0,
     idle: float = 600.0,
-    shard: tuple[int, int] = (0, 1),
+    workers: Sequence[str] = (),
     limit: int = 100,
     lookback_days: int = 7,
     recent: float | None = None,
@@ -237,16 +245,13 @@ def finished_runs(
         judge_version: verdicts of other versions do not count.
         quiet: seconds without a new span after the root's end.
         idle: seconds without a new span where no root has arrived.
-        shard: (i, n): only every n-th run, by the hash of its id.
+        workers: ids of those that divide the runs, the one that asks first; none: all runs.
         limit: most runs to return.
         lookback_days: runs without new spans for so many days are skipped.
         recent: only runs with new spans in so many seconds, which takes a fraction of the time,
             independent of the number of runs; all of them if None.
         just_ended: also runs without any verdict whose root has ended, however short ago.
     """
-    index, shards = shard
-    if not 0 <= index < shards:
-        raise ValueError(f"shard {index}/{shards}: the first number counts from 0")
     of_runs = _ALL if recent is None else _OF_LATE
     rows = store.query(
         _FINISHED.replace("{candidates}", _CANDIDATES.replace("{of_runs}", of_runs)),
@@ -258,8 +263,7 @@ def finished_runs(
             "just_ended": just_ended,
             "nested_quiet_ms": round(max(quiet, min(idle, _NESTED_QUIET)) * 1000),
             "idle_ms": round(idle * 1000),
-            "shard": index,
-            "shards": shards,
+            "workers": list(workers),
             "limit": limit,
             "lookback_days": lookback_days,
         },
@@ -268,14 +272,14 @@ def finished_runs(
 
 
 def unread_runs(
-    store: Store, *, judge_version: str, shard: tuple[int, int], limit: int, lookback_days: int
+    store: Store, *, judge_version: str, workers: Sequence[str], limit: int, lookback_days: int
 ) -> list[RunSummary]:
     """Return runs whose newest verdict of a judge waits for a model's reading, and which have not changed since.
 
     Args:
         store: the database.
         judge_version: verdicts of other versions do not count.
-        shard: see `finished_runs`.
+        workers: see `finished_runs`; runs that the model of another one reads are left out.
         limit: most runs to return, the earliest judged.
         lookback_days: runs that ended earlier are left out.
     """
@@ -283,8 +287,8 @@ def unread_runs(
         _UNREAD,
         {
             "judge_version": judge_version,
-            "shard": shard[0],
-            "shards": shard[1],
+            "workers": list(workers),
+            "away": round(WORKER_AWAY),
             "limit": limit,
             "lookback_days": lookback_days,
         },

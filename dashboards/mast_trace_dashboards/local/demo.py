@@ -116,7 +116,7 @@ def demo_up(data_dir: Path) -> AllInOne:
             grpc_port=0,
         ),
         JudgeConfig.load(judge_model=""),
-        WorkerConfig.load(run_quiet_seconds=1.0, worker_shard="0/1"),
+        WorkerConfig.load(run_quiet_seconds=1.0),
         WebConfig.load(web_port=0, web_host="127.0.0.1"),
     )
 

@@ -1995,3 +1995,20 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (36, 'agent_names', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_workers_local ON CLUSTER main
+(
+    WorkerId String,
+    Seen DateTime64(3),
+    Gone Bool,
+    Reading Array(String)
+)
+ENGINE = ReplicatedReplacingMergeTree(Seen)
+ORDER BY WorkerId
+TTL toDateTime(Seen) + toIntervalHour(1)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_workers ON CLUSTER main AS traces.mast_workers_local
+ENGINE = Distributed('main', 'traces', 'mast_workers_local', cityHash64(WorkerId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (37, 'workers', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

@@ -107,12 +107,6 @@ class TestWithoutASay:
         assert len(find_run(embedded, "ab", limit=12)) == 12
 
 
-@pytest.mark.parametrize("shard", [(-1, 3), (3, 3), (4, 3)])
-def test_shards_beyond_the_last_are_refused(shard):
-    with pytest.raises(ValueError, match=rf"shard {shard[0]}/{shard[1]}: the first number"):
-        due(None, shard=shard)
-
-
 class TestProjects:
     """Everything can be asked of one project alone."""
 

@@ -32,7 +32,6 @@ STEPS = ("show", "aa01", "--steps")
         (("runs", "--since", "99999999999d"), 2, "no time"),
         (("runs", "--since", "9" * 5000 + "s"), 2, "no time"),
         (("runs", "--since", "0001-01-01T00:00+14:00"), 2, "2h or 7d"),
-        (("judge", "work", "--once", "--shard", "2/2"), 2, "worker_shard"),
         (("judge", "run"), 2, "--since, --version or --unscored"),
         (("judge", "run", "last", "--since", "1h"), 2, "name one run"),
         (("judge", "run", "--since", "1h", "--no-save"), 2, "--no-save is for one run"),

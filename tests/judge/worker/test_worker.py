@@ -13,7 +13,6 @@ from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_judge import judge as judge_module
 from mast_trace_judge import worker as worker_module
 from mast_trace_judge.batch import chunks_of
-from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.verdict_writer import VerdictWriter
 
@@ -63,19 +62,6 @@ async def test_judges_again_when_the_outcome_is_said_later(store, worker):
     assert (newest.outcome, newest.decisive, newest.candidates) == ("success", None, ())
 
 
-async def test_shards_divide_the_runs(store, worker):
-    write(store, *(invoice_run(number) for number in range(1, 41)))
-    shares, patterns = [], []
-    for i in (1, 2, 0):
-        shares.append(await worker(worker_shard=f"{i}/3").drain_once())
-        (row,) = store.query("SELECT uniqExact(TraceId) AS n FROM mast_pattern_runs")
-        patterns.append(row["n"])
-    assert patterns == [0, 0, 40], "one worker of several counts the patterns of all"
-    assert sum(shares) == 40
-    assert all(shares)
-    assert len(verdicts(store)) == 40
-
-
 async def test_all_runs_are_looked_at_again_when_one_may_be_due(store, worker, monkeypatch):
     write(store, *(invoice_run(number) for number in range(1, 4)))
     looked, finished = [], worker_module.finished_runs
@@ -115,12 +101,6 @@ def test_runs_are_read_in_chunks(spans, sizes):
     chunks = list(chunks_of(runs))
     assert [len(chunk) for chunk in chunks] == sizes
     assert [each for chunk in chunks for each in chunk] == runs
-
-
-@pytest.mark.parametrize("shard", ["3/3", "1", "a/b", "-1/2"])
-def test_refuses_shards_that_do_not_exist(shard):
-    with pytest.raises(ValueError, match="shard"):
-        WorkerConfig(worker_shard=shard)
 
 
 async def test_one_bad_run_does_not_block_the_others(store, worker, monkeypatch):

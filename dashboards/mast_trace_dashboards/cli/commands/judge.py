@@ -53,10 +53,6 @@ def work(
     once: Annotated[
         bool, typer.Option("--once", help="Judge what is finished now, then stop.")
     ] = False,
-    shard: Annotated[
-        str | None,
-        typer.Option(help="Judge only the i-th of n shares of the runs: i/n.", show_default=False),
-    ] = None,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
@@ -64,11 +60,11 @@ def work(
 ) -> None:
     """Judge runs as they finish, until Ctrl-C. `mast-trace up` does so by itself.
 
-    Several can share the work: `--shard 0/2` here, `--shard 1/2` on another machine.
+    Start as many as the work needs, on any machine: they divide the runs, also when one comes or goes.
 
-    Example: `mast-trace judge work --url http://clickhouse:8123/mast_trace --shard 0/2`
+    Example: `mast-trace judge work --url http://clickhouse:8123/mast_trace`
     """
-    settings = WorkerConfig.load(config, worker_shard=shard)
+    settings = WorkerConfig.load(config)
     seconds = CollectorConfig.load(config).shutdown_timeout_seconds
     with open_store(url, data_dir, config) as store:
         worker = Worker(store, _judge(store, config), settings)

@@ -1,0 +1,161 @@
+"""Workers that come and go divide the runs: each run has one verdict, and no two pay for the same reading."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from endpoint_server import PASSWORD, WRITE_TOKEN, serve
+from judge.llm.scripted_judge import JudgeScript
+from judge.worker.stored_runs import invoice_run, write
+from judge.worker.test_worker_model import INVOICES
+from scripted_llm import ScriptedLLM
+from stores import SERVER
+
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.storage import Store
+from mast_trace_judge.store import workers
+from mast_trace_judge.store.workers import Workers
+
+PROGRAM = Path(__file__).with_name("worker_process.py")
+RUNS = [f"{number:032x}" for number in range(1, 400)]
+
+pytestmark = pytest.mark.skipif(bool(SERVER), reason="serves an embedded store")
+
+
+@pytest.fixture
+def url(store):
+    """The address of the store for other processes."""
+    app = ClickHouseHTTP(store, password=PASSWORD, write_token=WRITE_TOKEN)
+    with serve(app) as address:
+        yield f"http://tests:{WRITE_TOKEN}@{address}"
+    app.close()
+
+
+@pytest.fixture
+def member(url):
+    """Make workers of one store, whose clocks the test moves."""
+    with Store.open(url) as shared:
+        yield lambda clock, reading=(): Workers(shared, lambda: reading, clock=lambda: clock[0])
+
+
+def look(*members, clock):
+    """Let everybody look who lives, one beat later."""
+    clock[0] += workers.BEAT
+    return [each.keep() for each in members]
+
+
+def test_runs_are_divided_once_all_know_of_each_other(member):
+    clock = [0.0]
+    first, second, third = (member(clock) for _ in range(3))
+    first.keep()
+    assert first.takes
+    assert first.leads
+    second.keep()
+    third.keep()
+    assert not second.takes, "the others do not know of it"
+    assert second.claim(RUNS) == frozenset()
+    for _ in range(3):
+        look(first, second, third, clock=clock)
+    shares = [each.claim(RUNS) for each in (first, second, third)]
+    assert sorted(run for share in shares for run in share) == RUNS
+    assert all(len(share) > len(RUNS) / 6 for share in shares)
+    assert [each.leads for each in (first, second, third)].count(True) == 1
+    third.leave()
+    assert look(first, second, clock=clock) == [True, True]
+    after = [each.claim(RUNS) for each in (first, second)]
+    assert sorted(run for share in after for run in share) == RUNS
+    assert shares[0] <= after[0]
+    assert shares[1] <= after[1], "a run moves only from the one that has gone"
+
+
+def test_one_that_was_stopped_comes_anew(member, monkeypatch):
+    """Others took its runs meanwhile, and it takes none until they know of it again."""
+    clock = [0.0]
+    first, second = member(clock), member(clock)
+    for _ in range(4):
+        look(first, second, clock=clock)
+    assert second.takes
+    monkeypatch.setattr(workers, "WORKER_AWAY", 1.0)
+    monkeypatch.setattr(workers, "BEAT", 0.5)
+    noticed = []
+    for _ in range(5):  # by the server's clock, too
+        time.sleep(0.5)
+        noticed += look(first, clock=clock)
+    assert noticed.count(True) == 1
+    assert first.claim(RUNS) == frozenset(RUNS)
+    assert second.claim(RUNS) == frozenset()
+    assert not second.takes
+
+
+def test_an_embedded_store_has_one_worker(store):
+    alone = Workers(store, tuple)
+    assert not alone.keep()
+    assert alone.takes
+    assert alone.leads
+    assert alone.claim(RUNS) == frozenset(RUNS)
+    alone.leave()
+    assert store.query("SELECT count() AS n FROM mast_workers") == [{"n": 0}]
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("seed", [1, 2])
+def test_two_of_three_are_killed_and_one_is_stopped(store, url, seed):
+    """Readings are at most the runs and those that were going on at the kills or the stop."""
+    chance = random.Random(seed)
+    script, lock, answered = JudgeScript(dict(INVOICES)), threading.Lock(), []
+
+    def slow(request):
+        time.sleep(0.2)
+        with lock:
+            answered.append(request)
+        return script(request)
+
+    def readings():
+        return script.asked.count("read")
+
+    def wait_for(condition):
+        end = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    def final():
+        (row,) = store.query("SELECT countIf(Method != 'reading') AS n FROM mast_latest_verdicts")
+        return row["n"]
+
+    with ScriptedLLM(slow) as server:
+        processes = [
+            subprocess.Popen([sys.executable, PROGRAM, url, server.url], stdout=subprocess.PIPE)
+            for _ in range(3)
+        ]
+        try:
+            for each in processes:
+                assert each.stdout.readline() == b"ready\n"
+            chance.shuffle(processes)
+            write(store, *(invoice_run(number) for number in range(1, 25)))
+            wait_for(lambda: readings() > chance.randint(1, 6))
+            processes[0].kill()
+            processes[1].send_signal(signal.SIGSTOP)
+            write(store, *(invoice_run(number) for number in range(25, 49)))
+            time.sleep(chance.uniform(7, 9))  # longer than it takes to be taken for dead
+            processes[1].send_signal(signal.SIGCONT)
+            time.sleep(chance.uniform(0, 3))
+            processes[2].kill()
+            wait_for(lambda: final() == 48)
+        finally:
+            for each in processes:
+                each.kill()
+                each.wait()
+    rows = store.query(
+        "SELECT TraceId, uniqExact(Fingerprint) AS States FROM mast_verdicts GROUP BY 1"
+    )
+    assert [row["States"] for row in rows] == [1] * 48
+    assert readings() <= 48 + 3 * 2
