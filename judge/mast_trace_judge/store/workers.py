@@ -1,4 +1,4 @@
-"""Which workers judge the runs of a database together, and which of them has which run.
+"""The workers that judge the runs of a database together, and the runs that each of them has.
 
 ClickHouse compares and sets nothing, so nobody is elected and no run is locked. Each worker says every few seconds
 that it lives; a run belongs to the living worker whose id, hashed with the run's, is the greatest (rendezvous
@@ -65,12 +65,12 @@ class Workers:
 
     @property
     def takes(self) -> bool:
-        """Whether this worker may take runs: all others know of it."""
+        """True where this worker may take runs: all others know of it."""
         return self._clock() >= self._takes_from
 
     @property
     def leads(self) -> bool:
-        """Whether this worker does what one does for all: rows of patterns and facts."""
+        """True for the one that does the work of all: rows of patterns and facts."""
         return self.takes and self._id == min(self.living)
 
     def keep(self) -> bool:

@@ -2,7 +2,7 @@
 
 Usage: worker_process.py DATABASE_FOLDER|DATABASE_URL [MODEL_URL]
 
-Of a folder it judges all runs that are finished. Workers of an address go on, and notice quickly who comes and goes.
+It judges all finished runs of a folder. Workers of an address go on, and notice quickly when one comes or goes.
 """
 
 import asyncio
