@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -26,6 +26,7 @@ from pydantic import (
 
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace.trajectory.vocabulary import loaded
 from mast_trace.untrusted_json import well_formed_values
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ A = TypeVar("A", bound=BaseModel)
 
 _THOUGHTS = re.compile(r"(?:<think(?:ing)?>|\A).*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
+_DENIED = re.compile(r"\b(?:no|not|never|without|neither|nor|un\w+)\b|n't")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_STEPS = re.compile(r"(?:steps?|and|[\s,;#\[\]-]|\d+)+", re.IGNORECASE)
+_STEP = re.compile(r"step|index|\bid\b", re.IGNORECASE)
+_QUOTE = re.compile(r"quote|text|passage", re.IGNORECASE)
 _NOTHING = {"", "null", "none", "n/a", "-"}
 _DEEPEST = 8
 """Depth to which an answer is sought in objects around it."""
@@ -105,6 +110,9 @@ def _repaired(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _nested(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a value, and those that texts hold, as arguments of a tool call do."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = loaded(value)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for each in inner if depth < _DEEPEST else ():
         yield from _nested(each, depth + 1)
@@ -121,11 +129,15 @@ def _explain(error: ValidationError) -> str:
 
 
 def _plain_names(value: dict[str, Any]) -> dict[str, Any]:
-    return {re.sub(r"\W+", "_", str(name)).strip("_").lower(): each for name, each in value.items()}
+    """Read "Minimal fix", "minimal-fix" and "minimalFix" as minimal_fix."""
+    apart = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)): each for name, each in value.items()}
+    return {re.sub(r"\W+", "_", name).strip("_").lower(): each for name, each in apart.items()}
 
 
 def _number(value: Any) -> Any:
-    """Read "[5]", [5], "step 5" and 5.0 as 5; a word for nothing is none."""
+    """Read "[5]", [5], {"step": 5}, "step 5" and 5.0 as 5; a word for nothing is none."""
+    if isinstance(value, dict):
+        value = [each for name, each in value.items() if _STEP.search(str(name))]
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else None
     if isinstance(value, str):
@@ -135,8 +147,8 @@ def _number(value: Any) -> Any:
 
 
 def _share(value: Any) -> float:
-    """Read "85%", 85 and "0.85" as 0.85; other numbers are none."""
-    number = _number(value)
+    """Read "85%", 85, "0.85" and "0,85" as 0.85; other numbers are none."""
+    number = _number(value.replace(",", ".") if isinstance(value, str) else value)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         percent = "%" in str(value) or 1 < number <= 100
         share = number / 100 if percent else float(number)
@@ -152,8 +164,12 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    several = value if isinstance(value, list) else [value]
-    return [text for text in map(_text, several) if text]
+    """Read one text, several, or objects that hold them, such as {"step": 5, "quote": "..."}."""
+    texts = []
+    for each in value if isinstance(value, list) else [value]:
+        inner = each.items() if isinstance(each, dict) else ()
+        texts += [text for name, text in inner if _QUOTE.search(str(name))] or [each]
+    return [text for text in map(_text, texts) if text]
 
 
 def _yes(value: Any) -> Any:
@@ -163,9 +179,12 @@ def _yes(value: Any) -> Any:
 
 
 def _word(value: Any, *, of: tuple[str, ...]) -> Any:
-    """Read a word by its beginning, in any case: "FAILED" and "failure" are one."""
+    """Read a word by its beginning, in any case: "FAILED" and "The run failed" are "failure"."""
     said = str(value).strip().lower()
-    return next((each for each in of if said.startswith(each[:4])), value)
+    begins = [each for each in of if said.startswith(each[:4])]
+    # In a sentence one word has to stand alone: "not a success" and "a success at first, then it failed" are neither.
+    inside = [] if _DENIED.search(said) else [each for each in of if f" {each[:4]}" in said]
+    return next(iter(begins or (inside if len(inside) == 1 else [])), value)
 
 
 def _code(value: Any) -> Any:
@@ -177,7 +196,13 @@ def _code(value: Any) -> Any:
 
 
 def _readable(value: Any, *, of: Any) -> list[Any]:
-    """Return the items of a list that can be read; one alone counts as a list."""
+    """Return the items of a list that can be read; one alone counts as a list, and so do "3, 5" and {"2.3": {...}}."""
+    if of is Step and isinstance(value, str) and _STEPS.fullmatch(value):
+        value = re.findall(r"\d+", value)
+    elif (
+        isinstance(value, dict) and value and all(isinstance(each, dict) for each in value.values())
+    ):
+        value = [{"code": name, "step": name} | each for name, each in value.items()]
     kept = []
     for each in value if isinstance(value, list) else [] if value is None else [value]:
         with contextlib.suppress(ValidationError):
@@ -197,11 +222,17 @@ class ModelAnswer(BaseModel):
     """The base of all answers; fields that a schema does not have are left out."""
 
     model_config = ConfigDict(extra="ignore")
+    _alone: ClassVar[tuple[str, ...]] = ()
+    """Fields that a text or a number alone stands for."""
 
     @model_validator(mode="wrap")
     @classmethod
     def _leniently(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """A field that cannot be read is as good as left out."""
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, (str, int, float)):
+            value = dict.fromkeys(cls._alone, value) or value
         if not isinstance(value, dict):
             return handler(value)
         value = _plain_names(value)
@@ -226,6 +257,7 @@ class NotedError(ModelAnswer):
 class DecisiveStep(ModelAnswer):
     """The earliest step whose correction alone would have brought success, or why there is none."""
 
+    _alone = ("step", "reason")
     kind: Annotated[
         Literal["single", "several", "cut off", "nothing"],
         BeforeValidator(partial(_word, of=("single", "several", "cut off", "nothing"))),
@@ -248,6 +280,7 @@ class DecisiveStep(ModelAnswer):
 class MappedMode(ModelAnswer):
     """A failure mode of the taxonomy that the run shows."""
 
+    _alone = ("code", "reason")
     code: Annotated[Code, BeforeValidator(_code)]
     steps: Annotated[list[Step], BeforeValidator(partial(_readable, of=Step))] = []
     quotes: Texts = []

@@ -95,6 +95,17 @@ async def test_a_step_that_could_not_be_corrected_stays_suggested():
         json.dumps({**ANSWER, "modes": [{**ANSWER["modes"][0], "code": "2.6 Reasoning-action"}]}),
         json.dumps({**ANSWER, "modes": [{**ANSWER["modes"][0], "code": "Reasoning-Action Mismatch"}]}),
         json.dumps({**ANSWER, "modes": [{"code": "9.9"}, *ANSWER["modes"]]}),
+        json.dumps({**ANSWER, "modes": {"2.6": {"steps": "3"}}}),
+        json.dumps({**ANSWER, "modes": ["2.6 Reasoning-Action Mismatch"]}),
+        json.dumps({**ANSWER, "ranking": [{"step": 3}]}),
+        json.dumps({**ANSWER, "ranking": "Step 3"}),
+        json.dumps({**ANSWER, "decisive": "Step 3: it says 181"}),
+        json.dumps({**ANSWER, "decisive": [{**ANSWER["decisive"], "step": {"index": 3}}]}),
+        json.dumps({**ANSWER, "outcome": "The run failed"}),
+        json.dumps({**ANSWER, "errors": [point(3, {"step": 3, "quote": "181 EUR a night"})]}),
+        json.dumps({**ANSWER, "failure_probability": "0,9"}),
+        json.dumps({"function": {"arguments": TEXT}}),
+        TEXT.replace("failure_probability", "failureProbability"),
         f"<think>{{3?}}</think>{TEXT}",
         f"It says {{so}}.</think>{TEXT}",
         f"Here you are:\n```json\n{TEXT}\n```\nAnything else?",
@@ -109,6 +120,19 @@ def test_what_is_wrong_costs_no_more_than_its_point(text):
     assert ([each.step for each in read.errors], read.ranking, read.decisive.step) == ([3], [3], 3)
     assert [each.quotes for each in read.errors] == [["181 EUR a night"]]
     assert [each.code for each in read.modes] == ["2.6"]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("not a failure", "unclear"),
+        ("a success at first, then it failed", "unclear"),
+        ("the run was a success", "success"),
+        ("Successful", "success"),
+    ],
+)
+def test_an_outcome_in_a_sentence_is_read_where_it_is_plain(said, meant):
+    assert parse_answer(json.dumps({**ANSWER, "outcome": said}), Reading).outcome == meant
 
 
 @pytest.mark.parametrize("left_out", GOOD["read"])
