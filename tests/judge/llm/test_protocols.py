@@ -151,7 +151,9 @@ async def test_a_prompt_that_is_too_long_is_shortened(protocol: str, said: str) 
 
     run = RunBuilder("Count.", outcome="failure")
     for number in range(60):
-        run.says("counter", f"{number} " + "and so on, and so forth, " * 20, to="boss")
+        # A passage that comes again is shown once.
+        counted = " and ".join(str(number * 1000 + each) for each in range(50))
+        run.says("counter", counted, to="boss")
     verdict, requests, _ = await judged(protocol, small, run.build())
     assert (verdict.method, len(requests) > 1) == ("fused", True)
 
