@@ -40,7 +40,8 @@ _MOST_BYTES = 32 * 1024 * 1024
 """Bytes of attributes of the spans that are read for the tasks of several runs."""
 _ASKED = f"""
 SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject FROM otel_traces
-WHERE TraceId IN {{runs:Array(String)}} AND byteSize(SpanAttributes) < {{most:UInt64}}
+WHERE TraceId IN {{runs:Array(String)}}
+  AND arraySum(text -> length(text), mapValues(SpanAttributes)) < {{most:UInt64}}
   AND (toString(Project), TraceId, SpanId) GLOBAL IN (
     SELECT toString(Project), TraceId, SpanId FROM otel_traces
     WHERE TraceId IN {{runs:Array(String)}}
@@ -81,11 +82,12 @@ def tasks_of(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], str]:
     """
     if not runs:
         return {}
-    given = {"runs": sorted(set(runs)), "most": _MOST_BYTES // len(runs)}
+    most = _MOST_BYTES // len(runs)
+    given = {"runs": sorted(set(runs)), "most": most}
     spans: dict[tuple[str, str], list[SpanRecord]] = {}
     for row in store.query(_ASKED, given):
         spans.setdefault((row["RunProject"], row["TraceId"]), []).append(record(row))
-    for key, root in open_roots(store, runs).items():
+    for key, root in open_roots(store, runs, most=most).items():
         spans.setdefault(key, []).append(root)
     return {key: read_trajectory(found).task for key, found in spans.items()}
 

@@ -30,7 +30,7 @@ RECORD_COLUMNS = """
 """Columns of a query for `record`; times as integers, because datetimes lose nanoseconds."""
 
 _MOST_BYTES = 64 * 1024 * 1024
-"""Most bytes of the records of several runs together."""
+"""Most bytes of the attributes of a record of a run's start."""
 _OPEN_ROOTS = f"""
 SELECT TraceId, SpanId, '' AS ParentSpanId, Body AS Name, toUnixTimestamp64Nano(Timestamp) AS StartNano,
     toUInt64(0) AS Duration, LogAttributes AS SpanAttributes, 'Unset' AS Status, '' AS StatusMessage,
@@ -43,9 +43,9 @@ WHERE TraceId IN {{traces:Array(String)}} AND SpanId != ''
     SELECT toString(Project), TraceId, SpanId FROM otel_traces
     WHERE TraceId IN {{traces:Array(String)}}
   )
+  AND arraySum(text -> length(text), mapValues(LogAttributes)) < {{most:UInt64}}
 ORDER BY Timestamp, SpanId
 LIMIT 1 BY Project, TraceId
-SETTINGS max_result_bytes = {_MOST_BYTES}
 """  # noqa: S608  # made of constants
 PAGE_BYTES = 8 * 1024 * 1024
 """Approximate bytes of attributes that are read at a time."""
@@ -122,7 +122,12 @@ def record(row: Mapping[str, Any]) -> SpanRecord:
 
 
 def open_roots(
-    store: Store, trace_ids: Sequence[str], *, project: str | None = None
+    store: Store,
+    trace_ids: Sequence[str],
+    *,
+    project: str | None = None,
+    most: int = _MOST_BYTES,
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[tuple[str, str], SpanRecord]:
     """Return the root of each run of which only the beginning is known, by project and trace id.
 
@@ -130,16 +135,18 @@ def open_roots(
         store: the database.
         trace_ids: of the runs.
         project: of the runs; any project if absent.
+        most: bytes of a record's attributes; longer records are left out.
+        settings: of the query; not every reader may change them.
 
     Raises:
-        StorageError: the database does not answer, or the records exceed the limit of memory.
+        StorageError: the database does not answer, or the records exceed a limit of the settings.
     """
     if not trace_ids:
         return {}
-    given = {"traces": sorted(set(trace_ids)), "project": project}
+    given = {"traces": sorted(set(trace_ids)), "project": project, "most": most}
     return {
         (row["RunProject"], row["TraceId"]): replace(record(row), is_open=True)
-        for row in store.query(_OPEN_ROOTS, given)
+        for row in store.query(_OPEN_ROOTS, given, settings=settings)
     }
 
 

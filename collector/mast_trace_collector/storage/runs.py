@@ -317,7 +317,8 @@ def spans_of(store: Store, trace_ids: Sequence[str]) -> dict[tuple[str, str], li
     spans: dict[tuple[str, str], list[SpanRecord]] = defaultdict(list)
     for row in store.query(_SPANS, {"traces": sorted(set(trace_ids))}) if trace_ids else ():
         spans[row["RunProject"], row["TraceId"]].append(record(row))
-    for key, root in open_roots(store, trace_ids).items():
+    bounds = {"max_result_bytes": _MOST_BYTES}
+    for key, root in open_roots(store, trace_ids, settings=bounds).items():
         spans[key].append(root)
     return spans
 
