@@ -140,7 +140,8 @@ def register(app: typer.Typer) -> None:
     group.command("run", cls=ThenCommand)(confirm)
     group.command("work")(work)
     app.add_typer(group, name="confirm")
-    app.command(_PROVE, cls=ThenCommand, help=COMMANDS[_PROVE].help)(confirm)
+    help_text = f"{COMMANDS[_PROVE].help}\n\nExample: `mast-trace prove last -- python team.py`"
+    app.command(_PROVE, cls=ThenCommand, help=help_text)(confirm)
 
 
 def confirm(
