@@ -231,7 +231,11 @@ def rule_signs(
         )
     asked = before_first_failure(steps, actors)
     if asked is not None and failure is not None and asked in actors:
-        first = f"the first tool run that failed, of {failure.tool or 'an unnamed tool'}"
+        repaired = any(
+            step.kind is StepKind.TOOL and failed(step) for step in trajectory.steps[: failure.index]
+        )
+        first = "the first tool run that failed" + " and was not repaired" * repaired
+        first += f", of {failure.tool or 'an unnamed tool'}"
         why = f"This is {first}." if asked == failure.index else f"This step came before {first}."
         yield Sign(FIRST_FAILURE, asked, "rule", why, told)
     for rule, mode in found:

@@ -179,6 +179,17 @@ def test_who_asked_for_the_first_failing_tool_run_is_a_place_with_its_counts():
     assert place.measured == f"right in {counts.right} of {counts.cases} labelled failures"
 
 
+def test_a_repaired_failure_before_it_is_not_forgotten():
+    run = RunBuilder("Buy ink.", outcome="failure").asks()
+    run.calls("buyer", "stock", {"of": "ink"}, "", **FAILS).calls(
+        "buyer", "stock", {"of": "ink"}, "7"
+    )
+    run.calls("buyer", "find", {"item": "ink"}, "", **FAILS)
+    told = looked(run.says("buyer", "I could not find any.").build())
+    why = "This is the first tool run that failed and was not repaired, of find."
+    assert (3, why) in [(place.step, place.why) for place in told]
+
+
 @pytest.mark.parametrize(
     ("rule", "calibrated", "named"),
     [
