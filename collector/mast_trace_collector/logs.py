@@ -29,6 +29,8 @@ _QUIETER = {
     "clickhouse_connect": logging.ERROR,
     # It logs an entry for each request to a judge's model.
     "httpx": logging.WARNING,
+    # It logs the end of each request as that of a session.
+    "mcp.server.streamable_http": logging.WARNING,
 }
 # Characters that end a line, move or hide the text around them, or cannot be written: control
 # characters, separators of lines, marks of direction, halves of surrogate pairs.

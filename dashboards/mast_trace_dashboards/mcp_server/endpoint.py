@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import Response
+
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.web.views import PerProject
 from mast_trace_dashboards.web.visitor import Visitor, visitor_of
@@ -62,7 +64,11 @@ class MCPEndpoint:
                 await running
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request; a GET would open a stream, on which this server has nothing to say."""
+        if scope["method"] != "POST":
+            refused = Response("Only POST is served.\n", 405, {"allow": "POST"}, "text/plain")
+            await refused(scope, receive, send)
+            return
         async with self._opening:
             app = self._app or await self._open()
         await app({**scope, "path": PATH, "root_path": ""}, receive, send)

@@ -143,6 +143,8 @@ def server_for(
             instructions=_INSTRUCTIONS,
             version=version("mast-trace"),
             log_level="WARNING",
+            # Its lists never change: a client that subscribed to changes would hold a connection for nothing.
+            subscriptions=False,
         )
     add_tools(server, ReadingTools(store_of, idle), store_of)
     if store_to_write is not None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import time
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -21,7 +23,7 @@ from mast_trace_dashboards.web.access import Access, host_name
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
-from mast_trace_dashboards.web.visitor import admit
+from mast_trace_dashboards.web.visitor import admit, visitor_or_none
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -111,10 +113,24 @@ _HEADERS = {
 }
 
 
+# Two thirds of the threads in which the loop lets pages ask the database; others wait for the rest at most.
+_AT_ONCE: Final = max(2, min(32, (os.cpu_count() or 1) + 4) * 2 // 3)
+_MOST_WAITING: Final = 256
+
+
+class _Turns(asyncio.Semaphore):
+    """The requests of one visitor: some are served at once, and others wait for their turn."""
+
+    def __init__(self) -> None:
+        super().__init__(_AT_ONCE)
+        self.open = 0
+
+
 class Guard:
     """Sets the headers, identifies the visitor, and refuses strangers and forged requests.
 
     Pages are reached only by admitted visitors, who may read; only further rights need a check of their own.
+    Many requests of one visitor wait for each other, and leave threads to the others.
 
     Args:
         app: the pages.
@@ -126,6 +142,7 @@ class Guard:
         self._app = app
         self._access = access
         self._sign_in = sign_in
+        self._turns: WeakValueDictionary[tuple[str | None, str], _Turns] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -143,7 +160,21 @@ class Guard:
 
         bare = self._access.proxies.without_headers(scope)
         answer = self._answer(Request(scope), bare)
-        await (answer or self._app)(bare, receive, send_with_headers)
+        visitor = visitor_or_none(Request(bare))
+        if answer is not None or visitor is None:
+            await (answer or self._app)(bare, receive, send_with_headers)
+            return
+        turns = self._turns.setdefault((visitor.project, visitor.user), _Turns())
+        if turns.open >= _MOST_WAITING:
+            busy = PlainTextResponse("Too many requests of yours wait for an answer.\n", 429)
+            await busy(bare, receive, send_with_headers)
+            return
+        turns.open += 1
+        try:
+            async with turns:
+                await self._app(bare, receive, send_with_headers)
+        finally:
+            turns.open -= 1
 
     def _answer(self, request: Request, bare: Scope) -> Response | None:
         """Return the answer that replaces a page; None lets the request pass."""
