@@ -57,9 +57,17 @@ def test_libraries_do_not_repeat_what_we_tell(level: Literal["debug", "info", "e
             assert not logging.getLogger(name).isEnabledFor(logging.WARNING)
             assert logging.getLogger(name).isEnabledFor(logging.ERROR)
         assert ours.isEnabledFor(logging.WARNING) is (level != "error")
+        # It logs the end of every request.
+        assert not logging.getLogger("mcp.server.streamable_http").isEnabledFor(logging.INFO)
     finally:
         root.handlers, root.level = before
-        for name in ("uvicorn", "urllib3.connectionpool", "clickhouse_connect", "httpx"):
+        for name in (
+            "uvicorn",
+            "urllib3.connectionpool",
+            "clickhouse_connect",
+            "httpx",
+            "mcp.server.streamable_http",
+        ):
             logging.getLogger(name).setLevel(logging.NOTSET)
 
 

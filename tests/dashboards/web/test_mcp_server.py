@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from mcp.server.mcpserver import MCPServer
 
+LISTEN = "subscriptions/listen"
 READS = {
     *("list_runs", "search_runs", "get_run", "list_steps", "get_step", "get_step_input"),
     *("list_patterns", "get_pattern", "get_profile"),
@@ -455,6 +456,33 @@ class TestHTTP:
         )
         assert answer.status_code == 200, answer.text
         assert answer.json()["result"] == {}
+
+    def test_opens_no_streams(self, view: View) -> None:
+        """It has nothing to say on them, and each would hold a connection."""
+        known = {
+            "authorization": f"Bearer {view.keys['reader']}",
+            "accept": "application/json, text/event-stream",
+        }
+        assert httpx2.get(view.address, headers=known).status_code == 405
+        version = "2026-07-28"
+        answer = httpx2.post(
+            view.address,
+            headers={**known, "mcp-protocol-version": version, "mcp-method": LISTEN},
+            json={
+                "jsonrpc": "2.0",
+                "id": "1",
+                "method": LISTEN,
+                "params": {
+                    "notifications": {"toolsListChanged": True},
+                    "_meta": {
+                        "io.modelcontextprotocol/protocolVersion": version,
+                        "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
+                        "io.modelcontextprotocol/clientCapabilities": {},
+                    },
+                },
+            },
+        )
+        assert answer.json()["error"]["data"] == LISTEN, answer.text
 
     @pytest.mark.parametrize("name", sorted(READS))
     def test_shows_a_key_its_project_alone(self, view: View, name: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from guarded_view import ALL, HTML, NAME, TOKEN, View, answer_to
+from starlette.requests import Request
+from starlette.responses import Response
 from web_runs import SHORT
 
 from mast_trace_collector import security
@@ -15,9 +19,12 @@ from mast_trace_collector.security import new_key
 from mast_trace_dashboards.web import access
 from mast_trace_dashboards.web.access import COOKIE, FailedSignIns, Sessions
 from mast_trace_dashboards.web.sign_in import local_place
+from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from starlette.types import Receive, Scope, Send
 
     from mast_trace_collector.storage import Store
 
@@ -183,6 +190,32 @@ class TestSigningIn:
         page = await answer_to(door.app, "//evil.example", sec_fetch_site="cross-site")
         assert b'name="next" value="/"' in page
         assert b"evil.example" not in page
+
+    async def test_many_requests_of_one_key_leave_threads_to_others(
+        self, away: Store, tmp_path: Path
+    ) -> None:
+        served: list[str | None] = []
+        go_on = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            served.append(visitor_of(Request(scope)).project)
+            await go_on.wait()
+            await Response("read")(scope, receive, send)
+
+        view = View(away, tmp_path, mounted={"/slow": slow})
+        keys = [*[view.key] * 300, TOKEN]
+        asked = [
+            asyncio.create_task(answer_to(view.app, "/slow/", authorization=f"Bearer {key}"))
+            for key in keys
+        ]
+        await asyncio.sleep(0.1)
+        assert served.count(None) == 1
+        assert 1 < served.count("p") < min(32, (os.cpu_count() or 1) + 4)
+        go_on.set()
+        *flood, other = await asyncio.gather(*asked)
+        assert other == b"200 read"
+        assert 0 < sum(answer.startswith(b"429") for answer in flood) < 150
+        assert served.count("p") == sum(answer == b"200 read" for answer in flood)
 
     @pytest.mark.parametrize("other", ["mode", "key"])
     def test_a_token_in_an_address_signs_in_and_is_gone(self, door: View, other: str) -> None:
