@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.cost_words import cost_words
-from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.printable import UNSAFE, clip
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, newest_runs
 from mast_trace_judge.patterns.states import PatternState, save_state
@@ -26,6 +27,7 @@ _REASON: Final = 300
 
 LISTER: Final = "mast-trace patterns list"
 """The command that lists patterns."""
+_KEYS: Final = re.compile(f"{UNSAFE.pattern}|[\t\n]")
 _RUNS: Final = 20
 _MOST: Final = 10_000
 
@@ -290,6 +292,16 @@ def _row(
 
 def command_line(command: str, run: str, project: str, more: str = "") -> str:
     """Return a command on a run, whose program the configuration file names."""
-    of_project = f"--project {shlex.quote(project)}" if project else ""
-    parts = ("mast-trace", command, shlex.quote(run), more, of_project)
-    return " ".join(filter(None, parts))
+    # An id that would be read as an option, such as one that names a program to start, is for people to find out.
+    run = "RUN" if run.startswith("-") else _word(run)
+    of_project = f"--project={_word(project)}" if project else ""
+    return " ".join(filter(None, ("mast-trace", command, run, more, of_project)))
+
+
+def _word(text: str) -> str:
+    """Return a text as one word of a shell, without characters that a terminal takes for a key."""
+    if not _KEYS.search(text):
+        return shlex.quote(text)
+    text = text.replace("\\", r"\\").replace("'", r"\'")
+    coded = _KEYS.sub(lambda found: "".join(f"\\x{n:02x}" for n in found[0].encode()), text)
+    return f"$'{coded}'"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 UTC = timezone.utc
 RUNS = {name: f"{number:032x}" for number, name in enumerate(TIMES, 100)}
-NAMES = ["not hex", "nul\0", "it's \"\\ %s", "é漢", "a" * 3000]
+NAMES = ["not hex", "nul\0", "`a`$(b)\n\x1b[2J'\"\\ %s", "é漢", "a" * 3000]
 HEALTHY = f"{1:032x}"
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 

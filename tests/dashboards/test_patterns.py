@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import timedelta
 from math import comb, log
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,16 @@ from stores import new_store
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.printable import UNSAFE
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, wilson, with_holm
 from mast_trace_dashboards.run_names import NotFound
+from mast_trace_dashboards.web.app import from_step, whole_run
 from mast_trace_judge import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mast_trace_collector.storage import Store
 
@@ -120,11 +124,33 @@ def test_the_range_and_the_filters_leave_the_ids_as_they_are(store: Store) -> No
 def test_a_pattern_shows_commands_for_its_own_runs(store: Store) -> None:
     found = find_pattern(store, patterns(store, projects=["one"])[0]["PatternId"][:10])
     confirm, inject = (line for _, line in found.commands)
-    assert confirm == f"mast-trace confirm {25:032x} --project one"
+    assert confirm == f"mast-trace confirm {25:032x} --project=one"
     assert found.runs[0]["TraceId"] == f"{25:032x}"
-    assert "--operator 2.6 --project one" in inject
+    assert "--operator 2.6 --project=one" in inject
     assert found.successful in inject
     assert found.runs[0]["RunStart"] >= found.runs[-1]["RunStart"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "named"),
+    [
+        ("`touch a`$(touch b)\n\x1b[2J\x03\x15';touch c;'\"\\!! \u202e\ud55c", None),
+        ("-rf 'x'", "RUN"),
+        ("--set=command=touch", "RUN"),
+    ],
+)
+def test_a_copied_command_orders_nothing_else(
+    tmp_path: Path, recorded: str, named: str | None
+) -> None:
+    """A shell reads id and project as one word each, a command neither as an option, a terminal no key in them."""
+    offered = [*whole_run(recorded, recorded), *from_step(recorded, recorded, 3)]
+    for command in (each.text for each in offered):
+        assert not UNSAFE.search(command.replace("\n", "\x00"))
+        script = f"mast-trace() {{ printf '%s\\0' \"$@\"; }}\n{command}"
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, stdout=-1)
+        words = done.stdout.decode().split("\0")
+        assert (words[1], words[-2]) == (named or recorded, f"--project={recorded}")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_actions_that_separate_runs_have_ochiai_and_an_exact_test(store: Store) -> None:
