@@ -13,9 +13,12 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import grpc
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 SPANS = 20
 
@@ -55,7 +58,24 @@ def post(port: int, body: bytes) -> bool:
         connection.close()
 
 
-def send(sender: int, port: int, acknowledged: Path, stopped: threading.Event) -> None:
+def call(port: int, body: bytes) -> bool:
+    """Do so over gRPC."""
+    request = ExportTraceServiceRequest.FromString(body)
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        try:
+            TraceServiceStub(channel).Export(request, timeout=20)
+        except grpc.RpcError:
+            return False
+    return True
+
+
+def send(
+    sender: int,
+    port: int,
+    acknowledged: Path,
+    stopped: threading.Event,
+    post: Callable[[int, bytes], bool] = post,
+) -> None:
     number = 0
     with acknowledged.open("a", buffering=1) as file:
         while not stopped.is_set():
