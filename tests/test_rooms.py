@@ -48,7 +48,7 @@ FLOORS = {
         store version pricing side_jobs
         batch llm verdict_writer
         patterns
-        multi_agent look_first
+        multi_agent look_first contrast
         assembly config
         study
         judge transfer

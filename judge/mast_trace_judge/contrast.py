@@ -28,7 +28,7 @@ MOST_ACCUSED: Final = 0.1
 """Share of good runs that a kind of difference may accuse."""
 _FEW: Final = 10
 """Good runs below which a new action may well be a rare branch that none of them took."""
-_RARE: Final = frozenset({"message", "tool", "names", "passes"})
+_RARE: Final = frozenset({"message", "tool", "names"})
 _LONGEST: Final = 8000
 _MOST_KNOWN: Final = 120
 _END: Final = "the run ends"
@@ -54,7 +54,7 @@ Relations = tuple[Relation, ...]
 
 
 @dataclass(frozen=True)
-class Contrast:
+class FirstDifference:
     """The first difference of a run from all good ones.
 
     Attributes:
@@ -81,7 +81,7 @@ def relations(trajectory: Trajectory) -> Relations:
     return tuple(_relations(trajectory))
 
 
-def contrasted(run: Relations, good: Sequence[Relations]) -> Contrast | None:
+def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | None:
     """Return the first difference of a run from all good runs; None if there is none that tells anything.
 
     Args:
@@ -103,7 +103,7 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> Contrast | None:
     if not told:
         return None
     first = min(told, key=lambda each: each.step)
-    return Contrast(first.step, first.why, len(good), accused)
+    return FirstDifference(first.step, first.why, len(good), accused)
 
 
 def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
@@ -119,9 +119,11 @@ def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Differe
     for each in run:
         seen[each.says] += 1
         if each.says not in known:
-            # Of an action that is new itself nothing more is told; and it may be a rare branch.
-            if (each.says != each.of and each.of not in known) or (
-                each.kind in _RARE and len(good) < _FEW
+            # A new action tells by itself; its arguments do not. It may be a rare branch, too.
+            if (
+                each.kind == "passes"
+                or (each.says != each.of and each.of not in known)
+                or (each.kind in _RARE and len(good) < _FEW)
             ):
                 continue
             yield _Difference(each.step, f"new {each.kind}", f"{each.says}, {all_of}")
@@ -254,7 +256,8 @@ def _of_message(step: Step, texts: _Texts, stands: Mapping[str, set[str]]) -> It
     numbers = known_values([before])
     dates = {one[1:] for day in days(before) for one in day.readings}
     names = ids(before)
-    passed: set[str] = set()
+    # A text that is not read whole may pass on everything.
+    passed = set().union(*stands.values()) if len(step.text) > _LONGEST else set()
     for mark in _marks(text):
         passed |= stands.get(mark, set())
     for each in sorted(passed):
