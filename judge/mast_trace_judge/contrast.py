@@ -1,24 +1,35 @@
 """Contrast of a run with good runs of the same program: the first step that does what none of them does.
 
-Compared are relations, and no words: who calls which tool, from where its arguments come, what fails, who writes to
-whom, of which results a message passes figures on, and what happens before what. The same is asked of each good run
-against the others: a kind of difference by which more than one good run in ten would be accused says nothing.
+Compared are relations, and no sentences: who calls which tool, from where its arguments come, what is done again,
+who writes to whom, what a message takes over from results, and what happens before what. The same is asked of each
+good run against the others: a kind of difference by which more than one good run in ten would be accused says
+nothing, and neither does a contrast that accuses more than one in ten.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.arithmetic import derived
-from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.local.rules._evidence import call_key, failed, is_said
-from mast_trace_judge.local.rules._facts import arguments, days, fields, ids, leaves, owner
+from mast_trace_judge.local.figures import figures
+from mast_trace_judge.local.rules._evidence import call_key, failed, is_said, result_key
+from mast_trace_judge.local.rules._facts import (
+    Known,
+    acts,
+    arguments,
+    days,
+    fields,
+    ids,
+    leaves,
+    owner,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -29,8 +40,12 @@ MOST_ACCUSED: Final = 0.1
 _FEW: Final = 10
 """Good runs below which a new action may well be a rare branch that none of them took."""
 _RARE: Final = frozenset({"message", "tool", "names"})
+_COMPARED: Final = frozenset({"value", "passes", "word"})
+"""Kinds of which a new one is nothing unusual: only other values and missing ones are."""
 _LONGEST: Final = 8000
-_MOST_KNOWN: Final = 120
+_MOST_WORDS: Final = 300
+_WORD: Final = re.compile(r"[^\W\d_]{4,}")
+_TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 _END: Final = "the run ends"
 
 
@@ -39,7 +54,7 @@ class Relation(NamedTuple):
 
     Attributes:
         kind: of relation; good runs decide for each kind whether it tells anything.
-        says: the relation in words, without any value of the run.
+        says: the relation in words.
         step: its index.
         of: the action of that step; equal to ``says`` for the action itself.
     """
@@ -50,7 +65,21 @@ class Relation(NamedTuple):
     of: str
 
 
-Relations = tuple[Relation, ...]
+@dataclass(frozen=True)
+class Relations:
+    """The relations of a run.
+
+    Attributes:
+        trace_id: of the run.
+        task: its task.
+        all: the relations, in the order of the steps.
+        open: what messages could have taken over from results, as relations say it.
+    """
+
+    trace_id: str
+    task: str
+    all: tuple[Relation, ...]
+    open: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -62,23 +91,24 @@ class FirstDifference:
         why: one sentence.
         good: good runs that were read.
         accused: of these, the ones that the same kinds of difference set apart from the others.
+        good_run: a good run that shows it.
+        good_step: the step there; None if it has no such step.
     """
 
     step: int
     why: str
     good: int
     accused: int
+    good_run: str = ""
+    good_step: int | None = None
 
 
 class _Difference(NamedTuple):
     step: int
     kind: str
     why: str
-
-
-def relations(trajectory: Trajectory) -> Relations:
-    """Return the relations of a run, in the order of its steps."""
-    return tuple(_relations(trajectory))
+    shown_by: str
+    """The relation of good runs to look at."""
 
 
 def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | None:
@@ -86,201 +116,249 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
 
     Args:
         run: the relations of the run.
-        good: those of good runs of the same program and version.
+        good: those of good runs of the same program and version, the nearest first.
     """
-    if len(good) < FEWEST or not run:
+    if len(good) < FEWEST or not run.all:
         return None
+    few = len(good) < _FEW
     apart = [
-        list(_differences(each, [*good[:number], *good[number + 1 :]]))
+        list(_differences(each, [*good[:number], *good[number + 1 :]], few=few))
         for number, each in enumerate(good)
     ]
     by_kind = Counter(kind for found in apart for kind in {each.kind for each in found})
     loud = {kind for kind, times in by_kind.items() if times > MOST_ACCUSED * len(good)}
     accused = sum(any(each.kind not in loud for each in found) for found in apart)
-    if accused > MOST_ACCUSED * len(good):
-        return None
-    told = [each for each in _differences(run, good) if each.kind not in loud]
-    if not told:
+    told = [each for each in _differences(run, good, few=few) if each.kind not in loud]
+    if accused > MOST_ACCUSED * len(good) or not told:
         return None
     first = min(told, key=lambda each: each.step)
-    return FirstDifference(first.step, first.why, len(good), accused)
+    shown = [(one.trace_id, each.step) for one in good for each in one.all if each.says == first.shown_by]
+    good_run, good_step = shown[0] if shown else (good[0].trace_id, None)
+    return FirstDifference(first.step, first.why, len(good), accused, good_run, good_step)
 
 
-def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _differences(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterator[_Difference]:
     """Yield what a run does that no good run does, or does without what all good runs do with it."""
-    known = {each.says for other in good for each in other}
-    counts = [Counter(each.says for each in other) for other in good]
-    most = {says: max(each[says] for each in counts) for says in known}
-    before = _shared(_before(other) for other in good)
-    beside = _shared(_beside(other) for other in good)
-    own, ours = _before(run), _beside(run)
-    seen: Counter[str] = Counter()
-    all_of = f"in none of {len(good)} good runs"
-    for each in run:
-        seen[each.says] += 1
+    yield from _new(run, good, few=few)
+    yield from _other_values(run, good)
+    yield from _missing(run, good)
+
+
+def _new(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterator[_Difference]:
+    known = {each.says for other in good for each in other.all}
+    counts = [Counter(each.says for each in other.all) for other in good]
+    seen: defaultdict[str, list[int]] = defaultdict(list)
+    none = f"in none of {len(good)} good runs"
+    for each in run.all:
+        seen[each.says].append(each.step)
         if each.says not in known:
-            # A new action tells by itself; its arguments do not. It may be a rare branch, too.
-            if (
-                each.kind == "passes"
-                or (each.says != each.of and each.of not in known)
-                or (each.kind in _RARE and len(good) < _FEW)
-            ):
-                continue
-            yield _Difference(each.step, f"new {each.kind}", f"{each.says}, {all_of}")
-        elif each.says == each.of and seen[each.says] == most[each.says] + 2:
-            steps = [one.step for one in run if one.says == each.says]
-            why = f"{each.says} more than {most[each.says]} times, {all_of}"
-            yield _Difference(steps[most[each.says]], f"more {each.kind}", why)
-        if each.says == each.of and seen[each.says] == 1:
-            for kind, missing in sorted(before.get(each.says, frozenset()) - own[each.says]):
-                if kind != "tool":
-                    continue  # Messages come in any order.
-                why = f"{each.says}, and not before it: {missing}; in {len(good)} of {len(good)} good runs"
-                yield _Difference(each.step, f"without {kind}", why)
-            if len(good) < _FEW:
-                continue
-            for kind, missing in sorted(beside.get(each.says, frozenset()) - ours[each.says]):
-                why = f"{each.says}, and not: {missing}; in {len(good)} of {len(good)} good runs"
-                yield _Difference(each.step, f"lacks {kind}", why)
+            # A new action tells by itself; its arguments do not.
+            told = each.says == each.of or (each.of in known and each.kind not in _COMPARED)
+            if told and not (few and each.kind in _RARE):
+                yield _Difference(each.step, f"new {each.kind}", f"{each.says}, {none}", each.of)
+        elif each.says == each.of:
+            most = max(count[each.says] for count in counts)
+            if len(seen[each.says]) == most + 2:
+                why = f"{each.says} more than {most} times, {none}"
+                yield _Difference(seen[each.says][most], f"more {each.kind}", why, each.of)
 
 
-Pairs = dict[str, frozenset[tuple[str, str]]]
+def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    """Yield arguments that are the same in all good runs, whatever their tasks, and another one here."""
+    tasks = {other.task for other in good}
+    if len(tasks) == 1 and run.task not in tasks:
+        return
+    values = [_by_name(other) for other in good]
+    for name, each in _by_name(run).items():
+        known = [other.get(name, {}).keys() for other in values]
+        if all(len(one) == 1 and one == known[0] for one in known):
+            for value, relation in each.items():
+                if value not in known[0]:
+                    why = f"{name} is {value}, and {next(iter(known[0]))} in {len(good)} of {len(good)} good runs"
+                    yield _Difference(relation.step, "value", why, f"{name}={next(iter(known[0]))}")
 
 
-def _before(run: Relations) -> Pairs:
+def _by_name(run: Relations) -> dict[str, dict[str, Relation]]:
+    found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
+    for each in run.all:
+        if each.kind == "value":
+            name, _, value = each.says.partition("=")
+            found[name].setdefault(value, each)
+    return found
+
+
+def _missing(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    """Yield the steps before which, or at which, something is missing that all good runs have there."""
+    before = _shared([_before(other) for other in good])
+    beside = _shared([_beside(other) for other in good])
+    own, ours = _before(run), _beside(run)
+    all_of = f"in {len(good)} of {len(good)} good runs"
+    done: set[str] = set()
+    for each in run.all:
+        if each.says != each.of or each.of in done:
+            continue
+        done.add(each.of)
+        for kind, missing in sorted(before.get(each.of, frozenset()) - own[each.of]):
+            if kind in {"tool", "act"}:  # Messages come in any order.
+                why = f"{each.says}, and not before it: {missing}; {all_of}"
+                yield _Difference(each.step, f"without {kind}", why, missing)
+        for kind, missing in sorted(beside.get(each.of, frozenset()) - ours[each.of]):
+            if kind in {"passes", "word"} and missing in run.open:
+                why = f"{each.says}, and not: {missing}; {all_of}"
+                yield _Difference(each.step, f"lacks {kind}", why, missing)
+
+
+_Pairs = dict[str, frozenset[tuple[str, str]]]
+
+
+def _before(run: Relations) -> _Pairs:
     """Return what comes before each action for the first time."""
-    found: Pairs = {}
+    found: _Pairs = {}
     seen: set[tuple[str, str]] = set()
-    for each in run:
+    for each in run.all:
         if each.says == each.of:
             found.setdefault(each.says, frozenset(seen))
             seen.add((each.kind, each.says))
     return found
 
 
-def _beside(run: Relations) -> Pairs:
+def _beside(run: Relations) -> _Pairs:
     """Return what holds at any step of each action."""
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
-    for each in run:
+    for each in run.all:
         found[each.of].add((each.kind, each.says))
     return {of: frozenset(says) for of, says in found.items()}
 
 
-def _shared(runs: Iterable[Pairs]) -> Pairs:
-    """Return what all runs with an action have with it."""
-    found: Pairs = {}
-    for run in runs:
-        for of, says in run.items():
-            found[of] = found[of] & says if of in found else says
-    return found
+def _shared(runs: Sequence[_Pairs]) -> _Pairs:
+    """Return what all runs have with an action that all have."""
+    return {
+        of: frozenset.intersection(*(run[of] for run in runs))
+        for of in runs[0]
+        if all(of in run for run in runs)
+    }
+
+
+def relations(trajectory: Trajectory) -> Relations:
+    """Return the relations of a run, in the order of its steps."""
+    reading = _Reading(Known(trajectory))
+    found = tuple(reading.all_of(trajectory))
+    return Relations(trajectory.trace_id, trajectory.task[:_LONGEST], found, frozenset(reading.open))
 
 
 @dataclass
-class _Texts:
-    """Figures, dates and names that a run holds up to a step, by where they stand."""
+class _Reading:
+    """Reads the relations of one run."""
 
-    task: str
-    results: str = ""
-    messages: str = ""
+    known: Known
+    open: set[str] = field(default_factory=set)
+    _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _heard: defaultdict[str, list[Step]] = field(default_factory=lambda: defaultdict(list))
 
-    def origin(self, value: Any) -> str:
-        """Return where a value comes from."""
-        for place, text in (
-            ("the task", self.task),
-            ("a result", self.results),
-            ("a message", self.messages),
-        ):
-            if _holds(text, value):
-                return place
-        numbers = known_values([self.task, self.results, self.messages])
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and (len(numbers) > _MOST_KNOWN or derived(float(value), numbers)):
-            return "a calculation"
-        return "nowhere"
+    def all_of(self, trajectory: Trajectory) -> Iterator[Relation]:
+        for step in trajectory.read_steps:
+            if step.synthetic:
+                continue
+            if step.kind is StepKind.TOOL:
+                yield from self._of_tool(step)
+            elif is_said(step):
+                yield from self._of_message(step)
+        if trajectory.steps and trajectory.finished:
+            yield Relation("end", _END, trajectory.steps[-1].index, _END)
+
+    def _of_tool(self, step: Step) -> Iterator[Relation]:
+        of = f"{owner(step)} calls {step.tool}"
+        yield Relation("act" if acts(step) else "tool", of, step.index, of)
+        key = call_key(step)
+        if not failed(step):
+            if self._made.get(key) == result_key(step):
+                yield Relation("again", f"{of} again, with the same result", step.index, of)
+            self._made[key] = result_key(step)
+        given = arguments(step)
+        yield Relation("names", f"{of} with {', '.join(sorted(given)) or 'nothing'}", step.index, of)
+        known = self.known.before(step)
+        for name, value in leaves(given):
+            yield Relation("origin", f"{of}, {name} from {_origin(known, value)}", step.index, of)
+            if isinstance(value, str | bool) and len(str(value)) <= 40:
+                yield Relation("value", f"{of}, {name}={value}", step.index, of)
+        if failed(step):
+            return
+        self._heard[owner(step)].append(step)
+        text = step.text[:_LONGEST]
+        for name, value in fields(text):
+            for mark in _marks(str(value)):
+                self._stands[mark].add(f"{name} of {step.tool}")
+        for mark in _marks(text):
+            if mark not in self._stands:
+                self._stands[mark].add(f"a figure of {step.tool}")
+
+    def _of_message(self, step: Step) -> Iterator[Relation]:
+        of = f"{step.agent} writes to {', '.join(sorted(step.recipients)) or 'nobody'}"
+        yield Relation("message", of, step.index, of)
+        text = step.text[:_LONGEST]
+        whole = len(step.text) <= _LONGEST
+        known = self.known.before(step)
+        marks = _marks(text)
+        for mark, places in self._stands.items():
+            for place in places:
+                says = f"{step.agent} tells {place}"
+                self.open.add(says)
+                # A text that is not read whole may take over everything.
+                if mark in marks or not whole:
+                    yield Relation("passes", says, step.index, of)
+        words = _words(text)
+        for result in self._heard.pop(step.agent, []):
+            for name, value in fields(result.text, known.trajectory.task + text):
+                if (truth := _TRUTHS.get(str(value).lower())) is not None:
+                    says = f"{step.agent} goes on where {name} of {result.tool} is {truth}"
+                    yield Relation("state", says, step.index, of)
+            for word in _words(result.text[:_LONGEST]):
+                says = f'{step.agent} tells "{word}" of {result.tool}'
+                self.open.add(says)
+                if word in words or not whole:
+                    yield Relation("word", says, step.index, of)
+        for kind, named in _from_nowhere(known, text):
+            yield Relation(kind, f"{step.agent} states {named} from nowhere", step.index, of)
 
 
-def _holds(text: str, value: Any) -> bool:
+def _origin(known: Known, value: Any) -> str:
+    """Return whether the run holds the value of an argument before, or values that it may be made of."""
     if isinstance(value, bool) or value is None:
-        return False
+        return "the call"
+    text = str(value)
     if isinstance(value, int | float):
-        return float(value) in known_values([text])
-    dates = days(str(value))
-    if dates:
-        read = {one[1:] for day in days(text) for one in day.readings}
-        return any(one[1:] in read for day in dates for one in day.readings)
-    return str(value).lower() in text.lower()
+        found = figures(text)
+        if all(each.readings & known.values for each in found):
+            return "the run"
+        return "a calculation" if all(map(known.has_figure, found)) else "nowhere"
+    if dates := days(text):
+        read = {reading[1:] for reading in known.dates}
+        held = all(any(one[1:] in read for one in day.readings) for day in dates)
+    else:
+        held = any(text.lower() in each.lower() for each in known.texts)
+    return "the run" if held else "nowhere"
 
 
-def _relations(trajectory: Trajectory) -> Iterator[Relation]:
-    texts = _Texts(trajectory.task[:_LONGEST])
-    stands: defaultdict[str, set[str]] = defaultdict(set)
-    made: set[tuple[str, str, str]] = set()
-    for step in trajectory.read_steps:
-        if step.synthetic:
-            continue
-        if step.kind is StepKind.TOOL:
-            yield from _of_tool(step, texts, made)
-            for name, value in fields(step.text[:_LONGEST]):
-                for mark in _marks(str(value)):
-                    stands[mark].add(f"{name} of {step.tool}")
-            for mark in _marks(step.text[:_LONGEST]):
-                if mark not in stands:
-                    stands[mark].add(f"a figure of {step.tool}")
-            texts.results += "\n" + step.text[:_LONGEST]
-        elif is_said(step):
-            yield from _of_message(step, texts, stands)
-            texts.messages += "\n" + step.text[:_LONGEST]
-    if trajectory.steps and trajectory.finished:
-        yield Relation("end", _END, trajectory.steps[-1].index, _END)
+def _from_nowhere(known: Known, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the kinds of values that a text states and the run does not hold before."""
+    inside = [range(day.start, day.end) for day in days(text)]
+    outside = (each for each in figures(text) if not any(each.start in day for day in inside))
+    if not all(known.has_figure(each) for each in outside if _large(each.literal)):
+        yield "figure", "a figure"
+    read = {reading[1:] for reading in known.dates}
+    if not all(any(one[1:] in read for one in day.readings) for day in days(text)):
+        yield "date", "a date"
+    if ids(text) - known.names:
+        yield "name", "an identifier"
 
 
-def _of_tool(step: Step, texts: _Texts, made: set[tuple[str, str, str]]) -> Iterator[Relation]:
-    of = f"{owner(step)} calls {step.tool}"
-    yield Relation("tool", of, step.index, of)
-    if (key := call_key(step)) in made and not failed(step):
-        yield Relation("again", f"{of} again in the same way", step.index, of)
-    if not failed(step):
-        made.add(key)
-    given = arguments(step)
-    yield Relation("names", f"{of} with {', '.join(sorted(given)) or 'nothing'}", step.index, of)
-    for name, value in leaves(given):
-        origin = texts.origin(value)
-        yield Relation("origin", f"{of}, {name} from {origin}", step.index, of)
-
-
-def _of_message(step: Step, texts: _Texts, stands: Mapping[str, set[str]]) -> Iterator[Relation]:
-    of = f"{step.agent} writes to {', '.join(sorted(step.recipients)) or 'nobody'}"
-    yield Relation("message", of, step.index, of)
-    text = step.text[:_LONGEST]
-    before = texts.task + texts.results + texts.messages
-    numbers = known_values([before])
-    dates = {one[1:] for day in days(before) for one in day.readings}
-    names = ids(before)
-    # A text that is not read whole may pass on everything.
-    passed = set().union(*stands.values()) if len(step.text) > _LONGEST else set()
-    for mark in _marks(text):
-        passed |= stands.get(mark, set())
-    for each in sorted(passed):
-        yield Relation("passes", f"{step.agent} tells {each}", step.index, of)
-    if any(
-        one.readings.isdisjoint(numbers)
-        and _large(one.literal)
-        and not _follows(one.as_one, numbers)
-        for one in figures(text)
-    ):
-        yield Relation("figure", f"{step.agent} states a figure from nowhere", step.index, of)
-    if any(all(one[1:] not in dates for one in day.readings) for day in days(text)):
-        yield Relation("date", f"{step.agent} states a date from nowhere", step.index, of)
-    if ids(text) - names:
-        yield Relation("name", f"{step.agent} states an identifier from nowhere", step.index, of)
+def _words(text: str) -> set[str]:
+    return {each[0].lower() for each in islice(_WORD.finditer(text), _MOST_WORDS)}
 
 
 def _large(literal: str) -> bool:
     return sum(sign.isdigit() for sign in literal) >= 2
-
-
-def _follows(values: Iterable[float], numbers: set[float]) -> bool:
-    return len(numbers) > _MOST_KNOWN or any(derived(each, numbers) for each in values)
 
 
 def _marks(text: str) -> set[str]:
