@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.figures import figures
@@ -39,14 +39,18 @@ MOST_ACCUSED: Final = 0.1
 """Share of good runs that a kind of difference may accuse."""
 _FEW: Final = 10
 """Good runs below which a new action may well be a rare branch that none of them took."""
-_RARE: Final = frozenset({"message", "tool", "names"})
-_COMPARED: Final = frozenset({"value", "passes", "word"})
+_RARE: Final = frozenset({"message", "tool", "argument", "failure", "word"})
+_COMPARED: Final = frozenset({"value", "truth", "result", "passes", "word"})
 """Kinds of which a new one is nothing unusual: only other values and missing ones are."""
 _LONGEST: Final = 8000
 _MOST_WORDS: Final = 300
+_NAME: Final = 5
+_SHORT: Final = 40
+"""Characters of a value that is compared as such; longer ones are texts."""
 _WORD: Final = re.compile(r"[^\W\d_]{4,}")
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 _END: Final = "the run ends"
+_Any = TypeVar("_Any")
 
 
 class Relation(NamedTuple):
@@ -141,7 +145,7 @@ def _differences(run: Relations, good: Sequence[Relations], *, few: bool) -> Ite
     """Yield what a run does that no good run does, or does without what all good runs do with it."""
     yield from _new(run, good, few=few)
     yield from _other_values(run, good)
-    yield from _missing(run, good)
+    yield from _missing(run, good, few=few)
 
 
 def _new(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterator[_Difference]:
@@ -158,7 +162,7 @@ def _new(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterator[_D
                 yield _Difference(each.step, f"new {each.kind}", f"{each.says}, {none}", each.of)
         elif each.says == each.of:
             most = max(count[each.says] for count in counts)
-            if len(seen[each.says]) == most + 2:
+            if len(seen[each.says]) == 2 * most + 1:
                 why = f"{each.says} more than {most} times, {none}"
                 yield _Difference(seen[each.says][most], f"more {each.kind}", why, each.of)
 
@@ -171,66 +175,73 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Differ
     values = [_by_name(other) for other in good]
     for name, each in _by_name(run).items():
         known = [other.get(name, {}).keys() for other in values]
-        if all(len(one) == 1 and one == known[0] for one in known):
+        if known[0] and all(one == known[0] for one in known):
             for value, relation in each.items():
                 if value not in known[0]:
-                    why = f"{name} is {value}, and {next(iter(known[0]))} in {len(good)} of {len(good)} good runs"
-                    yield _Difference(relation.step, "value", why, f"{name}={next(iter(known[0]))}")
+                    usual = " or ".join(sorted(known[0]))
+                    why = f"{name} is {value}, and {usual} in {len(good)} of {len(good)} good runs"
+                    yield _Difference(relation.step, f"other {relation.kind}", why, f"{name}={min(known[0])}")
 
 
 def _by_name(run: Relations) -> dict[str, dict[str, Relation]]:
     found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
     for each in run.all:
-        if each.kind == "value":
+        if each.kind in {"value", "truth", "result"}:
             name, _, value = each.says.partition("=")
             found[name].setdefault(value, each)
     return found
 
 
-def _missing(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _missing(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterator[_Difference]:
     """Yield the steps before which, or at which, something is missing that all good runs have there."""
     before = _shared([_before(other) for other in good])
     beside = _shared([_beside(other) for other in good])
     own, ours = _before(run), _beside(run)
     all_of = f"in {len(good)} of {len(good)} good runs"
-    done: set[str] = set()
-    for each in run.all:
-        if each.says != each.of or each.of in done:
-            continue
-        done.add(each.of)
-        for kind, missing in sorted(before.get(each.of, frozenset()) - own[each.of]):
-            if kind in {"tool", "act"}:  # Messages come in any order.
-                why = f"{each.says}, and not before it: {missing}; {all_of}"
-                yield _Difference(each.step, f"without {kind}", why, missing)
-        for kind, missing in sorted(beside.get(each.of, frozenset()) - ours[each.of]):
-            if kind in {"passes", "word"} and missing in run.open:
+    told = {each.says for each in run.all}
+    first = {each.of: each for each in reversed(run.all) if each.says == each.of}
+    lacking: defaultdict[str, list[Relation]] = defaultdict(list)
+    for each in sorted(first.values(), key=lambda each: each.step):
+        for missing in before.get(each.of, frozenset()) - own[each.of]:
+            # Messages come in any order.
+            if each.kind != "message" or missing not in told:
+                lacking[missing].append(each)
+        for kind, missing in sorted(beside.get(each.of, frozenset()) - ours.get(each.of, frozenset())):
+            if missing in run.open - told and not (few and kind in _RARE):
                 why = f"{each.says}, and not: {missing}; {all_of}"
                 yield _Difference(each.step, f"lacks {kind}", why, missing)
+    for missing, steps in sorted(lacking.items()):
+        # An act without what has to come before it is more than a message without it.
+        each = next((each for each in steps if each.kind == "act"), steps[0])
+        why = f"{each.says}, and not before it: {missing}; {all_of}"
+        yield _Difference(each.step, f"without before {each.kind}", why, missing)
 
 
-_Pairs = dict[str, frozenset[tuple[str, str]]]
-
-
-def _before(run: Relations) -> _Pairs:
-    """Return what comes before each action for the first time."""
-    found: _Pairs = {}
-    seen: set[tuple[str, str]] = set()
+def _before(run: Relations) -> dict[str, frozenset[str]]:
+    """Return the calls that come before each action for the first time, each with its number of times."""
+    found: dict[str, frozenset[str]] = {}
+    seen: set[str] = set()
+    times: Counter[str] = Counter()
     for each in run.all:
         if each.says == each.of:
             found.setdefault(each.says, frozenset(seen))
-            seen.add((each.kind, each.says))
+            times[each.says] += 1
+            if each.kind in {"tool", "act"}:
+                number = times[each.says]
+                seen.add(each.says if number == 1 else f"{each.says} {number} times")
     return found
 
 
-def _beside(run: Relations) -> _Pairs:
+def _beside(run: Relations) -> dict[str, frozenset[tuple[str, str]]]:
     """Return what holds at any step of each action."""
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for each in run.all:
-        found[each.of].add((each.kind, each.says))
+        if each.kind in {"passes", "word"}:
+            found[each.of].add((each.kind, each.says))
     return {of: frozenset(says) for of, says in found.items()}
 
 
-def _shared(runs: Sequence[_Pairs]) -> _Pairs:
+def _shared(runs: Sequence[dict[str, frozenset[_Any]]]) -> dict[str, frozenset[_Any]]:
     """Return what all runs have with an action that all have."""
     return {
         of: frozenset.intersection(*(run[of] for run in runs))
@@ -254,7 +265,7 @@ class _Reading:
     open: set[str] = field(default_factory=set)
     _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
     _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _heard: defaultdict[str, list[Step]] = field(default_factory=lambda: defaultdict(list))
+    _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
 
     def all_of(self, trajectory: Trajectory) -> Iterator[Relation]:
         for step in trajectory.read_steps:
@@ -269,22 +280,25 @@ class _Reading:
 
     def _of_tool(self, step: Step) -> Iterator[Relation]:
         of = f"{owner(step)} calls {step.tool}"
+        if failed(step):
+            yield Relation("failure", f"{of}, which fails", step.index, f"{of}, which fails")
+            return
         yield Relation("act" if acts(step) else "tool", of, step.index, of)
         key = call_key(step)
-        if not failed(step):
-            if self._made.get(key) == result_key(step):
-                yield Relation("again", f"{of} again, with the same result", step.index, of)
-            self._made[key] = result_key(step)
-        given = arguments(step)
-        yield Relation("names", f"{of} with {', '.join(sorted(given)) or 'nothing'}", step.index, of)
+        if self._made.get(key) in {"", result_key(step)}:
+            yield Relation("again", f"{of} again in the same way", step.index, of)
+        if acts(step):
+            # Afterwards other results are possible; done twice is twice, whatever the result.
+            self._made = {each: result for each, result in self._made.items() if not result}
+        self._made[key] = "" if acts(step) else result_key(step)
         known = self.known.before(step)
-        for name, value in leaves(given):
-            yield Relation("origin", f"{of}, {name} from {_origin(known, value)}", step.index, of)
-            if isinstance(value, str | bool) and len(str(value)) <= 40:
-                yield Relation("value", f"{of}, {name}={value}", step.index, of)
-        if failed(step):
-            return
-        self._heard[owner(step)].append(step)
+        for name, value in leaves(arguments(step)):
+            given = f"{of} with {name}"
+            yield Relation("argument", given, step.index, of)
+            yield Relation("origin", f"{given} from {_origin(known, value)}", step.index, given)
+            if isinstance(value, str | bool) and _is_word(str(value)):
+                yield Relation("value", f"{given}={value}", step.index, given)
+        self._heard[owner(step)][step.tool] = step
         text = step.text[:_LONGEST]
         for name, value in fields(text):
             for mark in _marks(str(value)):
@@ -308,11 +322,12 @@ class _Reading:
                 if mark in marks or not whole:
                     yield Relation("passes", says, step.index, of)
         words = _words(text)
-        for result in self._heard.pop(step.agent, []):
+        for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, known.trajectory.task + text):
-                if (truth := _TRUTHS.get(str(value).lower())) is not None:
-                    says = f"{step.agent} goes on where {name} of {result.tool} is {truth}"
-                    yield Relation("state", says, step.index, of)
+                if _is_word(read := str(value).lower()):
+                    says = f"{of} where {name} of {result.tool}={_TRUTHS.get(read, read)}"
+                    kind = "truth" if read in _TRUTHS else "result"
+                    yield Relation(kind, says, step.index, of)
             for word in _words(result.text[:_LONGEST]):
                 says = f'{step.agent} tells "{word}" of {result.tool}'
                 self.open.add(says)
@@ -336,7 +351,9 @@ def _origin(known: Known, value: Any) -> str:
         read = {reading[1:] for reading in known.dates}
         held = all(any(one[1:] in read for one in day.readings) for day in dates)
     else:
-        held = any(text.lower() in each.lower() for each in known.texts)
+        # Short words stand anywhere.
+        held = text.isalpha() and len(text) < _NAME
+        held = held or any(text.lower() in each.lower() for each in known.texts)
     return "the run" if held else "nowhere"
 
 
@@ -351,6 +368,10 @@ def _from_nowhere(known: Known, text: str) -> Iterator[tuple[str, str]]:
         yield "date", "a date"
     if ids(text) - known.names:
         yield "name", "an identifier"
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= _SHORT and text.split() == [text]
 
 
 def _words(text: str) -> set[str]:
