@@ -29,7 +29,7 @@ from mast_trace_judge.local.rules._facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -39,7 +39,7 @@ MOST_ACCUSED: Final = 0.1
 """Share of good runs that a kind of difference may accuse."""
 _FEW: Final = 10
 """Good runs below which a new action may well be a rare branch that none of them took."""
-_RARE: Final = frozenset({"message", "tool", "argument", "failure", "word"})
+_RARE: Final = frozenset({"message", "tool", "argument", "failure"})
 _COMPARED: Final = frozenset({"value", "truth", "result", "passes", "word"})
 """Kinds of which a new one is nothing unusual: only other values and missing ones are."""
 _LONGEST: Final = 8000
@@ -47,9 +47,10 @@ _MOST_WORDS: Final = 300
 _NAME: Final = 5
 _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
+_AGENT: Final = re.compile(" (?:calls|writes to) ")
 _WORD: Final = re.compile(r"[^\W\d_]{4,}")
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
-_END: Final = "the run ends"
+_IN_VAIN: Final = " in vain"
 _Any = TypeVar("_Any")
 
 
@@ -77,13 +78,13 @@ class Relations:
         trace_id: of the run.
         task: its task.
         all: the relations, in the order of the steps.
-        open: what messages could have taken over from results, as relations say it.
+        open: what messages could have taken over from results, as relations say it, with the first message that could.
     """
 
     trace_id: str
     task: str
     all: tuple[Relation, ...]
-    open: frozenset[str]
+    open: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,10 @@ def _missing(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterato
     all_of = f"in {len(good)} of {len(good)} good runs"
     told = {each.says for each in run.all}
     first = {each.of: each for each in reversed(run.all) if each.says == each.of}
+    words = [{each.says for each in other.all if each.kind == "word"} for other in good]
+    for missing in sorted(frozenset.intersection(*map(frozenset, words)) & run.open.keys() - told):
+        step = run.open[missing]
+        yield _Difference(step, "lacks word", f"never {missing}; {all_of}", missing)
     lacking: defaultdict[str, list[Relation]] = defaultdict(list)
     for each in sorted(first.values(), key=lambda each: each.step):
         for missing in before.get(each.of, frozenset()) - own[each.of]:
@@ -207,14 +212,20 @@ def _missing(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterato
             if each.kind != "message" or missing not in told:
                 lacking[missing].append(each)
         for kind, missing in sorted(beside.get(each.of, frozenset()) - ours.get(each.of, frozenset())):
-            if missing in run.open - told and not (few and kind in _RARE):
+            if missing in run.open and missing not in told:
                 why = f"{each.says}, and not: {missing}; {all_of}"
                 yield _Difference(each.step, f"lacks {kind}", why, missing)
     for missing, steps in sorted(lacking.items()):
-        # An act without what has to come before it is more than a message without it.
-        each = next((each for each in steps if each.kind == "act"), steps[0])
+        # Who had to do it speaks too early, or others act too early; a message of others may come at any time.
+        own_or_act = (each for each in steps if each.kind == "act" or _by_one(each.of, missing))
+        each = next(own_or_act, steps[0])
         why = f"{each.says}, and not before it: {missing}; {all_of}"
         yield _Difference(each.step, f"without before {each.kind}", why, missing)
+
+
+def _by_one(of: str, other: str) -> bool:
+    """Return whether two actions are of one agent."""
+    return _AGENT.split(of, 1)[0] == _AGENT.split(other, 1)[0]
 
 
 def _before(run: Relations) -> dict[str, frozenset[str]]:
@@ -229,6 +240,8 @@ def _before(run: Relations) -> dict[str, frozenset[str]]:
             if each.kind in {"tool", "act"}:
                 number = times[each.says]
                 seen.add(each.says if number == 1 else f"{each.says} {number} times")
+            elif each.kind == "failure":
+                seen.add(each.says.removesuffix(_IN_VAIN))
     return found
 
 
@@ -236,7 +249,7 @@ def _beside(run: Relations) -> dict[str, frozenset[tuple[str, str]]]:
     """Return what holds at any step of each action."""
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for each in run.all:
-        if each.kind in {"passes", "word"}:
+        if each.kind == "passes":
             found[each.of].add((each.kind, each.says))
     return {of: frozenset(says) for of, says in found.items()}
 
@@ -254,7 +267,7 @@ def relations(trajectory: Trajectory) -> Relations:
     """Return the relations of a run, in the order of its steps."""
     reading = _Reading(Known(trajectory))
     found = tuple(reading.all_of(trajectory))
-    return Relations(trajectory.trace_id, trajectory.task[:_LONGEST], found, frozenset(reading.open))
+    return Relations(trajectory.trace_id, trajectory.task[:_LONGEST], found, reading.open)
 
 
 @dataclass
@@ -262,7 +275,7 @@ class _Reading:
     """Reads the relations of one run."""
 
     known: Known
-    open: set[str] = field(default_factory=set)
+    open: dict[str, int] = field(default_factory=dict)
     _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
     _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
@@ -275,13 +288,11 @@ class _Reading:
                 yield from self._of_tool(step)
             elif is_said(step):
                 yield from self._of_message(step)
-        if trajectory.steps and trajectory.finished:
-            yield Relation("end", _END, trajectory.steps[-1].index, _END)
 
     def _of_tool(self, step: Step) -> Iterator[Relation]:
         of = f"{owner(step)} calls {step.tool}"
         if failed(step):
-            yield Relation("failure", f"{of}, which fails", step.index, f"{of}, which fails")
+            yield Relation("failure", of + _IN_VAIN, step.index, of + _IN_VAIN)
             return
         yield Relation("act" if acts(step) else "tool", of, step.index, of)
         key = call_key(step)
@@ -317,7 +328,7 @@ class _Reading:
         for mark, places in self._stands.items():
             for place in places:
                 says = f"{step.agent} tells {place}"
-                self.open.add(says)
+                self.open.setdefault(says, step.index)
                 # A text that is not read whole may take over everything.
                 if mark in marks or not whole:
                     yield Relation("passes", says, step.index, of)
@@ -325,14 +336,14 @@ class _Reading:
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, known.trajectory.task + text):
                 if _is_word(read := str(value).lower()):
-                    says = f"{of} where {name} of {result.tool}={_TRUTHS.get(read, read)}"
+                    says = f"{step.agent} goes on where {name} of {result.tool}={_TRUTHS.get(read, read)}"
                     kind = "truth" if read in _TRUTHS else "result"
                     yield Relation(kind, says, step.index, of)
             for word in _words(result.text[:_LONGEST]):
-                says = f'{step.agent} tells "{word}" of {result.tool}'
-                self.open.add(says)
-                if word in words or not whole:
-                    yield Relation("word", says, step.index, of)
+                self.open.setdefault(f'"{word}" of {result.tool} is told', step.index)
+        for says in self.open:
+            if says.startswith('"') and (not whole or says[1:].partition('"')[0] in words):
+                yield Relation("word", says, step.index, of)
         for kind, named in _from_nowhere(known, text):
             yield Relation(kind, f"{step.agent} states {named} from nowhere", step.index, of)
 
