@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mast_trace.trajectory import StepKind
@@ -29,7 +28,7 @@ from mast_trace_judge.local.rules._facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
 
@@ -40,15 +39,13 @@ MOST_ACCUSED: Final = 0.1
 _FEW: Final = 10
 """Good runs below which a new action may well be a rare branch that none of them took."""
 _RARE: Final = frozenset({"message", "tool", "argument", "failure"})
-_COMPARED: Final = frozenset({"value", "truth", "result", "passes", "word"})
+_COMPARED: Final = frozenset({"value", "truth", "result", "passes"})
 """Kinds of which a new one is nothing unusual: only other values and missing ones are."""
 _LONGEST: Final = 8000
-_MOST_WORDS: Final = 300
 _NAME: Final = 5
 _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
 _AGENT: Final = re.compile(" (?:calls|writes to) ")
-_WORD: Final = re.compile(r"[^\W\d_]{4,}")
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 _IN_VAIN: Final = " in vain"
 _Any = TypeVar("_Any")
@@ -78,13 +75,13 @@ class Relations:
         trace_id: of the run.
         task: its task.
         all: the relations, in the order of the steps.
-        open: what messages could have taken over from results, as relations say it, with the first message that could.
+        open: what messages could have taken over from results, as relations say it.
     """
 
     trace_id: str
     task: str
     all: tuple[Relation, ...]
-    open: Mapping[str, int]
+    open: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -127,14 +124,18 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
         return None
     few = len(good) < _FEW
     apart = [
-        list(_differences(each, [*good[:number], *good[number + 1 :]], few=few))
-        for number, each in enumerate(good)
+        {each.kind for each in _differences(one, [*good[:number], *good[number + 1 :]], few=few)}
+        for number, one in enumerate(good)
     ]
-    by_kind = Counter(kind for found in apart for kind in {each.kind for each in found})
-    loud = {kind for kind, times in by_kind.items() if times > MOST_ACCUSED * len(good)}
-    accused = sum(any(each.kind not in loud for each in found) for found in apart)
+    loud: set[str] = set()
+    # The kinds by which good runs differ most say nothing, until few enough good runs would be accused.
+    for kind, _ in [*Counter(kind for kinds in apart for kind in kinds).most_common(), ("", 0)]:
+        accused = sum(not kinds <= loud for kinds in apart)
+        if accused <= MOST_ACCUSED * len(good):
+            break
+        loud.add(kind)
     told = [each for each in _differences(run, good, few=few) if each.kind not in loud]
-    if accused > MOST_ACCUSED * len(good) or not told:
+    if not told:
         return None
     first = min(told, key=lambda each: each.step)
     shown = [(one.trace_id, each.step) for one in good for each in one.all if each.says == first.shown_by]
@@ -200,16 +201,13 @@ def _missing(run: Relations, good: Sequence[Relations], *, few: bool) -> Iterato
     own, ours = _before(run), _beside(run)
     all_of = f"in {len(good)} of {len(good)} good runs"
     told = {each.says for each in run.all}
+    before.pop("", None)
     first = {each.of: each for each in reversed(run.all) if each.says == each.of}
-    words = [{each.says for each in other.all if each.kind == "word"} for other in good]
-    for missing in sorted(frozenset.intersection(*map(frozenset, words)) & run.open.keys() - told):
-        step = run.open[missing]
-        yield _Difference(step, "lacks word", f"never {missing}; {all_of}", missing)
     lacking: defaultdict[str, list[Relation]] = defaultdict(list)
     for each in sorted(first.values(), key=lambda each: each.step):
         for missing in before.get(each.of, frozenset()) - own[each.of]:
             # Messages come in any order.
-            if each.kind != "message" or missing not in told:
+            if missing != each.of and (each.kind != "message" or missing not in own[""]):
                 lacking[missing].append(each)
         for kind, missing in sorted(beside.get(each.of, frozenset()) - ours.get(each.of, frozenset())):
             if missing in run.open and missing not in told:
@@ -229,7 +227,7 @@ def _by_one(of: str, other: str) -> bool:
 
 
 def _before(run: Relations) -> dict[str, frozenset[str]]:
-    """Return the calls that come before each action for the first time, each with its number of times."""
+    """Return the calls before the first time of each action, with their numbers of times; all under no action."""
     found: dict[str, frozenset[str]] = {}
     seen: set[str] = set()
     times: Counter[str] = Counter()
@@ -242,7 +240,7 @@ def _before(run: Relations) -> dict[str, frozenset[str]]:
                 seen.add(each.says if number == 1 else f"{each.says} {number} times")
             elif each.kind == "failure":
                 seen.add(each.says.removesuffix(_IN_VAIN))
-    return found
+    return found | {"": frozenset(seen)}
 
 
 def _beside(run: Relations) -> dict[str, frozenset[tuple[str, str]]]:
@@ -267,7 +265,7 @@ def relations(trajectory: Trajectory) -> Relations:
     """Return the relations of a run, in the order of its steps."""
     reading = _Reading(Known(trajectory))
     found = tuple(reading.all_of(trajectory))
-    return Relations(trajectory.trace_id, trajectory.task[:_LONGEST], found, reading.open)
+    return Relations(trajectory.trace_id, trajectory.task[:_LONGEST], found, frozenset(reading.open))
 
 
 @dataclass
@@ -275,7 +273,7 @@ class _Reading:
     """Reads the relations of one run."""
 
     known: Known
-    open: dict[str, int] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
     _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
     _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
@@ -328,22 +326,16 @@ class _Reading:
         for mark, places in self._stands.items():
             for place in places:
                 says = f"{step.agent} tells {place}"
-                self.open.setdefault(says, step.index)
+                self.open.add(says)
                 # A text that is not read whole may take over everything.
                 if mark in marks or not whole:
                     yield Relation("passes", says, step.index, of)
-        words = _words(text)
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, known.trajectory.task + text):
                 if _is_word(read := str(value).lower()):
                     says = f"{step.agent} goes on where {name} of {result.tool}={_TRUTHS.get(read, read)}"
                     kind = "truth" if read in _TRUTHS else "result"
                     yield Relation(kind, says, step.index, of)
-            for word in _words(result.text[:_LONGEST]):
-                self.open.setdefault(f'"{word}" of {result.tool} is told', step.index)
-        for says in self.open:
-            if says.startswith('"') and (not whole or says[1:].partition('"')[0] in words):
-                yield Relation("word", says, step.index, of)
         for kind, named in _from_nowhere(known, text):
             yield Relation(kind, f"{step.agent} states {named} from nowhere", step.index, of)
 
@@ -383,10 +375,6 @@ def _from_nowhere(known: Known, text: str) -> Iterator[tuple[str, str]]:
 
 def _is_word(text: str) -> bool:
     return len(text) <= _SHORT and text.split() == [text]
-
-
-def _words(text: str) -> set[str]:
-    return {each[0].lower() for each in islice(_WORD.finditer(text), _MOST_WORDS)}
 
 
 def _large(literal: str) -> bool:
