@@ -36,6 +36,7 @@ FEWEST: Final = 3
 """Good runs from which a contrast speaks: of fewer, nothing tells how much good runs differ."""
 MOST_ACCUSED: Final = 0.1
 """Share of good runs that a kind of difference may accuse."""
+_CONSTANT: Final = 5
 _FEW: Final = 10
 """Good runs below which a new action may well be a rare branch that none of them took."""
 _RARE: Final = frozenset({"message", "tool", "argument", "failure"})
@@ -122,7 +123,7 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
     """
     if len(good) < FEWEST or not run.all:
         return None
-    few = len(good) < _FEW
+    few = True
     apart = [
         {each.kind for each in _differences(one, [*good[:number], *good[number + 1 :]], few=few)}
         for number, one in enumerate(good)
@@ -179,7 +180,9 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Differ
         known = [other.get(name, {}).keys() for other in values]
         if known[0] and all(one == known[0] for one in known):
             for value, relation in each.items():
-                if value not in known[0]:
+                # Values of the world may agree by chance.
+                chance = relation.kind == "result" and len(good) < _CONSTANT
+                if value not in known[0] and not chance:
                     usual = " or ".join(sorted(known[0]))
                     why = f"{name} is {value}, and {usual} in {len(good)} of {len(good)} good runs"
                     yield _Difference(relation.step, f"other {relation.kind}", why, f"{name}={min(known[0])}")
@@ -275,6 +278,7 @@ class _Reading:
     known: Known
     open: set[str] = field(default_factory=set)
     _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    _said: dict[str, set[str]] = field(default_factory=dict)
     _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -323,6 +327,9 @@ class _Reading:
         whole = len(step.text) <= _LONGEST
         known = self.known.before(step)
         marks = _marks(text)
+        if len(marks) > 1 and marks == self._said.get(of):
+            yield Relation("again", f"{of} again with the same figures", step.index, of)
+        self._said[of] = marks
         for mark, places in self._stands.items():
             for place in places:
                 says = f"{step.agent} tells {place}"
@@ -349,7 +356,7 @@ def _origin(known: Known, value: Any) -> str:
         found = figures(text)
         if all(each.readings & known.values for each in found):
             return "the run"
-        return "a calculation" if all(map(known.has_figure, found)) else "nowhere"
+        return "the run" if all(map(known.has_figure, found)) else "nowhere"
     if dates := days(text):
         read = {reading[1:] for reading in known.dates}
         held = all(any(one[1:] in read for one in day.readings) for day in dates)
