@@ -48,7 +48,7 @@ FLOORS = {
         store version pricing side_jobs
         batch llm verdict_writer
         patterns
-        multi_agent look_first contrast
+        multi_agent look_first
         assembly config
         study
         judge transfer

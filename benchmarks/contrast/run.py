@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 
 import tomllib
 
-from mast_trace_judge.contrast import contrasted, relations
+from mast_trace_judge.local.contrast import contrasted, relations
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from generate import HERE, TEAMS, Case, cases
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.contrast import Relations
+    from mast_trace_judge.local.contrast import Relations
 
 GOOD = (1, 3, 5, 20)
 """Numbers of good runs."""

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.contrast import FEWEST, contrasted, relations
+from mast_trace_judge.local.contrast import FEWEST, contrasted, relations
 
 
 def _run(

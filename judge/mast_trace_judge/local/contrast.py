@@ -1,0 +1,394 @@
+"""Contrast of a run with good runs of the same program: the first step that does what none of them does.
+
+Compared are relations, and no sentences: who calls which tool, from where its arguments come, what is done again,
+who writes to whom, which figures of a result a message takes over, and what comes before what. The same is asked of
+each good run against the others. The kinds of difference by which good runs differ most from each other are left
+out until one good run in ten at most would be accused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.local.figures import figures
+from mast_trace_judge.local.rules._evidence import call_key, failed, is_said, result_key
+from mast_trace_judge.local.rules._facts import (
+    Known,
+    acts,
+    arguments,
+    days,
+    fields,
+    ids,
+    leaves,
+    owner,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mast_trace.trajectory import Step, Trajectory
+
+FEWEST: Final = 3
+"""Good runs from which a contrast speaks: of fewer, nothing tells how much good runs differ."""
+MOST_ACCUSED: Final = 0.1
+"""Share of good runs that the same comparison may accuse."""
+_CONSTANT: Final = 5
+"""Good runs from which a value that all results have is more than chance: the world has it, and no agent chose it."""
+_VALUES: Final = frozenset({"value", "truth", "result"})
+_UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
+"""Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
+_ACTIONS: Final = frozenset({"act", "look", "message"})
+_LONGEST: Final = 8000
+_NAME: Final = 5
+"""Letters below which a word stands anywhere by chance."""
+_SHORT: Final = 40
+"""Characters of a value that is compared as such; longer ones are texts."""
+_AGENT: Final = re.compile(" (?:calls|writes to) ")
+_TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
+_IN_VAIN: Final = " in vain"
+
+
+class Relation(NamedTuple):
+    """Something that holds at a step of a run.
+
+    Attributes:
+        kind: of relation; good runs decide for each kind whether it tells anything.
+        says: the relation in words.
+        step: its index.
+        of: the action that it belongs to; equal to ``says`` for the action itself.
+    """
+
+    kind: str
+    says: str
+    step: int
+    of: str
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The relations of a run.
+
+    Attributes:
+        trace_id: of the run.
+        task: its task.
+        all: the relations, in the order of the steps.
+        open: the takings over that were possible, as relations say it.
+    """
+
+    trace_id: str
+    task: str
+    all: tuple[Relation, ...]
+    open: frozenset[str]
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The first difference of a run from all good ones.
+
+    Attributes:
+        step: index of the step.
+        why: one sentence, with the number of good runs.
+        good: good runs that were read.
+        accused: of these, the ones that the same comparison sets apart from the others.
+        good_run: the nearest good run that shows it; empty if none has such a step.
+        good_step: the step there.
+    """
+
+    step: int
+    why: str
+    good: int
+    accused: int
+    good_run: str = ""
+    good_step: int = 0
+
+
+class _Difference(NamedTuple):
+    step: int
+    kind: str
+    why: str
+    shown_by: str
+    """A relation of good runs to look at."""
+
+
+def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | None:
+    """Return the first difference of a run from all good runs; None if there is none that tells anything.
+
+    Args:
+        run: the relations of the run.
+        good: those of good runs of the same program and version, the nearest first.
+    """
+    if len(good) < FEWEST:
+        return None
+    apart = [
+        {each.kind for each in _differences(one, [*good[:number], *good[number + 1 :]])}
+        for number, one in enumerate(good)
+    ]
+    loud: set[str] = set()
+    for kind, _ in Counter(kind for kinds in apart for kind in kinds).most_common():
+        if sum(not kinds <= loud for kinds in apart) <= MOST_ACCUSED * len(good):
+            break
+        loud.add(kind)
+    told = [each for each in _differences(run, good) if each.kind not in loud]
+    first = min(told, key=lambda each: each.step, default=None)
+    if first is None:
+        return None
+    accused = sum(not kinds <= loud for kinds in apart)
+    shown = ((one, each) for one in good for each in one.all if each.says == first.shown_by)
+    found = next(((one.trace_id, each.step) for one, each in shown), ("", 0))
+    return FirstDifference(first.step, first.why, len(good), accused, *found)
+
+
+def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    """Yield what a run does that no good run does, and what it does without something that all have there."""
+    yield from _new(run, good)
+    yield from _other_values(run, good)
+    yield from _not_taken_over(run, good)
+    yield from _not_before(run, good)
+
+
+def _new(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    known = {each.says for other in good for each in other.all}
+    counts = [Counter(each.says for each in other.all) for other in good]
+    seen: defaultdict[str, list[int]] = defaultdict(list)
+    for each in run.all:
+        steps = seen[each.says]
+        steps.append(each.step)
+        most = max(count[each.says] for count in counts)
+        if each.says not in known:
+            # A new action tells by itself; its arguments do not.
+            if each.kind in _UNUSUAL and (each.says == each.of or each.of in known):
+                why = f"`{each.says}`: in none of {len(good)} good runs"
+                yield _Difference(each.step, f"new {each.kind}", why, each.of)
+        elif each.kind in _ACTIONS and len(steps) == 2 * most + 1:
+            why = f"`{each.says}` more than {most} times: in none of {len(good)} good runs"
+            yield _Difference(steps[most], f"more {each.kind}", why, each.of)
+
+
+def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    """Yield the values that are others than in all good runs, which agree, whatever their tasks."""
+    tasks = {other.task for other in good}
+    if len(tasks) == 1 and run.task not in tasks:
+        return
+    values = [_by_name(other) for other in good]
+    for name, each in _by_name(run).items():
+        usual = values[0].get(name, {}).keys()
+        if not usual or any(other.get(name, {}).keys() != usual for other in values):
+            continue
+        for value, relation in each.items():
+            chance = relation.kind == "result" and len(good) < _CONSTANT
+            if value not in usual and not chance:
+                why = f"`{name}` = {value}: {' or '.join(sorted(usual))} {_in_all(good)}"
+                yield _Difference(relation.step, relation.kind, why, f"{name}={min(usual)}")
+
+
+def _by_name(run: Relations) -> Mapping[str, Mapping[str, Relation]]:
+    found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
+    for each in run.all:
+        if each.kind in _VALUES:
+            name, _, value = each.says.partition("=")
+            found[name].setdefault(value, each)
+    return found
+
+
+def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    """Yield messages that leave out of results what such messages of all good runs take over."""
+    taken = [_taken_over(other) for other in good]
+    left_out = run.open - {each.says for each in run.all}
+    for of, each in _first(run).items():
+        for missing in sorted(frozenset.intersection(*(other[of] for other in taken)) & left_out):
+            why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
+            yield _Difference(each.step, "leaves out", why, missing)
+
+
+def _taken_over(run: Relations) -> defaultdict[str, frozenset[str]]:
+    found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+    for each in run.all:
+        if each.kind == "takes":
+            found[each.of] |= {each.says}
+    return found
+
+
+def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+    """Yield actions before which a call is missing that comes before them in all good runs."""
+    before = [_before(other) for other in good]
+    own = _before(run)
+    lacking: defaultdict[str, list[Relation]] = defaultdict(list)
+    for of, each in sorted(_first(run).items(), key=lambda one: one[1].step):
+        if all(of in other for other in before):
+            for missing in frozenset.intersection(*(other[of] for other in before)) - own[of]:
+                # Messages come in any order.
+                if missing != of and (each.kind != "message" or missing not in own[""]):
+                    lacking[missing].append(each)
+    for missing, steps in sorted(lacking.items()):
+        # Who had to do it speaks too early, or somebody acts too early. Others may write at any time.
+        agent = _AGENT.split(missing, 1)[0]
+        early = (
+            each for each in steps if each.kind == "act" or _AGENT.split(each.of, 1)[0] == agent
+        )
+        each = next(early, steps[0])
+        why = f"`{each.of}` without `{missing}` before it: with it {_in_all(good)}"
+        yield _Difference(each.step, f"too early {each.kind}", why, missing)
+
+
+def _first(run: Relations) -> Mapping[str, Relation]:
+    """Return the first time of each action."""
+    return {each.of: each for each in reversed(run.all) if each.says == each.of}
+
+
+def _before(run: Relations) -> Mapping[str, frozenset[str]]:
+    """Return the calls before the first time of each action, with their numbers of times; all of them under ``""``."""
+    found: dict[str, frozenset[str]] = {}
+    seen: set[str] = set()
+    times: Counter[str] = Counter()
+    for each in run.all:
+        if each.says == each.of:
+            found.setdefault(each.of, frozenset(seen))
+            times[each.of] += 1
+            if each.kind in {"act", "look"}:
+                number = times[each.of]
+                seen.add(each.of if number == 1 else f"{each.of} {number} times")
+            elif each.kind == "failure":
+                seen.add(each.of.removesuffix(_IN_VAIN))
+    return found | {"": frozenset(seen)}
+
+
+def _in_all(good: Sequence[Relations]) -> str:
+    return f"in {len(good)} of {len(good)} good runs"
+
+
+def relations(trajectory: Trajectory) -> Relations:
+    """Return the relations of a run."""
+    reading = _Reading(Known(trajectory))
+    found = tuple(reading.relations(trajectory))
+    task = trajectory.task[:_LONGEST]
+    return Relations(trajectory.trace_id, task, found, frozenset(reading.open))
+
+
+@dataclass
+class _Reading:
+    """Reads the relations of one run."""
+
+    known: Known
+    open: set[str] = field(default_factory=set)
+    _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """Results of calls; empty for calls that change something: twice is twice, whatever the result."""
+    _said: dict[str, set[str]] = field(default_factory=dict)
+    _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The fields of results by the marks that stand in them."""
+    _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
+    """The last result of each tool that an agent has got and not written about."""
+
+    def relations(self, trajectory: Trajectory) -> Iterator[Relation]:
+        for step in trajectory.read_steps:
+            if step.kind is StepKind.TOOL and not step.synthetic:
+                yield from self._of_tool(step)
+            elif is_said(step):
+                yield from self._of_message(step)
+
+    def _of_tool(self, step: Step) -> Iterator[Relation]:
+        of = f"{owner(step)} calls {step.tool}"
+        if failed(step):
+            yield Relation("failure", of + _IN_VAIN, step.index, of + _IN_VAIN)
+            return
+        changes, key = acts(step), call_key(step)
+        yield Relation("act" if changes else "look", of, step.index, of)
+        if self._made.get(key) in {"", result_key(step)}:
+            yield Relation("again", f"{of} again in the same way", step.index, of)
+        if changes:
+            self._made = {each: result for each, result in self._made.items() if not result}
+        self._made[key] = "" if changes else result_key(step)
+        for name, value in leaves(arguments(step)):
+            given = f"{of} with {name}"
+            yield Relation("argument", given, step.index, of)
+            if not self._holds(step, value):
+                yield Relation("origin", f"{given} from nowhere", step.index, given)
+            if isinstance(value, str | bool) and _is_word(str(value)):
+                yield Relation("value", f"{given}={value}", step.index, given)
+        self._hear(step)
+
+    def _hear(self, step: Step) -> None:
+        self._heard[owner(step)][step.tool] = step
+        text = step.text[:_LONGEST]
+        for name, value in fields(text):
+            for mark in _marks(str(value)):
+                self._stands[mark].add(f"{name} of {step.tool}")
+        for mark in _marks(text):
+            if mark not in self._stands:
+                self._stands[mark].add(f"a figure of {step.tool}")
+
+    def _of_message(self, step: Step) -> Iterator[Relation]:
+        of = f"{step.agent} writes to {', '.join(sorted(step.recipients)) or 'nobody'}"
+        yield Relation("message", of, step.index, of)
+        text = step.text[:_LONGEST]
+        marks = _marks(text)
+        if len(marks) > 1 and marks == self._said.get(of):
+            yield Relation("again", f"{of} again with the same figures", step.index, of)
+        self._said[of] = marks
+        for mark, places in self._stands.items():
+            for place in places:
+                says = f"{step.agent} tells {place}"
+                self.open.add(says)
+                # A text that is not read whole may take over everything.
+                if mark in marks or len(step.text) > _LONGEST:
+                    yield Relation("takes", says, step.index, of)
+        known = self.known.before(step)
+        for result in self._heard.pop(step.agent, {}).values():
+            for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
+                if _is_word(read := str(value).lower()):
+                    kind = "truth" if read in _TRUTHS else "result"
+                    on = f"{step.agent} goes on where {name} of {result.tool}"
+                    yield Relation(kind, f"{on}={_TRUTHS.get(read, read)}", step.index, of)
+        for kind in _from_nowhere(known, text):
+            yield Relation(kind, f"{step.agent} states a new {kind}", step.index, of)
+
+    def _holds(self, step: Step, value: Any) -> bool:
+        """Return whether the run holds the value of an argument before, or values that it may be made of."""
+        known, text = self.known.before(step), str(value)
+        if isinstance(value, bool) or value is None or (text.isalpha() and len(text) < _NAME):
+            return True
+        if isinstance(value, int | float):
+            return all(map(known.has_figure, figures(text)))
+        if days(text):
+            return _has_dates(known, text)
+        return any(text.lower() in each.lower() for each in known.texts)
+
+
+def _from_nowhere(known: Known, text: str) -> Iterator[str]:
+    """Yield the kinds of values that a text states and the run neither holds before nor implies."""
+    inside = [range(day.start, day.end) for day in days(text)]
+    outside = (each for each in figures(text) if not any(each.start in day for day in inside))
+    if not all(known.has_figure(each) for each in outside if _is_large(each.literal)):
+        yield "figure"
+    if not _has_dates(known, text):
+        yield "date"
+    if ids(text) - known.names:
+        yield "identifier"
+
+
+def _has_dates(known: Known, text: str) -> bool:
+    read = {reading[1:] for reading in known.dates}
+    return all(any(one[1:] in read for one in day.readings) for day in days(text))
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= _SHORT and text.split() == [text]
+
+
+def _is_large(literal: str) -> bool:
+    return sum(sign.isdigit() for sign in literal) >= 2
+
+
+def _marks(text: str) -> set[str]:
+    """Return the figures, dates and identifiers of a text in one spelling."""
+    dates = days(text)
+    marks = {f"date {one[1:]}" for day in dates for one in day.readings} | set(ids(text))
+    return marks | {
+        f"{value:g}"
+        for each in figures(text)
+        if _is_large(each.literal) and not any(day.start <= each.start < day.end for day in dates)
+        for value in each.as_one
+    }
