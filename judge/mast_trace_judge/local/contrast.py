@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
@@ -84,6 +85,52 @@ class Relations:
     all: tuple[Relation, ...]
     open: frozenset[str]
 
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each relation holds."""
+        return Counter(each.says for each in self.all)
+
+    @cached_property
+    def first(self) -> Mapping[str, Relation]:
+        """The first time of each action."""
+        return {each.of: each for each in reversed(self.all) if each.says == each.of}
+
+    @cached_property
+    def values(self) -> Mapping[str, Mapping[str, Relation]]:
+        """The values of arguments and results by their names, each with its first relation."""
+        found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
+        for each in self.all:
+            if each.kind in _VALUES:
+                name, _, value = each.says.partition("=")
+                found[name].setdefault(value, each)
+        return dict(found)
+
+    @cached_property
+    def taken(self) -> Mapping[str, frozenset[str]]:
+        """The figures of results that each action takes over."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for each in self.all:
+            if each.kind == "takes":
+                found[each.of].add(each.says)
+        return {of: frozenset(says) for of, says in found.items()}
+
+    @cached_property
+    def before(self) -> Mapping[str, frozenset[str]]:
+        """The calls before the first time of each action, with their numbers of times; all of them under ``""``."""
+        found: dict[str, frozenset[str]] = {}
+        seen: set[str] = set()
+        times: Counter[str] = Counter()
+        for each in self.all:
+            if each.says == each.of:
+                found.setdefault(each.of, frozenset(seen))
+                times[each.of] += 1
+                if each.kind in {"act", "look"}:
+                    number = times[each.of]
+                    seen.add(each.of if number == 1 else f"{each.of} {number} times")
+                elif each.kind == "failure":
+                    seen.add(each.of.removesuffix(_IN_VAIN))
+        return found | {"": frozenset(seen)}
+
 
 @dataclass(frozen=True)
 class FirstDifference:
@@ -151,19 +198,20 @@ def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Differe
 
 
 def _new(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
-    known = {each.says for other in good for each in other.all}
-    counts = [Counter(each.says for each in other.all) for other in good]
+    known = set[str]().union(*(other.counts for other in good))
     seen: defaultdict[str, list[int]] = defaultdict(list)
     for each in run.all:
         steps = seen[each.says]
         steps.append(each.step)
-        most = max(count[each.says] for count in counts)
         if each.says not in known:
             # A new action tells by itself; its arguments do not.
             if each.kind in _UNUSUAL and (each.says == each.of or each.of in known):
                 why = f"`{each.says}`: in none of {len(good)} good runs"
                 yield _Difference(each.step, f"new {each.kind}", why, each.of)
-        elif each.kind in _ACTIONS and len(steps) == 2 * most + 1:
+        elif each.kind in _ACTIONS and len(steps) > 2:
+            most = max(other.counts[each.says] for other in good)
+            if len(steps) != 2 * most + 1:
+                continue
             why = f"`{each.says}` more than {most} times: in none of {len(good)} good runs"
             yield _Difference(steps[most], f"more {each.kind}", why, each.of)
 
@@ -173,10 +221,9 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Differ
     tasks = {other.task for other in good}
     if len(tasks) == 1 and run.task not in tasks:
         return
-    values = [_by_name(other) for other in good]
-    for name, each in _by_name(run).items():
-        usual = values[0].get(name, {}).keys()
-        if not usual or any(other.get(name, {}).keys() != usual for other in values):
+    for name, each in run.values.items():
+        usual = good[0].values.get(name, {}).keys()
+        if not usual or any(other.values.get(name, {}).keys() != usual for other in good):
             continue
         for value, relation in each.items():
             chance = relation.kind == "result" and len(good) < _CONSTANT
@@ -185,43 +232,25 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Differ
                 yield _Difference(relation.step, relation.kind, why, f"{name}={min(usual)}")
 
 
-def _by_name(run: Relations) -> Mapping[str, Mapping[str, Relation]]:
-    found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
-    for each in run.all:
-        if each.kind in _VALUES:
-            name, _, value = each.says.partition("=")
-            found[name].setdefault(value, each)
-    return found
-
-
 def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
     """Yield messages that leave out of results what such messages of all good runs take over."""
-    taken = [_taken_over(other) for other in good]
-    left_out = run.open - {each.says for each in run.all}
-    for of, each in _first(run).items():
-        for missing in sorted(frozenset.intersection(*(other[of] for other in taken)) & left_out):
+    left_out = run.open - run.counts.keys()
+    for of in run.first.keys() & good[0].taken.keys():
+        usual = (other.taken.get(of, frozenset()) for other in good)
+        for missing in sorted(left_out.intersection(*usual)):
             why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
-            yield _Difference(each.step, "leaves out", why, missing)
-
-
-def _taken_over(run: Relations) -> defaultdict[str, frozenset[str]]:
-    found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
-    for each in run.all:
-        if each.kind == "takes":
-            found[each.of] |= {each.says}
-    return found
+            yield _Difference(run.first[of].step, "leaves out", why, missing)
 
 
 def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
     """Yield actions before which a call is missing that comes before them in all good runs."""
-    before = [_before(other) for other in good]
-    own = _before(run)
     lacking: defaultdict[str, list[Relation]] = defaultdict(list)
-    for of, each in sorted(_first(run).items(), key=lambda one: one[1].step):
-        if all(of in other for other in before):
-            for missing in frozenset.intersection(*(other[of] for other in before)) - own[of]:
+    for of, each in sorted(run.first.items(), key=lambda one: one[1].step):
+        if all(of in other.before for other in good):
+            usual = frozenset.intersection(*(other.before[of] for other in good))
+            for missing in usual - run.before[of]:
                 # Messages come in any order.
-                if missing != of and (each.kind != "message" or missing not in own[""]):
+                if missing != of and (each.kind != "message" or missing not in run.before[""]):
                     lacking[missing].append(each)
     for missing, steps in sorted(lacking.items()):
         # Who had to do it speaks too early, or somebody acts too early. Others may write at any time.
@@ -232,28 +261,6 @@ def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[_Differen
         each = next(early, steps[0])
         why = f"`{each.of}` without `{missing}` before it: with it {_in_all(good)}"
         yield _Difference(each.step, f"too early {each.kind}", why, missing)
-
-
-def _first(run: Relations) -> Mapping[str, Relation]:
-    """Return the first time of each action."""
-    return {each.of: each for each in reversed(run.all) if each.says == each.of}
-
-
-def _before(run: Relations) -> Mapping[str, frozenset[str]]:
-    """Return the calls before the first time of each action, with their numbers of times; all of them under ``""``."""
-    found: dict[str, frozenset[str]] = {}
-    seen: set[str] = set()
-    times: Counter[str] = Counter()
-    for each in run.all:
-        if each.says == each.of:
-            found.setdefault(each.of, frozenset(seen))
-            times[each.of] += 1
-            if each.kind in {"act", "look"}:
-                number = times[each.of]
-                seen.add(each.of if number == 1 else f"{each.of} {number} times")
-            elif each.kind == "failure":
-                seen.add(each.of.removesuffix(_IN_VAIN))
-    return found | {"": frozenset(seen)}
 
 
 def _in_all(good: Sequence[Relations]) -> str:
