@@ -50,6 +50,7 @@ BASES: Final[Mapping[Basis, str]] = {
     "record": "the record shows it",
     "rule": "by a rule",
     "model": "a model suggests it",
+    "contrast": "unlike good runs",
 }
 """The kind of evidence for a place, in words."""
 LOOK_HEADING: Final = "Look here first"
@@ -178,7 +179,7 @@ def basis_words(place: Place, verdict: Verdict) -> str:
     """
     if place.basis == "record" and place.reaches_answer:
         return f"{BASES[place.basis]}, and its figure reaches the answer"
-    if place.basis in {"confirmed", "record"}:
+    if place.basis in {"confirmed", "record", "contrast"}:
         return BASES[place.basis]
     measured = [place.measured]
     if place.basis == "rule":

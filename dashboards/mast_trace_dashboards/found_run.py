@@ -7,10 +7,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_judge.store.good_runs import good_runs, of_version
 from mast_trace_judge.store.model_records import ModelRecord, record_behind
 from mast_trace_judge.store.verdicts import load_latest
 
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 
-_GOOD: Final = 200
-"""The newest successful runs among which the nearest one is looked for."""
 _READ: Final = 10
-"""Runs of the same name, of these, whose steps are read."""
+"""Good runs whose steps are read."""
 _CHANGES: Final = """
 SELECT max(LastSeen) AS Seen, Seen <= now64(3) - toIntervalMillisecond(toUInt64({idle:Float64} * 1000)) AS Idle,
   (SELECT greatest(max(JudgedAt), max(ShownAt)) FROM mast_findings WHERE RunKey IN
@@ -99,34 +97,22 @@ def last_changes(store: Store, trace_id: str, *, idle: float) -> tuple[str, str]
 
 
 def nearest_good(store: Store, found: FoundRun) -> str | None:
-    """Find the successful run of the same name that shares most steps from the beginning on; None if there is none.
+    """Find the good run of the same program and version that shares most steps from the beginning on; None if there is none.
 
-    If several part at the same step, one of the same service counts as nearer, then the newer one. Long runs,
-    whose steps would have to be counted first, are left out.
+    If several part at the same step, the newer one is nearer.
 
     Raises:
         StorageError: the database does not answer.
     """
-    row = found.row
-    given = {
-        "outcomes": ["success"],
-        "projects": [row["Project"]],
-        "frameworks": [row["Framework"]],
-    }
-    rows = newest_runs(store, limit=_GOOD, **given)
-    alike = [
-        each for each in rows if each["Name"] == row["Name"] and each["TraceId"] != row["TraceId"]
-    ]
-    alike.sort(key=lambda each: each["ServiceName"] != row["ServiceName"])
-    runs = [
-        StoredRun(store, each["TraceId"], each["Project"], size=each["Spans"])
-        for each in alike[:_READ]
-    ]
+    row, run = found.row, found.row["TraceId"]
+    good = good_runs(store, row["Project"], row["ServiceName"], row["Name"])
+    alike = of_version(store, row["Project"], run, good) if good else []
+    runs = [StoredRun(store, each, row["Project"]) for each in alike[:_READ]]
     ours = found.stored.outline.likenesses
 
     def together(run: StoredRun) -> int:
         pairs = zip(ours, run.outline.likenesses, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
-    nearest = max((run for run in runs if not run.is_long), key=together, default=None)
+    nearest = max(runs, key=together, default=None)
     return None if nearest is None else nearest.trace_id

@@ -60,7 +60,7 @@ def joined(
     suggested = [each.step for each in reading.suggestions if each.step in ours.probabilities]
     if ours.decisive is not None or not suggested:
         return ours
-    unplaced = dataclasses.replace(local, attribution=Attribution())
+    unplaced = dataclasses.replace(local, attribution=Attribution(), contrast=None)
     looked = places(without_made_up_spans(trajectory), unplaced, reading)
     asserted = [reading.asserted] if failed and reading.asserted is not None else []
     ordered = [

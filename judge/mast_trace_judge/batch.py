@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings
+    from mast_trace_judge.store.good_runs import GoodRuns
     from mast_trace_judge.verdict import Verdict
 
 _SPANS_AT_ONCE = 4000
@@ -55,7 +56,12 @@ def chunks_of(runs: Sequence[RunSummary]) -> Iterator[list[RunSummary]]:
 
 
 def judge_chunk(
-    store: Store, judge: Judge, runs: Sequence[RunSummary], *, closed: bool = False
+    store: Store,
+    judge: Judge,
+    runs: Sequence[RunSummary],
+    good: GoodRuns | None = None,
+    *,
+    closed: bool = False,
 ) -> list[JudgedLocally]:
     """Read the runs and apply the local layers.
 
@@ -63,6 +69,7 @@ def judge_chunk(
         store: the database.
         judge: applies them.
         runs: a chunk of them.
+        good: reads good runs, with which failed ones are compared.
         closed: leave out runs of which a span is known to be missing, and those that cannot be read together.
 
     Raises:
@@ -79,11 +86,14 @@ def judge_chunk(
                     judge,
                     run,
                     partial(trajectory_of, spans=spans.pop((run.project, run.trace_id), ())),
+                    good,
                 )
                 for run in runs
                 if not closed or _is_closed(spans.get((run.project, run.trace_id), ()))
             ]
-    return [] if closed else [_judge_one(judge, run, partial(read_alone, store)) for run in runs]
+    if closed:
+        return []
+    return [_judge_one(judge, run, partial(read_alone, store), good) for run in runs]
 
 
 def _is_closed(spans: Sequence[SpanRecord]) -> bool:
@@ -92,11 +102,11 @@ def _is_closed(spans: Sequence[SpanRecord]) -> bool:
 
 
 def _judge_one(
-    judge: Judge, run: RunSummary, read: Callable[[RunSummary], Trajectory]
+    judge: Judge, run: RunSummary, read: Callable[[RunSummary], Trajectory], good: GoodRuns | None
 ) -> JudgedLocally:
     try:
         trajectory = read(run)
-        local = judge.apply_rules(trajectory)
+        local = judge.apply_rules(trajectory, good and partial(good.of, run, trajectory))
         if trajectory.steps and judge.wants_model(run, local):
             found = run, trajectory, local
             return JudgedLocally(run, judge.while_reading(*found), found)

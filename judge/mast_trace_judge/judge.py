@@ -13,16 +13,21 @@ from mast_trace.exceptions import JudgeError, StorageError
 from mast_trace_judge.assembly import assemble, unscored
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.budget import UsageMeter
+from mast_trace_judge.local.contrast import contrasted, relations
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
+from mast_trace_judge.look_first import places
 from mast_trace_judge.store.ledger import Ledger, MemoryLedger
 from mast_trace_judge.version import judge_version, own_profiles, rules_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.interview import Interview
     from mast_trace_judge.llm.layer import ModelLayer
     from mast_trace_judge.llm.verification import ModelReading
+    from mast_trace_judge.local.contrast import Relations
     from mast_trace_judge.verdict import Verdict
 
 _LOG = logging.getLogger(__name__)
@@ -39,7 +44,7 @@ class Judge:
 
     Attributes:
         config: its settings.
-        version: equal for judges that give the same verdict on the same run.
+        version: equal for judges that give the same verdict on the same run beside the same good runs.
         ledger: records the model's calls.
     """
 
@@ -79,9 +84,22 @@ class Judge:
             return await self.judge_further(run, trajectory, local)
         return self.without_model(run, trajectory, local)
 
-    def apply_rules(self, trajectory: Trajectory) -> LocalFindings:
-        """Apply the local layers, which need no model; takes milliseconds of this thread."""
-        return judge_by_rules(trajectory, self._profiles, self._rules)
+    def apply_rules(
+        self, trajectory: Trajectory, good: Callable[[], Sequence[Relations]] | None = None
+    ) -> LocalFindings:
+        """Apply the local layers, which need no model; takes milliseconds of this thread.
+
+        Args:
+            trajectory: the run.
+            good: reads good runs of its program, with which it is compared only if it failed or contradicts itself.
+
+        Raises:
+            StorageError: good runs cannot be read.
+        """
+        found = judge_by_rules(trajectory, self._profiles, self._rules)
+        if good is None or not (found.outcome.outcome == "failure" or places(trajectory, found)):
+            return found
+        return replace(found, contrast=contrasted(relations(trajectory), good()))
 
     def without_model(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings

@@ -6,7 +6,7 @@ they are right no more often than one constant step.
 
 The order is: what the verdict calls decisive; a contradiction in the record whose figure stands in the
 answer; what else contradicts a good end, the earliest first; then by the lower end of the 95 % interval of being right on natural failures that people have
-labelled, and among equals on planted ones. ``measured.json`` has these counts; the file is written by
+labelled, and among equals on planted ones; last the contrast with good runs. ``measured.json`` has these counts; the file is written by
 ``benchmarks/judge/evidence.py``, which also leaves out each sign that does no better than the best
 constant step on the same runs.
 """
@@ -59,6 +59,7 @@ class Sign:
     Attributes:
         key: of its counts in ``measured.json``.
         counts: those of a store's own labels in place of these.
+        good: the good run, and its step, that show a contrast.
         basis: the kind of evidence.
     """
 
@@ -71,6 +72,7 @@ class Sign:
     corrected: CorrectedStep | None = None
     contradicts: bool = False
     counts: Counts | None = None
+    good: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,12 @@ def places(
         signs += rule_signs(trajectory, found.by_rule, actors)
         signs += _profile_signs(found)
         signs += _model_signs(reading)
+    # A difference alone makes no run suspect.
+    if found.contrast is not None and (signs or _failed(found)):
+        each = found.contrast
+        why = f"{each.why}. The same comparison sets {each.accused} of these good runs apart."
+        shown = each.good_run, each.good_step
+        signs.append(Sign("contrast", each.step, "contrast", why, good=shown))
     decisive = found.attribution.decisive if found.names_a_step else None
     return ranked(trajectory, signs, decisive.step if decisive else None)
 
@@ -142,7 +150,7 @@ def ranked(
         sign, counts = one
         proven = sign.basis == "record" and sign.way.reaches_answer
         natural, planted = counts.bounds
-        ranks = ("record", "rule", "model")
+        ranks = ("record", "rule", "model", "contrast")
         first = sign.step != decisive, not proven, not sign.contradicts
         # A model's come in its own order, which `sorted` keeps.
         place = 0 if sign.basis == "model" else sign.step
@@ -172,6 +180,8 @@ def ranked(
             planted_right=counts.planted_right,
             planted_cases=counts.planted_cases,
             corrected=sign.corrected or (first.corrected if first else None),
+            good_run=sign.good[0],
+            good_step=sign.good[1],
         )
     told = list(best.values())
     # A model that was asked is heard, however many rules speak, and puts nothing out that the record shows.

@@ -34,12 +34,13 @@ whose steps were right often enough on labelled natural failures; ``guess``: it 
 """
 
 
-Basis = Literal["confirmed", "record", "rule", "model"]
+Basis = Literal["confirmed", "record", "rule", "model", "contrast"]
 """The kind of evidence for a place to look at. It is a label and no degree.
 
 ``confirmed``: replays have shown it; ``record``: the record contradicts itself there, which proves the
 slip, and not that the slip caused this failure; ``rule``: a rule that was measured on labelled failures;
-``model``: a model suggests the step, and has quoted an error there.
+``model``: a model suggests the step, and has quoted an error there; ``contrast``: the first difference
+from all good runs of the program that tells anything.
 """
 
 
@@ -183,6 +184,8 @@ class Place(_Record):
         planted_right: as ``right``, of failures into which somebody planted the error.
         planted_cases: as ``cases``, of these.
         corrected: the step as a model would have it, where one was asked for it.
+        good_run: id of the good run whose step shows the contrast; empty where none does.
+        good_step: index of that step.
     """
 
     step: int
@@ -199,6 +202,8 @@ class Place(_Record):
     planted_right: int = 0
     planted_cases: int = 0
     corrected: CorrectedStep | None = None
+    good_run: str = ""
+    good_step: int = 0
 
     @property
     def measured(self) -> str:

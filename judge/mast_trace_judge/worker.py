@@ -27,6 +27,7 @@ from mast_trace_judge.patterns.naming import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
 from mast_trace_judge.store.confirmations import show_missing
 from mast_trace_judge.store.facts import FactsIndexer
+from mast_trace_judge.store.good_runs import GoodRuns
 from mast_trace_judge.store.workers import BEAT, Workers
 from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 
@@ -100,6 +101,7 @@ class Worker:
         self._judge = judge
         self._config = config or WorkerConfig.load()
         self._beats = (0.0, "")
+        self._good = GoodRuns(store)
         self._writer = VerdictWriter(store, judge, on_verdicts)
         steps: dict[str, Step] = {"ledger": self._write_ledger, "shown verdicts": self._show}
         of_one: dict[str, Step] = {"run facts": IndexPace(FactsIndexer(store).index).step}
@@ -326,7 +328,7 @@ class Worker:
         ]
         known = {key_of(one.run) for one in unchanged}
         others = [run for run in runs if key_of(run) not in known]
-        judged = unchanged + await asyncio.to_thread(judge_chunk, self._store, self._judge, others)
+        judged = unchanged + await self._judge_locally(others)
         self._beat()
         ready: list[Judged] = []
         for one in judged:
@@ -351,9 +353,15 @@ class Worker:
             else:
                 self._some_unread = True
 
+    async def _judge_locally(
+        self, runs: Sequence[RunSummary], *, closed: bool = False
+    ) -> list[JudgedLocally]:
+        given = self._store, self._judge, runs, self._good
+        return await asyncio.to_thread(judge_chunk, *given, closed=closed)
+
     async def _judge_provisionally(self, runs: Sequence[RunSummary]) -> None:
         """Store local verdicts on runs that have just ended, each of which is judged once before it is quiet."""
-        judged = await asyncio.to_thread(judge_chunk, self._store, self._judge, runs, closed=True)
+        judged = await self._judge_locally(runs, closed=True)
         self._just_ended |= dict.fromkeys(map(key_of, runs))
         ready: list[Judged] = []
         for one in judged:

@@ -143,6 +143,10 @@ def _cause(place: Place, style: str = "") -> Text:
         text.append_text(plain(f"\n  “{clip(quoted, 160)}”", "italic"))
     if way := way_words(place):
         text.append_text(plain(f"\n  {way}", style))
+    if place.good_run:
+        text.append_text(
+            plain(f"\n  See step {place.good_step} of the good run {place.good_run}.", style)
+        )
     return text
 
 

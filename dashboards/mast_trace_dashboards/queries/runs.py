@@ -69,7 +69,9 @@ _RUN_COLUMNS: Final = {
     ),
     "LookAgent": Column("String", "the agent of the step to look at first; empty without evidence"),
     "LookStep": Column("Nullable(UInt32)", "this step"),
-    "LookBasis": Column("String", "the kind of evidence: confirmed, record, rule or model"),
+    "LookBasis": Column(
+        "String", "the kind of evidence: confirmed, record, rule, model or contrast"
+    ),
     "LookWhy": Column("String", "the cause in one sentence"),
     "Method": Column(
         "String",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.local.attribution.profile import Profile
+    from mast_trace_judge.local.contrast import FirstDifference
     from mast_trace_judge.plugins import OwnRule
     from mast_trace_judge.verdict import ModeFinding
 
@@ -36,6 +37,7 @@ class LocalFindings:
         examined: codes of the failure modes that were looked for.
         addressed: where the run speaks to its judge.
         by_rule: the finding of each rule, with its name.
+        contrast: the first difference from good runs of the program, where it was sought and tells anything.
     """
 
     modes: tuple[ModeFinding, ...]
@@ -45,6 +47,7 @@ class LocalFindings:
     examined: tuple[str, ...] = ()
     addressed: Addressed = field(default_factory=Addressed)
     by_rule: tuple[tuple[str, ModeFinding], ...] = field(default=(), repr=False)
+    contrast: FirstDifference | None = None
 
     @property
     def names_a_step(self) -> bool:

@@ -182,8 +182,9 @@ async def rejudge(
     runs = await asyncio.to_thread(_selected, store, judge, selection or Selection())
     stored: list[Verdict] = []
     writer = VerdictWriter(store, judge, stored.extend)
+    good = GoodRuns(store)
     for chunk in chunks_of(runs):
-        judged = await asyncio.to_thread(judge_chunk, store, judge, chunk)
+        judged = await asyncio.to_thread(judge_chunk, store, judge, chunk, good)
         for batch in (judged[i : i + _AT_ONCE] for i in range(0, len(judged), _AT_ONCE)):
             found = await asyncio.gather(*(_finish(judge, writer, one) for one in batch))
             await writer.save([each for verdicts in found for each in verdicts])
