@@ -12,6 +12,7 @@ from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.runs import RunSummary, summary_of
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.good_runs import GoodRuns
 from mast_trace_judge.verdict_writer import VerdictWriter
 
 if TYPE_CHECKING:

@@ -29,14 +29,25 @@ class StoredRun:
         write(store, run)
     """
 
-    def __init__(self, number: int, *, root: bool = True, outcome: str = "", **attributes: str):
+    def __init__(
+        self,
+        number: int,
+        *,
+        root: bool = True,
+        outcome: str = "",
+        service: str = "billing",
+        version: str = "",
+        workflow: str = "invoices",
+        **attributes: str,
+    ):
+        self._resource = {"service.name": service, "service.version": version}
         self.trace_id = f"{number:032x}"
         self._start = time.time_ns() - 60_000_000_000
         self._ids = itertools.count(1)
         self._spans: list[Span] = []
         self._root = next(self._ids)
         if root:
-            given = {"gen_ai.workflow.name": "invoices", "mast.framework": "langgraph"}
+            given = {"gen_ai.workflow.name": workflow, "mast.framework": "langgraph"}
             if outcome:
                 given["mast.run.outcome"] = outcome
             self._add(
@@ -75,7 +86,8 @@ class StoredRun:
         """Return the run as a serialized OTLP request."""
         message = ExportTraceServiceRequest()
         resource = message.resource_spans.add()
-        resource.resource.attributes.append(_attribute("service.name", "billing"))
+        given = (_attribute(name, value) for name, value in self._resource.items() if value)
+        resource.resource.attributes.extend(given)
         resource.scope_spans.add().spans.extend(self._spans)
         return message.SerializeToString()
 
