@@ -104,10 +104,12 @@ class _Setting:
     task: str
 
 
-def cases(seed: int) -> Iterator[Case]:
-    """Yield the cases, each with its own draws."""
+def cases(seed: int, *, by_role: bool = False) -> Iterator[Case]:
+    """Yield the cases, each with its own draws, and agents under drawn names or those of their roles."""
     for team in TEAMS:
         script: dict[str, Any] = tomllib.loads((HERE / f"{team}.toml").read_text("utf-8"))
+        if by_role:
+            script["agents"] = {role: role for role in script["agents"]}
         for number, fault in enumerate(script["fault"], 1):
             yield _case(team, script, fault, f"{team}-{number:02d}", seed)
 

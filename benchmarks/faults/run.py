@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from generate import Case, cases
 
-from mast_trace_collector.storage.runs import RunSummary
+from mast_trace_dashboards.cli.commands.judge_bench import unstored
 from mast_trace_judge.assembly import assemble
 from mast_trace_judge.gate.subjects import step_line
 from mast_trace_judge.local.layers import judge_by_rules
@@ -123,30 +122,7 @@ def shown(case: Case, *, told: bool) -> None:
 
 
 def _verdict(run: Trajectory) -> Verdict:
-    return assemble(_summary(run), run, judge_by_rules(run), version="faults")
-
-
-def _summary(run: Trajectory) -> RunSummary:
-    noon = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
-    texts = ("project", "fingerprint", "framework", "conversation_id", "outcome_reason")
-    return RunSummary(
-        **dict.fromkeys(texts, ""),
-        trace_id=run.trace_id,
-        name=run.name,
-        service=run.service,
-        outcome=run.outcome,
-        termination_reason=run.termination_reason,
-        start=noon,
-        end=noon,
-        last_seen=noon,
-        has_root=True,
-        spans=len(run.steps),
-        errors=0,
-        input_tokens=0,
-        output_tokens=0,
-        agents=run.agents,
-        models=(),
-    )
+    return assemble(unstored(run), run, judge_by_rules(run), version="faults")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from published import data_folder  # noqa: E402
 from published.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
 from scripted_llm import ScriptedLLM, messages_of  # noqa: E402
 
-from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
+from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E402
 from mast_trace_judge.config import JudgeConfig  # noqa: E402
 from mast_trace_judge.judge import Judge  # noqa: E402
 from mast_trace_judge.llm.transcript import LEFT_OUT, MARK, estimate_tokens  # noqa: E402
@@ -64,7 +64,7 @@ async def measured(run: LabelledRun) -> tuple[int, int, bool, bool]:
     with ScriptedLLM(perfect_reader(trajectory, label)) as server:
         config = JudgeConfig(judge_base_url=server.url, judge_api_key="k", judge_model="scripted")
         judge = Judge(config)
-        verdict = await judge.judge(_summary(trajectory), trajectory)
+        verdict = await judge.judge(unstored(trajectory), trajectory)
         await judge.aclose()
         prompts = ["\n".join(m["content"] for m in messages_of(r)) for r in server.requests]
     wanted = range(max(0, label - _ANSWERED), label + 1)
@@ -130,26 +130,6 @@ def perfect_reader(trajectory: Trajectory, label: int) -> Callable[[dict[str, An
         return json.dumps(notes if "This record is part" in question else read)
 
     return answer
-
-
-def _summary(trajectory: Trajectory) -> RunSummary:
-    now = dt.datetime.now(dt.timezone.utc)
-    names = ("project", "fingerprint", "name", "service", "framework", "conversation_id")
-    texts = dict.fromkeys((*names, "outcome", "outcome_reason", "termination_reason"), "")
-    return RunSummary(
-        **texts,
-        trace_id=trajectory.trace_id,
-        start=now,
-        end=now,
-        last_seen=now,
-        has_root=True,
-        spans=len(trajectory.steps),
-        errors=0,
-        input_tokens=0,
-        output_tokens=0,
-        agents=trajectory.agents,
-        models=(),
-    )
 
 
 async def rows(data: Path) -> str:

@@ -38,7 +38,7 @@ from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa
 
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
-from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
+from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E402
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
 from mast_trace_lab.confirm.preparation import FailedRun, check  # noqa: E402
 from mast_trace_lab.program.budget import Budget  # noqa: E402
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_lab.program.budget import ReplayAllowance, ReplayTrial
@@ -179,26 +180,18 @@ def summary(kind: TeamClass, number: int, recorded: Trajectory) -> RunSummary:
     """Return a recorded run as the store summarises it, with an id by which it can be run again alike."""
     noon = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
     place = [each.name for each in CLASSES].index(kind.name)
-    return RunSummary(
+    return replace(
+        unstored(recorded),
         project="bench",
         trace_id=f"{place * 1000 + number:032x}",
-        fingerprint="",
-        name=recorded.name,
         service="team",
         framework="langgraph",
-        conversation_id="",
         start=noon - timedelta(minutes=2),
         end=noon - timedelta(minutes=1),
         last_seen=noon,
-        has_root=True,
         spans=len(recorded.invocations),
-        errors=0,
-        input_tokens=0,
-        output_tokens=0,
         agents=(),
-        models=(),
         outcome="failure",
-        outcome_reason="",
         termination_reason="",
     )
 

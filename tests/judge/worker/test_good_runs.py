@@ -69,9 +69,7 @@ async def test_a_persons_word_counts(store, worker):
     write(store, *(_bought(number, outcome="") for number in range(1, 6)), _failed())
     write(store, *(_bought(number) for number in (6, 7)))
     labels = [(number, "success") for number in range(1, 6)] + [(6, "failure"), (7, "failure")]
-    save_labels(
-        store, [HumanLabel(f"{n:032x}", "ann", said, project="default") for n, said in labels]
-    )
+    save_labels(store, [HumanLabel(f"{n:032x}", "ann", said) for n, said in labels])
     (place,), _ = await _places(store, worker)
     assert "in 5 of 5 good runs" in place.why
 

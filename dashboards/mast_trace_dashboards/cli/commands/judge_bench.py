@@ -27,6 +27,7 @@ from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import Verdict
 
 _LLM = "llm"
@@ -112,7 +113,7 @@ async def _judge_all(judge: Judge, runs: Sequence[LabelledRun]) -> list[Verdict]
 
         async def judged(run: LabelledRun) -> Verdict:
             async with at_once:
-                verdict = await judge.judge(_summary(run), run.trajectory)
+                verdict = await judge.judge(unstored(run.trajectory), run.trajectory)
             bar.advance(task)
             return verdict
 
@@ -122,22 +123,16 @@ async def _judge_all(judge: Judge, runs: Sequence[LabelledRun]) -> list[Verdict]
             await judge.aclose()
 
 
-def _summary(run: LabelledRun) -> RunSummary:
+def unstored(run: Trajectory) -> RunSummary:
     """Describe a run that was never in a store."""
     now = datetime.now(timezone.utc)
     empty = {field.name: "" for field in dataclasses.fields(RunSummary)}
-    known = {
-        **empty,
-        "trace_id": run.trajectory.trace_id,
-        "framework": run.trajectory.framework,
-        "outcome": run.trajectory.outcome,
-        "agents": run.trajectory.agents,
-        "models": (),
-        "has_root": True,
-    }
-    times = dict.fromkeys(("start", "end", "last_seen"), now)
-    counts = dict.fromkeys(("spans", "errors", "input_tokens", "output_tokens"), 0)
-    return RunSummary(**{**known, **times, **counts})  # type: ignore[arg-type]
+    names = ("trace_id", "name", "service", "framework", "outcome", "termination_reason", "agents")
+    known = {**empty, **{name: getattr(run, name) for name in names}}
+    known |= {"models": (), "has_root": True, "spans": len(run.steps)}
+    known |= dict.fromkeys(("start", "end", "last_seen"), now)
+    known |= dict.fromkeys(("errors", "input_tokens", "output_tokens"), 0)
+    return RunSummary(**known)
 
 
 def _prediction(verdict: Verdict) -> Prediction:
