@@ -226,7 +226,7 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Differ
         if not usual or any(other.values.get(name, {}).keys() != usual for other in good):
             continue
         for value, relation in each.items():
-            chance = relation.kind == "result" and len(good) < _CONSTANT
+            chance = relation.kind != "truth" and len(good) < _CONSTANT
             if value not in usual and not chance:
                 why = f"`{name}` = {value}: {' or '.join(sorted(usual))} {_in_all(good)}"
                 yield _Difference(relation.step, relation.kind, why, f"{name}={min(usual)}")
