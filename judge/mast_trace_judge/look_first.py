@@ -242,7 +242,8 @@ def rule_signs(
     asked = before_first_failure(steps, actors)
     if asked is not None and failure is not None and asked in actors:
         repaired = any(
-            step.kind is StepKind.TOOL and failed(step) for step in trajectory.steps[: failure.index]
+            step.kind is StepKind.TOOL and failed(step)
+            for step in trajectory.steps[: failure.index]
         )
         first = "the first tool run that failed" + " and was not repaired" * repaired
         first += f", of {failure.tool or 'an unnamed tool'}"

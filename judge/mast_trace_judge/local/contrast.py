@@ -25,6 +25,7 @@ from mast_trace_judge.local.rules._facts import (
     fields,
     ids,
     leaves,
+    outside_dates,
     owner,
 )
 
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.figures import Figure
 
 FEWEST: Final = 3
 """Good runs from which a contrast speaks: of fewer, nothing tells how much good runs differ."""
 MOST_ACCUSED: Final = 0.1
 """Share of good runs that the same comparison may accuse."""
 _CONSTANT: Final = 5
-"""Good runs from which a value that all results have is more than chance: the world has it, and no agent chose it."""
-_VALUES: Final = frozenset({"value", "truth", "result"})
+"""Good runs from which an argument that all give is more than chance."""
+_VALUES: Final = frozenset({"value", "truth"})
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
 _ACTIONS: Final = frozenset({"act", "look", "message"})
@@ -132,36 +134,27 @@ class Relations:
         return found | {"": frozenset(seen)}
 
 
-@dataclass(frozen=True)
-class FirstDifference:
-    """The first difference of a run from all good ones.
+class Difference(NamedTuple):
+    """A difference of a run from all good ones.
 
     Attributes:
         step: index of the step.
+        kind: of difference.
         why: one sentence, with the number of good runs.
-        good: good runs that were read.
-        accused: of these, the ones that the same comparison sets apart from the others.
-        good_run: the nearest good run that shows it; empty if none has such a step.
+        shown_by: the relation of good runs that shows it.
+        good_run: the nearest good run that has it; empty if none has such a step.
         good_step: the step there.
     """
 
     step: int
+    kind: str
     why: str
-    good: int
-    accused: int
+    shown_by: str = ""
     good_run: str = ""
     good_step: int = 0
 
 
-class _Difference(NamedTuple):
-    step: int
-    kind: str
-    why: str
-    shown_by: str
-    """A relation of good runs to look at."""
-
-
-def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | None:
+def contrasted(run: Relations, good: Sequence[Relations]) -> Difference | None:
     """Return the first difference of a run from all good runs; None if there is none that tells anything.
 
     Args:
@@ -184,12 +177,15 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
     if first is None:
         return None
     accused = sum(not kinds <= loud for kinds in apart)
-    shown = ((one, each) for one in good for each in one.all if each.says == first.shown_by)
-    found = next(((one.trace_id, each.step) for one, each in shown), ("", 0))
-    return FirstDifference(first.step, first.why, len(good), accused, *found)
+    why = f"{first.why}. The same comparison sets {accused} of these good runs apart."
+    for each in good:
+        for relation in each.all:
+            if relation.says == first.shown_by:
+                return first._replace(why=why, good_run=each.trace_id, good_step=relation.step)
+    return first._replace(why=why)
 
 
-def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
     """Yield what a run does that no good run does, and what it does without something that all have there."""
     yield from _new(run, good)
     yield from _other_values(run, good)
@@ -197,7 +193,7 @@ def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[_Differe
     yield from _not_before(run, good)
 
 
-def _new(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _new(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
     known = set[str]().union(*(other.counts for other in good))
     seen: defaultdict[str, list[int]] = defaultdict(list)
     for each in run.all:
@@ -207,16 +203,16 @@ def _new(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
             # A new action tells by itself; its arguments do not.
             if each.kind in _UNUSUAL and (each.says == each.of or each.of in known):
                 why = f"`{each.says}`: in none of {len(good)} good runs"
-                yield _Difference(each.step, f"new {each.kind}", why, each.of)
+                yield Difference(each.step, f"new {each.kind}", why, each.of)
         elif each.kind in _ACTIONS and len(steps) > 2:
             most = max(other.counts[each.says] for other in good)
             if len(steps) != 2 * most + 1:
                 continue
             why = f"`{each.says}` more than {most} times: in none of {len(good)} good runs"
-            yield _Difference(steps[most], f"more {each.kind}", why, each.of)
+            yield Difference(steps[most], f"more {each.kind}", why, each.of)
 
 
-def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
     """Yield the values that are others than in all good runs, which agree, whatever their tasks."""
     tasks = {other.task for other in good}
     if len(tasks) == 1 and run.task not in tasks:
@@ -229,20 +225,20 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[_Differ
             chance = relation.kind != "truth" and len(good) < _CONSTANT
             if value not in usual and not chance:
                 why = f"`{name}` = {value}: {' or '.join(sorted(usual))} {_in_all(good)}"
-                yield _Difference(relation.step, relation.kind, why, f"{name}={min(usual)}")
+                yield Difference(relation.step, relation.kind, why, f"{name}={min(usual)}")
 
 
-def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
     """Yield messages that leave out of results what such messages of all good runs take over."""
     left_out = run.open - run.counts.keys()
     for of in run.first.keys() & good[0].taken.keys():
         usual = (other.taken.get(of, frozenset()) for other in good)
         for missing in sorted(left_out.intersection(*usual)):
             why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
-            yield _Difference(run.first[of].step, "leaves out", why, missing)
+            yield Difference(run.first[of].step, "leaves out", why, missing)
 
 
-def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[_Difference]:
+def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
     """Yield actions before which a call is missing that comes before them in all good runs."""
     lacking: defaultdict[str, list[Relation]] = defaultdict(list)
     for of, each in sorted(run.first.items(), key=lambda one: one[1].step):
@@ -260,7 +256,7 @@ def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[_Differen
         )
         each = next(early, steps[0])
         why = f"`{each.of}` without `{missing}` before it: with it {_in_all(good)}"
-        yield _Difference(each.step, f"too early {each.kind}", why, missing)
+        yield Difference(each.step, f"too early {each.kind}", why, missing)
 
 
 def _in_all(good: Sequence[Relations]) -> str:
@@ -283,7 +279,6 @@ class _Reading:
     open: set[str] = field(default_factory=set)
     _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """Results of calls; empty for calls that change something: twice is twice, whatever the result."""
-    _said: dict[str, set[str]] = field(default_factory=dict)
     _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The fields of results by the marks that stand in them."""
     _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
@@ -332,9 +327,6 @@ class _Reading:
         yield Relation("message", of, step.index, of)
         text = step.text[:_LONGEST]
         marks = _marks(text)
-        if len(marks) > 1 and marks == self._said.get(of):
-            yield Relation("again", f"{of} again with the same figures", step.index, of)
-        self._said[of] = marks
         for mark, places in self._stands.items():
             for place in places:
                 says = f"{step.agent} tells {place}"
@@ -345,10 +337,9 @@ class _Reading:
         known = self.known.before(step)
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
-                if _is_word(read := str(value).lower()):
-                    kind = "truth" if read in _TRUTHS else "result"
-                    on = f"{step.agent} goes on where {name} of {result.tool}"
-                    yield Relation(kind, f"{on}={_TRUTHS.get(read, read)}", step.index, of)
+                if truth := _TRUTHS.get(str(value).lower()):
+                    says = f"{step.agent} goes on where {name} of {result.tool}={truth}"
+                    yield Relation("truth", says, step.index, of)
         for kind in _from_nowhere(known, text):
             yield Relation(kind, f"{step.agent} states a new {kind}", step.index, of)
 
@@ -360,42 +351,30 @@ class _Reading:
         if isinstance(value, int | float):
             return all(map(known.has_figure, figures(text)))
         if days(text):
-            return _has_dates(known, text)
+            return "date" not in _from_nowhere(known, text)
         return any(text.lower() in each.lower() for each in known.texts)
 
 
 def _from_nowhere(known: Known, text: str) -> Iterator[str]:
     """Yield the kinds of values that a text states and the run neither holds before nor implies."""
-    inside = [range(day.start, day.end) for day in days(text)]
-    outside = (each for each in figures(text) if not any(each.start in day for day in inside))
-    if not all(known.has_figure(each) for each in outside if _is_large(each.literal)):
+    if not all(map(known.has_figure, _figures(text))):
         yield "figure"
-    if not _has_dates(known, text):
+    read = {reading[1:] for reading in known.dates}
+    if any(read.isdisjoint(one[1:] for one in day.readings) for day in days(text)):
         yield "date"
     if ids(text) - known.names:
         yield "identifier"
-
-
-def _has_dates(known: Known, text: str) -> bool:
-    read = {reading[1:] for reading in known.dates}
-    return all(any(one[1:] in read for one in day.readings) for day in days(text))
 
 
 def _is_word(text: str) -> bool:
     return len(text) <= _SHORT and text.split() == [text]
 
 
-def _is_large(literal: str) -> bool:
-    return sum(sign.isdigit() for sign in literal) >= 2
+def _figures(text: str) -> list[Figure]:
+    return [each for each in outside_dates(text) if sum(map(str.isdigit, each.literal)) >= 2]
 
 
 def _marks(text: str) -> set[str]:
     """Return the figures, dates and identifiers of a text in one spelling."""
-    dates = days(text)
-    marks = {f"date {one[1:]}" for day in dates for one in day.readings} | set(ids(text))
-    return marks | {
-        f"{value:g}"
-        for each in figures(text)
-        if _is_large(each.literal) and not any(day.start <= each.start < day.end for day in dates)
-        for value in each.as_one
-    }
+    dates = {f"date {one[1:]}" for day in days(text) for one in day.readings}
+    return {f"{value:g}" for each in _figures(text) for value in each.as_one} | dates | ids(text)

@@ -188,13 +188,14 @@ def amounts(text: str) -> list[Figure]:
     """Return the figures of a text that have three digits or more and are part of no date."""
     return [
         each
-        for each in _outside_dates(text)
+        for each in outside_dates(text)
         if sum(sign.isdigit() for sign in each.literal) >= 3
         and not all(1900 <= value <= 2100 for value in each.as_one)
     ]
 
 
-def _outside_dates(text: str) -> list[Figure]:
+def outside_dates(text: str) -> list[Figure]:
+    """Return the figures of a text that are part of no date."""
     inside = [range(day.start, day.end) for day in days(text)]
     found = figures(text[:_LONGEST])
     return [each for each in found if not any(each.start in day for day in inside)]
@@ -232,7 +233,7 @@ class Known:
                 self.names |= ids(text)
                 self.gaps |= _gaps(text[:_LONGEST])
                 self.months |= _months(text[:_LONGEST])
-                self.values |= {v for each in _outside_dates(text) for v in each.readings}
+                self.values |= {v for each in outside_dates(text) for v in each.readings}
 
     def has_day(self, day: Day, told: Collection[int] = ()) -> bool:
         """Return whether a date is known, or follows from known ones and known numbers of days.
