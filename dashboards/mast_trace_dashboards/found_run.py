@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.good_runs import good_runs, of_version
+from mast_trace_judge.store.good_runs import GoodRuns
 from mast_trace_judge.store.model_records import ModelRecord, record_behind
 from mast_trace_judge.store.verdicts import load_latest
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 
-_READ: Final = 10
-"""Good runs whose steps are read."""
 _CHANGES: Final = """
 SELECT max(LastSeen) AS Seen, Seen <= now64(3) - toIntervalMillisecond(toUInt64({idle:Float64} * 1000)) AS Idle,
   (SELECT greatest(max(JudgedAt), max(ShownAt)) FROM mast_findings WHERE RunKey IN
@@ -97,22 +94,12 @@ def last_changes(store: Store, trace_id: str, *, idle: float) -> tuple[str, str]
 
 
 def nearest_good(store: Store, found: FoundRun) -> str | None:
-    """Find the good run of the same program and version that shares most steps from the beginning on; None if there is none.
-
-    If several part at the same step, the newer one is nearer.
+    """Find the good run of the same program, if possible of the same version, with the nearest task; None if there is none.
 
     Raises:
         StorageError: the database does not answer.
     """
-    row, run = found.row, found.row["TraceId"]
-    good = good_runs(store, row["Project"], row["ServiceName"], row["Name"])
-    alike = of_version(store, row["Project"], run, good) if good else []
-    runs = [StoredRun(store, each, row["Project"]) for each in alike[:_READ]]
-    ours = found.stored.outline.likenesses
-
-    def together(run: StoredRun) -> int:
-        pairs = zip(ours, run.outline.likenesses, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-    nearest = max(runs, key=together, default=None)
-    return None if nearest is None else nearest.trace_id
+    program = (found.row[name] for name in ("Project", "ServiceName", "Name"))
+    task = found.stored.task()
+    good = GoodRuns(store).nearest(found.stored.trace_id, task, *program, any_version=True)
+    return good[0].trace_id if good else None

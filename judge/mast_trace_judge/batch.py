@@ -106,7 +106,10 @@ def _judge_one(
 ) -> JudgedLocally:
     try:
         trajectory = read(run)
-        local = judge.apply_rules(trajectory, good and partial(good.of, run, trajectory))
+        program = trajectory.task, run.project, run.service, run.name
+        local = judge.apply_rules(
+            trajectory, good and partial(good.nearest, run.trace_id, *program)
+        )
         if trajectory.steps and judge.wants_model(run, local):
             found = run, trajectory, local
             return JudgedLocally(run, judge.while_reading(*found), found)

@@ -123,10 +123,8 @@ def places(
         signs += _model_signs(reading)
     # A difference alone makes no run suspect.
     if found.contrast is not None and (signs or _failed(found)):
-        each = found.contrast
-        why = f"{each.why}. The same comparison sets {each.accused} of these good runs apart."
-        shown = each.good_run, each.good_step
-        signs.append(Sign("contrast", each.step, "contrast", why, good=shown))
+        each, shown = found.contrast, (found.contrast.good_run, found.contrast.good_step)
+        signs.append(Sign("contrast", each.step, "contrast", each.why, good=shown))
     decisive = found.attribution.decisive if found.names_a_step else None
     return ranked(trajectory, signs, decisive.step if decisive else None)
 

@@ -11,10 +11,6 @@ from mast_trace_judge.local.contrast import Relations, relations
 from mast_trace_judge.local.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mast_trace.trajectory import Trajectory
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
 
 MOST: Final = 20
@@ -45,63 +41,63 @@ SELECT TraceId, max(ServiceVersion) AS Version FROM otel_traces
 WHERE Project = {project:String} AND TraceId IN {runs:Array(String)} GROUP BY TraceId"""
 
 
-def good_runs(store: Store, project: str, service: str, name: str) -> tuple[str, ...]:
-    """Return the ids of good runs of the last weeks, the newest first.
-
-    Args:
-        store: the database.
-        project: of the runs.
-        service: of the runs.
-        name: of their roots.
-
-    Raises:
-        StorageError: the database does not answer.
-    """
-    given = {"project": project, "service": service, "name": name}
-    bounds = {"days": _DAYS, "longest": _LONGEST, "limit": _FOUND}
-    return tuple(row["TraceId"] for row in store.query(_GOOD, {**given, **bounds}))
-
-
-def of_version(store: Store, project: str, run: str, others: Sequence[str]) -> list[str]:
-    """Return those of other runs whose program states the version of a run's, or states none as there.
-
-    Raises:
-        StorageError: the database does not answer.
-    """
-    asked = {"project": project, "runs": [run, *others]}
-    versions = {row["TraceId"]: row["Version"] for row in store.query(_VERSIONS, asked)}
-    return [each for each in others if each != run and versions.get(each) == versions.get(run, "")]
-
-
 class GoodRuns:
-    """Reads good runs, and remembers some hundred of them.
+    """Reads good runs of programs, and remembers some hundred of them.
 
     Args:
-        store: the database.
+        store: the database; one project's, if only that may be seen.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._relations = lru_cache(_KEPT)(self._read)
-        self._found = lru_cache(_KEPT)(lambda _minute, *program: good_runs(store, *program))
+        self._found = lru_cache(_KEPT)(self._find)
 
-    def of(self, run: RunSummary, trajectory: Trajectory) -> list[Relations]:
+    def nearest(
+        self,
+        trace_id: str,
+        task: str,
+        project: str,
+        service: str,
+        name: str,
+        *,
+        any_version: bool = False,
+    ) -> list[Relations]:
         """Return up to `MOST` good runs of a run's program and version, those of the nearest tasks first.
+
+        Args:
+            trace_id: of the run.
+            task: its task.
+            project: its project.
+            service: its service.
+            name: of its root.
+            any_version: take those of other versions where its own has none.
 
         Raises:
             StorageError: the database does not answer.
         """
-        minute = time.monotonic() // _ANEW
-        found = self._found(minute, run.project, run.service, run.name)
-        same = of_version(self._store, run.project, run.trace_id, found) if found else []
-        read = [self._relations(run.project, each) for each in same[:_READ]]
-        words = _words(trajectory.task)
+        found = self._found(time.monotonic() // _ANEW, project, service, name)
+        asked = {"project": project, "runs": [trace_id, *found]}
+        rows = self._store.query(_VERSIONS, asked) if found else ()
+        versions = {row["TraceId"]: row["Version"] for row in rows}
+        own = versions.pop(trace_id, "")
+        ids = [each for each in found if versions.get(each) == own]
+        if any_version and not ids:
+            ids = [each for each in found if each != trace_id]
+        words = _words(task)
 
-        def nearness(other: Relations) -> float:
-            theirs = _words(other.task)
+        def nearness(run: Relations) -> float:
+            theirs = _words(run.task)
             return len(words & theirs) / max(len(words | theirs), 1)
 
-        return sorted((each for each in read if each.all), key=nearness, reverse=True)[:MOST]
+        # Of erased runs, nothing is left to be read.
+        read = [run for each in ids[:_READ] if (run := self._relations(project, each)).all]
+        return sorted(read, key=nearness, reverse=True)[:MOST]
+
+    def _find(self, _minute: float, project: str, service: str, name: str) -> list[str]:
+        given = {"project": project, "service": service, "name": name}
+        bounds = {"days": _DAYS, "longest": _LONGEST, "limit": _FOUND}
+        return [row["TraceId"] for row in self._store.query(_GOOD, {**given, **bounds})]
 
     def _read(self, project: str, trace_id: str) -> Relations:
         spans = RunSpans(self._store, trace_id, project=project, page_bytes=PAGE_BYTES)

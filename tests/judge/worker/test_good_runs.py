@@ -76,7 +76,7 @@ async def test_a_persons_word_counts(store, worker):
 
 async def test_a_healthy_run_is_not_compared(store, worker, monkeypatch):
     asked = []
-    monkeypatch.setattr(GoodRuns, "of", lambda _self, run, _: asked.append(run.trace_id) or [])
+    monkeypatch.setattr(GoodRuns, "nearest", lambda _self, run, *_: asked.append(run) or [])
     write(store, *(_bought(number) for number in range(1, 4)), _bought(4, outcome=""), _failed())
     await worker().drain_once()
     assert asked == [f"{FAILED:032x}"]

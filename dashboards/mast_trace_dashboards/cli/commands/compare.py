@@ -46,7 +46,7 @@ def compare(
 ) -> None:
     """Show where a run parts from another one, or from the good run nearest to it.
 
-    The nearest good run has the same name, succeeded, and goes the same way for longest. The first 500 steps of
+    The nearest good run is of the same program, succeeded, and has the task that is most alike. The first 500 steps of
     each are compared, without generated ids and times.
 
     Example: `mast-trace compare last`
