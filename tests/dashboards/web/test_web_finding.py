@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from web_runs import abstained, judged, message, root
 
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.stored_run import StoredRun
@@ -59,6 +60,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             version = {"ResourceAttributes": {"service.version": "2" if run == FINE else "1"}}
             rows = [root(run, "team"), *(message(run, n, "writer", f"Said {n}.") for n in range(4))]
             opened.insert("otel_traces", [{**row, **version} for row in rows])
+        record_outcome(opened, FINE, "success")
         fine = {"outcome": "success", "decisive": None, "candidates": (), "modes": ()}
         save(
             opened,
