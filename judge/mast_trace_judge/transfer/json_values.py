@@ -279,6 +279,19 @@ def members_of(file: IO[bytes]) -> Iterator[Value | Broken]:
         raise ValueError(f"the archive cannot be read: {error}") from None
 
 
+def rows_of_columns(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a data frame that pandas wrote as an object of columns; none for another object."""
+    first, *others = value.values() or [None]
+    if not isinstance(first, dict) or not first or not others:
+        return []
+    if not all(isinstance(each, dict) and each.keys() == first.keys() for each in others):
+        return []
+    return [
+        {name: column[row] for name, column in value.items() if column[row] is not None}
+        for row in first
+    ]
+
+
 def csv_rows_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
     """Yield the rows of a table in CSV as objects of their columns, without empty ones.
 

@@ -26,6 +26,7 @@ from mast_trace_judge.transfer.json_values import (
     csv_rows_of,
     members_of,
     rows_of,
+    rows_of_columns,
     values_of,
 )
 from mast_trace_judge.transfer.source import (
@@ -108,9 +109,9 @@ class _Entry:
 
 _ENVELOPES = (
     *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
-    "samples",
+    *("samples", "content", "events", "result", "trace"),
 )
-"""Keys under which APIs put their lists of results."""
+"""Keys under which APIs put their results."""
 _LOOKED_AT = 100
 _SHOWN_KEYS = 6
 _HEAD = 4096
@@ -324,18 +325,21 @@ def _belongs(row: Format, value: Any) -> bool:
 
 def _records_in(value: Any, row: Format | None) -> list[Any] | None:
     """Return the items of a list, or of an answer of an API, that are read one by one."""
-    listed = value
     if isinstance(value, dict):
-        under = (value[key] for key in _ENVELOPES if isinstance(value.get(key), list))
-        listed = next(under, None)
-    if not isinstance(listed, list):
-        return None
+        under = [value[key] for key in _ENVELOPES if isinstance(value.get(key), list | dict)]
+        if rows := rows_of_columns(value):
+            under = [rows]
+    else:
+        under = [value] if isinstance(value, list) else []
     known = row.record if row is not None else format_of_record
-    holds = any(
-        (isinstance(each, list) and each) or known(each) or _records_in(each, row)
-        for each in listed[:_LOOKED_AT]
-    )
-    return listed if holds else None
+    for inner in under:
+        listed = inner if isinstance(inner, list) else [inner]
+        if any(
+            (isinstance(each, list) and each) or known(each) or _records_in(each, row)
+            for each in listed[:_LOOKED_AT]
+        ):
+            return listed
+    return None
 
 
 def _unknown(value: Any) -> str:

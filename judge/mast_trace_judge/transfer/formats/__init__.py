@@ -14,7 +14,7 @@ from mast_trace_judge.transfer.formats.chat import ANTHROPIC, CHAT, LANGCHAIN, S
 from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
-from mast_trace_judge.transfer.formats.jaeger import JAEGER
+from mast_trace_judge.transfer.formats.jaeger import JAEGER, ZIPKIN
 from mast_trace_judge.transfer.formats.kinds import Format, never
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
 from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
@@ -34,6 +34,7 @@ from mast_trace_judge.transfer.formats.phoenix import PHOENIX
 from mast_trace_judge.transfer.formats.plain import PLAIN
 from mast_trace_judge.transfer.formats.responses import RESPONSES
 from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
+from mast_trace_judge.transfer.formats.trackers import BRAINTRUST, OPIK, WEAVE
 
 FORMATS: tuple[Format, ...] = (
     EXPORT,
@@ -41,10 +42,14 @@ FORMATS: tuple[Format, ...] = (
     TEMPO,
     CONSOLE,
     JAEGER,
+    ZIPKIN,
     PHOENIX,
     LANGSMITH,
     LANGFUSE,
     OPENAI_AGENTS,
+    WEAVE,
+    BRAINTRUST,
+    OPIK,
     MLFLOW,
     CLAUDE_CODE,
     CODEX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
-from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in
+from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in, word_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +54,40 @@ def _span(span: Mapping[str, Any], process: Mapping[str, Any]) -> ForeignSpan:
             for fields in [_tags(log, "fields")]
         ),
     )
+
+
+def _read_zipkin(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
+    name = str(value.get("name") or "")
+    start = _microseconds(value["timestamp"], f"timestamp of span {name!r}")
+    tags = value["tags"] if isinstance(value.get("tags"), dict) else {}
+    yield request_of(
+        ForeignSpan(
+            trace_id=str(value["traceId"]),
+            span_id=str(value["id"]),
+            parent_id=str(value.get("parentId") or ""),
+            name=name,
+            start=start,
+            end=start + _microseconds(value.get("duration", 0), f"duration of span {name!r}"),
+            attributes=tags,
+            error=str(tags["error"]) if "error" in tags else None,
+            service=word_in(value.get("localEndpoint"), "serviceName"),
+            scope=str(tags.get("otel.scope.name") or tags.get("otel.library.name") or ""),
+        )
+    )
+
+
+ZIPKIN = Format(
+    name="zipkin",
+    title="Zipkin spans",
+    recognised="`traceId`, `id`, `timestamp`, and `tags` or `localEndpoint`, as its API and exporters write them",
+    read=_read_zipkin,
+    keys=("traceId", "id", "timestamp", "localEndpoint"),
+    record=lambda value: (
+        is_record(value, "traceId", "id", "timestamp")
+        and bool(value.keys() & {"tags", "localEndpoint"})
+        and "type" not in value
+    ),
+)
 
 
 def _parent(span: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     whole_text,
 )
-from mast_trace_judge.transfer.formats.observations import of_model_call, of_run, of_tool_call
+from mast_trace_judge.transfer.formats.observations import of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,9 +28,10 @@ _PLUMBING = ("Runnable", "Channel", "ChatPromptTemplate", "__start__", "LangGrap
 
 def _read(value: dict[str, Any], name: str) -> Iterator[ExportTraceServiceRequest]:
     run = {key: loaded(each) for key, each in value.items()}
-    yield request_of(_span(run))
+    identity = run.get("id") or run["run_id"]
+    yield request_of(_span({**run, "id": identity}))
     for child in objects_in(run, "child_runs"):
-        yield from _read({"trace_id": run.get("trace_id") or run.get("id"), **child}, name)
+        yield from _read({"trace_id": run.get("trace_id") or identity, **child}, name)
 
 
 def _span(run: Mapping[str, Any]) -> ForeignSpan:
@@ -67,21 +68,25 @@ def _attributes(
     run: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
 ) -> dict[str, Any]:
     kind, inputs, outputs = run["run_type"], run.get("inputs"), run.get("outputs")
-    if kind == "llm":
-        told = outputs if isinstance(outputs, dict) else {}
-        beside = told.get("llm_output")
-        usages = (
-            *(run, told.get("usage_metadata"), metadata.get("usage_metadata")),
-            beside.get("token_usage") if isinstance(beside, dict) else None,
-        )
-        spent = next(filter(None, map(usage_of, usages)), None)
-        return of_model_call(inputs, outputs, metadata.get("ls_model_name"), spent)
-    if kind == "tool":
-        return of_tool_call(title, inputs, outputs)
-    if is_root:
-        return of_run(title, inputs)
+    told = outputs if isinstance(outputs, dict) else {}
+    beside = told.get("llm_output")
+    usages = (
+        *(run, told.get("usage_metadata"), metadata.get("usage_metadata")),
+        beside.get("token_usage") if isinstance(beside, dict) else None,
+    )
     acts = kind == "chain" and "langgraph_node" not in metadata and not title.startswith(_PLUMBING)
-    return {semconv.AGENT_NAME: title} if acts else {}
+    return {
+        **({semconv.AGENT_NAME: title} if acts and not is_root else {}),
+        **of_kind(
+            {"llm": semconv.CHAT, "tool": semconv.EXECUTE_TOOL}.get(kind, ""),
+            title,
+            inputs,
+            outputs,
+            is_root=is_root,
+            model=metadata.get("ls_model_name"),
+            usage=next(filter(None, map(usage_of, usages)), None),
+        ),
+    }
 
 
 def _above(run: Mapping[str, Any]) -> str:
@@ -96,5 +101,7 @@ LANGSMITH = Format(
     recognised="`run_type` and `start_time`",
     read=_read,
     keys=("id", "run_type", "start_time"),
-    record=lambda value: is_record(value, "id", "run_type", "start_time"),
+    record=lambda value: (
+        is_record(value, "run_type", "start_time") and bool(value.keys() & {"id", "run_id"})
+    ),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
@@ -14,10 +13,9 @@ from mast_trace_judge.transfer.formats.kinds import (
     nanoseconds_of,
     objects_in,
     usage_of,
-    whole_text,
     word_in,
 )
-from mast_trace_judge.transfer.formats.observations import of_model_call, of_run, of_tool_call
+from mast_trace_judge.transfer.formats.observations import of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,18 +61,19 @@ def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
 def _attributes(sent: Mapping[str, Any], title: str, *, is_root: bool) -> dict[str, Any]:
     kind = vocabulary.OPERATIONS.get(f'"{sent.get("mlflow.spanType")}"', "")
     inputs, outputs = sent.get("mlflow.spanInputs"), sent.get("mlflow.spanOutputs")
-    if kind == semconv.CHAT:
-        beside = outputs.get("usage") if isinstance(outputs, dict) else None
-        spent = usage_of(sent.get("mlflow.chat.tokenUsage")) or usage_of(beside)
-        model = sent.get("mlflow.llm.model") or sent.get("model") or word_in(inputs, "model")
-        return of_model_call(inputs, outputs, model or None, spent)
-    if kind == semconv.EXECUTE_TOOL:
-        return of_tool_call(title, inputs, outputs)
-    found = of_run(title, inputs) if is_root else {}
-    if kind == semconv.INVOKE_AGENT:
-        found |= {semconv.OPERATION_NAME: kind, semconv.AGENT_NAME: title}
-        found["output.value"] = None if outputs is None else whole_text(outputs)
-    return found
+    beside = outputs.get("usage") if isinstance(outputs, dict) else None
+    spent = usage_of(sent.get("mlflow.chat.tokenUsage")) or usage_of(beside)
+    model = sent.get("mlflow.llm.model") or sent.get("model") or word_in(inputs, "model") or None
+    return of_kind(kind, title, inputs, outputs, is_root=is_root, model=model, usage=spent)
+
+
+def _is_trace(value: Any) -> bool:
+    """Return whether a value is a trace, a row of a data frame, or the artifact with a trace's spans alone."""
+    if is_record(value, "spans", "trace_metadata"):
+        return True
+    if is_record(value, "info", "data"):
+        return isinstance(value["info"], dict) and is_record(value["data"], "spans")
+    return any("mlflow.spanType" in (x.get("attributes") or ()) for x in objects_in(value, "spans"))
 
 
 MLFLOW = Format(
@@ -83,12 +82,5 @@ MLFLOW = Format(
     recognised="`info` and `data` with `spans`, or a row of `search_traces` with `spans`",
     read=_read,
     keys=("info", "data"),
-    record=lambda value: (
-        is_record(value, "spans", "trace_metadata")
-        or (
-            is_record(value, "info", "data")
-            and isinstance(value["info"], dict)
-            and is_record(value["data"], "spans")
-        )
-    ),
+    record=_is_trace,
 )

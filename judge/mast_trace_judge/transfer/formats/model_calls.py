@@ -18,6 +18,7 @@ from mast_trace_judge.transfer.formats.conversation import (
     task_at_first,
     transcript_of,
 )
+from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     TextLog,
@@ -33,6 +34,7 @@ from mast_trace_judge.transfer.formats.messages import call_of, entry_of, role_o
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+_MESSAGE = ("role", "content")
 _PEOPLE = frozenset({"user", "human", "user_proxy", "userproxy"})
 
 
@@ -57,7 +59,8 @@ def _entries(calls: Sequence[_Call]) -> Iterator[Entry]:
         for message in call.shown:
             yield from _new(message, call.agent, known)
         choices = objects_in(call.answer, "choices")
-        answered = choices[0].get("message") if choices else None
+        whole = call.answer if is_record(call.answer, *_MESSAGE) else None  # Anthropic's
+        answered = choices[0].get("message") if choices else whole
         said = (
             entry_of({**answered, "role": "assistant"})
             if isinstance(answered, dict)
@@ -226,43 +229,48 @@ AG2_LOGGING = Format(
     record=lambda value: is_record(value, "session_id", "chat_completions"),
 )
 
-# -- requests and responses of OpenAI's API --------------------------------------------------------
+# -- requests with responses -----------------------------------------------------------------------
+
+_STARTED = ("request_created_at", "start_time", "startTime", "timestamp")
+
+
+def _body(value: Any, side: str) -> dict[str, Any]:
+    """Return the body of a request or a response, which a log keeps under one of several names."""
+    kept = value.get(side) or value.get(f"{side}_body") if isinstance(value, dict) else None
+    body = loaded(kept)
+    inner = body.get("body") if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
 
 
 def _sent(value: Any) -> list[dict[str, Any]]:
-    """Return the messages of a request, which may be in the body of one over HTTP."""
-    request = value.get("request") if isinstance(value, dict) else None
-    body = request.get("body") if isinstance(request, dict) else None
-    return objects_in(body or request, "messages")
+    """Return the messages of a request; a log may keep them without the rest of it."""
+    return objects_in(_body(value, "request") or value, "messages")
 
 
-def _answered(value: Any) -> dict[str, Any]:
-    response = value.get("response") if isinstance(value, dict) else None
-    body = response.get("body", response) if isinstance(response, dict) else None
-    return body if isinstance(body, dict) else {}
+def _is_call(value: Any) -> bool:
+    answer = _body(value, "response")
+    return bool(_sent(value)) and (bool(answer.get("choices")) or is_record(answer, *_MESSAGE))
 
 
 def _read_calls(value: Any, name: str) -> Iterator[Transcript]:
     lines = objects(value if isinstance(value, list) else [value])
-    calls = [
-        _Call(
-            agent="assistant",
-            shown=_sent(line),
-            answer=_answered(line),
-            time=moment_or_zero(_answered(line).get("created")),
-        )
-        for line in lines
-    ]
+    calls = []
+    for line in lines:
+        answer = _body(line, "response")
+        times = (answer.get("created"), *map(line.get, _STARTED))
+        time = next(filter(None, map(moment_or_zero, times)), 0)
+        calls.append(_Call("assistant", _sent(line), answer, time))
     model, entries = word_in(calls[0].answer, "model"), list(_entries(calls))
     yield transcript_of(entries, name, task=task_at_first(entries), model=model)
 
 
 OPENAI_CALLS = Format(
     name="openai-calls",
-    title="requests and responses of OpenAI's API",
-    recognised="`request` with `messages`, and `response` with `choices`; the lines of a file are one run",
+    title="requests and responses of a model's API",
+    recognised="`request` (or `request_body`) with `messages`, and `response` with `choices` or Anthropic's `content`; "
+    "the lines of a file are one run",
     read=_read_calls,
     keys=("request", "response"),
-    message=lambda value: bool(_sent(value) and _answered(value).get("choices")),
+    message=_is_call,
     entry=lambda line: line,
 )

@@ -79,6 +79,28 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
     return found
 
 
+def of_kind(
+    kind: str,
+    title: str,
+    inputs: Any,
+    outputs: Any,
+    *,
+    is_root: bool = False,
+    model: Any = None,
+    usage: tuple[int | None, int | None] | None = None,
+) -> dict[str, Any]:
+    """Return the attributes of an observation whose operation and title are known; a root without one is a run."""
+    if kind == semconv.CHAT:
+        return of_model_call(inputs, outputs, model, usage)
+    if kind == semconv.EXECUTE_TOOL:
+        return of_tool_call(title, inputs, outputs)
+    found = of_run(title, inputs) if is_root else {}
+    if kind == semconv.INVOKE_AGENT:
+        found |= {semconv.OPERATION_NAME: kind, semconv.AGENT_NAME: title}
+        found["output.value"] = None if outputs is None else whole_text(outputs)
+    return found
+
+
 def is_answer_of_tool(outputs: Any) -> bool:
     """Return whether an output is the message with which a tool answers a call."""
     return _message_in(loaded(outputs)) is not None

@@ -16,7 +16,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     whole_text,
     word_in,
 )
-from mast_trace_judge.transfer.formats.observations import of_model_call, of_tool_call
+from mast_trace_judge.transfer.formats.observations import of_kind, of_tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,19 +52,24 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
     )
 
 
+_KINDS = {
+    "agent": semconv.INVOKE_AGENT,
+    "generation": semconv.CHAT,
+    "response": semconv.CHAT,
+    "function": semconv.EXECUTE_TOOL,
+}
+
+
 def _attributes(data: dict[str, Any]) -> dict[str, Any]:
-    kind, name, given, made = (data.get(key) for key in ("type", "name", "input", "output"))
-    if kind == "agent":
-        return {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: name}
-    if kind in {"generation", "response"}:
-        return of_model_call(given, made, data.get("model"), usage_of(data.get("usage")))
-    if kind == "function":
-        return of_tool_call(str(name or kind), given, made)
+    kind, given, made = (data.get(key) for key in ("type", "input", "output"))
     if kind == "handoff":
         target = str(data.get("to_agent") or "")
         tool = f"transfer_to_{_NOT_IN_A_NAME.sub('_', target).lower()}"
         return {**of_tool_call(tool, {}, None), semconv.HANDOFF_TARGET: target}
-    return {}
+    title, usage = str(data.get("name") or kind), usage_of(data.get("usage"))
+    return of_kind(
+        _KINDS.get(str(kind), ""), title, given, made, model=data.get("model"), usage=usage
+    )
 
 
 OPENAI_AGENTS = Format(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NESTING = 64
+_IDS = ("traceId", "trace_id", "spanId", "span_id", "parentSpanId", "parent_span_id")
 _MAGIC = {
     b"PK": "a zip archive",
     b"%PDF": "a PDF",
@@ -46,10 +47,22 @@ def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:
 
 def _resources(value: Any) -> Any:
     """Return the spans of an answer of Grafana Tempo, which has OTLP under a key of its own; else nothing."""
+    if _is_bare(value):
+        return [{"scopeSpans": [{"spans": [value]}]}]
     inner = value["trace"] if is_record(value, "trace") else value
     if is_record(inner, "batches"):
         return inner["batches"]
     return inner.get("resourceSpans") if inner is not value and isinstance(inner, dict) else None
+
+
+def _is_bare(value: Any) -> bool:
+    """Return whether a value is a span of OTLP with nothing around it, in either spelling of its names."""
+    ids, times = {"spanId", "span_id"}, {"startTimeUnixNano", "start_time_unix_nano"}
+    return (
+        isinstance(value, dict)
+        and bool(value.keys() & ids and value.keys() & times)
+        and isinstance(value.get("attributes", []), list)
+    )
 
 
 def _read_tempo(value: Any, name: str) -> Iterator[ExportTraceServiceRequest]:
@@ -74,15 +87,17 @@ def _read_tempo(value: Any, name: str) -> Iterator[ExportTraceServiceRequest]:
 
 
 def _with_hex_ids(span: dict[str, Any]) -> dict[str, Any]:
-    sizes = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
-    ids = {key: hex_of(str(span[key]), size) for key, size in sizes.items() if span.get(key)}
-    return {**{key: each for key, each in span.items() if key != "links"}, **ids}
+    return {
+        key: hex_of(str(each), 16 if "trace" in key else 8) if key in _IDS and each else each
+        for key, each in span.items()
+        if key != "links" and each is not None
+    }
 
 
 TEMPO = Format(
     name="tempo",
     title="Grafana Tempo trace",
-    recognised="`batches` (or `trace`) with `resource` and `scopeSpans`",
+    recognised="`batches` (or `trace`) with `resource` and `scopeSpans`, or spans of OTLP with nothing around them",
     read=_read_tempo,
     record=lambda value: any(
         "scopeSpans" in each or "instrumentationLibrarySpans" in each
