@@ -1,4 +1,4 @@
-"""SQLite files in which frameworks keep runs: LangGraph's checkpoints, and the runtime logging of AG2.
+"""SQLite files in which frameworks keep runs: LangGraph's checkpoints, AG2's runtime logging, sessions of others.
 
 A file is opened read-only. Nothing in it is unpickled, and no class that it names is imported.
 """
@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import vocabulary
 from mast_trace.untrusted_json import well_formed_values
 from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.source import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 _MAGIC = b"SQLite format 3\0"
 _NODE_PATH = "~__pregel_pull, "
@@ -47,12 +48,13 @@ def runs_of_database(data: io.BufferedReader) -> Iterator[Value | Broken]:
             tables = {str(row["name"]) for row in database.execute(made)}
             if tables >= {"checkpoints", "writes"}:
                 yield from _threads(database)
-            elif "chat_completions" in tables:
-                yield from _sessions(database)
+            elif table := next(filter(tables.__contains__, _SESSIONS), None):
+                yield from _sessions(database, table)
             else:
                 raise ValueError(
-                    "it is a SQLite database without runs: `checkpoints` and `writes` of LangGraph, or "
-                    f"`chat_completions` of AG2, are read, and it has {_named(tables)}"
+                    "it is a SQLite database without runs: `checkpoints` and `writes` of LangGraph, "
+                    "`chat_completions` of AG2, `agent_messages` of the OpenAI Agents SDK, or `events` of "
+                    f"Google ADK are read, and it has {_named(tables)}"
                 )
     except sqlite3.Error as error:
         raise ValueError(f"it is a SQLite database that cannot be read: {error}") from None
@@ -165,32 +167,58 @@ def _decoded(kind: str, blob: bytes) -> Any:
     return unpacked(blob)
 
 
-# -- AG2 ------------------------------------------------------------------------------------------
+# -- sessions -------------------------------------------------------------------------------------
 
 
-def _sessions(database: sqlite3.Connection) -> Iterator[Value | Broken]:
-    """Yield each session with its calls of models, in their order."""
+def _of_openai_agents(row: sqlite3.Row) -> Any:
+    return json.loads(row["message_data"])
+
+
+def _of_adk(row: sqlite3.Row) -> Any:
+    told = dict(row)
+    whole = told.pop("event_data", None)  # of newer releases
+    event = {**told, **json.loads(whole)} if whole else told
+    for key in ("content", "usage_metadata"):
+        event[key] = vocabulary.loaded(event.get(key))
+    return {key: each for key, each in event.items() if not isinstance(each, bytes)}
+
+
+def _of_ag2(row: sqlite3.Row) -> Any:
+    return {
+        "source_name": row["source_name"],
+        "start_time": row["start_time"],
+        "request": json.loads(row["request"]),
+        "response": json.loads(row["response"]),
+    }
+
+
+_SESSIONS: Mapping[str, tuple[str, Callable[[sqlite3.Row], Any], str]] = {
+    "chat_completions": ("chat_completions", _of_ag2, "id"),
+    "agent_messages": ("output", _of_openai_agents, "id"),
+    "events": ("events", _of_adk, "timestamp"),
+}
+"""Table with the rows of sessions -> the key for what they tell, how a row is read, and the column of their order."""
+
+
+def _sessions(database: sqlite3.Connection, table: str) -> Iterator[Value | Broken]:
+    """Yield each session with what its rows tell, in their order."""
+    key, read, order = _SESSIONS[table]
+    columns = [str(row["name"]) for row in database.execute(f"PRAGMA table_info({table})")]
+    if not {"session_id", order} <= {*columns}:
+        raise ValueError(f"it is a SQLite database whose `{table}` has no sessions that are known")
+    size = " + ".join(f'ifnull(length("{name}"), 0)' for name in columns)
     sessions = database.execute(
-        "SELECT session_id, sum(length(request) + length(response)) AS size FROM chat_completions "
-        "GROUP BY session_id ORDER BY min(id)"
+        f"SELECT session_id, sum({size}) AS size FROM {table} GROUP BY session_id ORDER BY min({order})"
     ).fetchall()
-    for number, (session, size) in enumerate(sessions, 1):
-        if (size or 0) > LARGEST:
+    for number, (session, spelt) in enumerate(sessions, 1):
+        if spelt > LARGEST:
             yield Broken(number, f"its session is longer than {LARGEST >> 20} MiB")
             continue
         try:
-            calls = [
-                {
-                    "source_name": row["source_name"],
-                    "start_time": row["start_time"],
-                    "request": json.loads(row["request"]),
-                    "response": json.loads(row["response"]),
-                }
-                for row in database.execute(
-                    "SELECT * FROM chat_completions WHERE session_id IS ? ORDER BY id", (session,)
-                )
-            ]
-            found = {"session_id": session, "chat_completions": calls}
-            yield Value(number, _as_json(found), size or 0)
-        except (ValueError, TypeError, RecursionError) as error:
+            rows = database.execute(
+                f"SELECT * FROM {table} WHERE session_id IS ? ORDER BY {order}", (session,)
+            )
+            found = {"session_id": session, "app_name": table, key: [read(row) for row in rows]}
+            yield Value(number, _as_json(found), spelt)
+        except (ValueError, TypeError, IndexError, RecursionError) as error:
             yield Broken(number, f"the session {str(session)[:40]!r} cannot be read: {error}")

@@ -262,6 +262,8 @@ class _File:
             yield from self._hold(value, at)
         elif row is not None:
             yield from self._read(row, value, at, name)
+        elif messages := next(filter(format_of_messages, _under(value)), None):
+            yield from self._messages(messages, at, name)
         else:
             yield Refused(self._name, at.line, _unknown(value))
 
@@ -325,21 +327,28 @@ def _belongs(row: Format, value: Any) -> bool:
 
 def _records_in(value: Any, row: Format | None) -> list[Any] | None:
     """Return the items of a list, or of an answer of an API, that are read one by one."""
-    if isinstance(value, dict):
-        under = [value[key] for key in _ENVELOPES if isinstance(value.get(key), list | dict)]
-        if rows := rows_of_columns(value):
-            under = [rows]
-    else:
-        under = [value] if isinstance(value, list) else []
+    if not isinstance(value, list | dict):
+        return None
     known = row.record if row is not None else format_of_record
-    for inner in under:
-        listed = inner if isinstance(inner, list) else [inner]
+    for listed in [value] if isinstance(value, list) else _under(value):
         if any(
             (isinstance(each, list) and each) or known(each) or _records_in(each, row)
             for each in listed[:_LOOKED_AT]
         ):
             return listed
     return None
+
+
+def _under(value: dict[str, Any]) -> list[list[Any]]:
+    """Return what the answer of an API, or a data frame, lists."""
+    if rows := rows_of_columns(value):
+        return [rows]
+    found = (value.get(key) for key in _ENVELOPES)
+    return [
+        [each] if isinstance(each, dict) else each
+        for each in found
+        if isinstance(each, dict | list)
+    ]
 
 
 def _unknown(value: Any) -> str:

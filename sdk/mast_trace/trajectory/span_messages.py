@@ -17,8 +17,9 @@ from mast_trace.trajectory.vocabulary import text
 if TYPE_CHECKING:
     from mast_trace.trajectory.model import SpanRecord
 
-_ANSWER = "tool_call_response"
-_ARGUMENTS = ("arguments", "args", "input")
+ANSWER = "tool_call_response"
+"""Type of a part with what a tool has answered, in the words of the convention."""
+ARGUMENTS = ("arguments", "args", "input")
 _CALLS_WITHIN = ("function_call", "functionCall", "toolUse")
 _ANSWERS_WITHIN = ("function_response", "functionResponse", "toolResult")
 """Keys of the parts of Google's and of Bedrock's messages."""
@@ -37,11 +38,11 @@ def message_of(shape: Mapping[str, Any]) -> Message:
     calls: list[ToolCall] = []
     answers: str | None = None
     content = shape.get("content")
-    for part in map(_normal, _parts(shape)):
+    for part in map(normal_part, _parts(shape)):
         kind = part.get("type")
         if kind == "tool_call":
             calls.append(call_of(part, part.get("id")))
-        elif kind == _ANSWER:
+        elif kind == ANSWER:
             answers = word(part.get("id")) or ""
             texts.append(as_text(part.get("response", part.get("result"))))
         elif str(kind) not in _SILENT:
@@ -72,9 +73,9 @@ def listed_calls(shape: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def each_answer(shape: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Split a message that answers tool calls, and may hold more text, into one for each answer."""
-    parts = [_normal(part) for part in _parts(shape)]
-    answers = [part for part in parts if part.get("type") == _ANSWER]
-    rest = [part for part in parts if part.get("type") != _ANSWER]
+    parts = [normal_part(part) for part in _parts(shape)]
+    answers = [part for part in parts if part.get("type") == ANSWER]
+    rest = [part for part in parts if part.get("type") != ANSWER]
     if not answers or len(parts) == 1:
         return [shape]
     told = {key: value for key, value in shape.items() if key != "content"}
@@ -90,18 +91,18 @@ def _are_parts(content: Any) -> bool:
     return isinstance(content, list) and bool(content) and len(objects(content)) == len(content)
 
 
-def _normal(part: dict[str, Any]) -> Mapping[str, Any]:
-    """Return a part of another provider in the words of the convention; others as they are."""
+def normal_part(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of another provider's message in the words of the convention; others as they are."""
     kind = str(part.get("type"))
     if kind in {"tool_use", "server_tool_use", "tool-call"}:
         identity, name = part.get("toolCallId"), part.get("toolName")  # Vercel's AI SDK
         return {"id": identity, "name": name, **part, "type": "tool_call"}
-    if kind in {"tool_result", "tool-result"}:
+    if kind.endswith(("tool_result", "tool-result")):
         given = part.get("content", part.get("output", part.get("result")))
         given = given.get("value", given) if isinstance(given, dict) else given
         identity = part.get("tool_use_id", part.get("toolCallId"))
         said = message_of({"content": given}).content
-        return {"type": _ANSWER, "id": identity, "response": said}
+        return {**part, "type": ANSWER, "id": identity, "response": said}
     for key in _CALLS_WITHIN:
         if isinstance(part.get(key), dict):
             inner = part[key]
@@ -110,17 +111,14 @@ def _normal(part: dict[str, Any]) -> Mapping[str, Any]:
         if isinstance(part.get(key), dict):
             inner = part[key]
             said = message_of({"content": inner.get("content")}).content or inner.get("response")
-            return {
-                "type": _ANSWER,
-                "id": inner.get("id", inner.get("toolUseId")),
-                "response": said,
-            }
+            identity = inner.get("id", inner.get("toolUseId"))
+            return {**inner, "type": ANSWER, "id": identity, "response": said}
     return part
 
 
 def call_of(shape: Mapping[str, Any], identity: Any) -> ToolCall:
     """Read a tool call: its name and its arguments."""
-    arguments = next((shape[key] for key in _ARGUMENTS if key in shape), None)
+    arguments = next((shape[key] for key in ARGUMENTS if key in shape), None)
     return ToolCall(word(shape.get("name")) or "", arguments, word(identity))
 
 

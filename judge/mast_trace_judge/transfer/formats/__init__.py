@@ -10,7 +10,15 @@ from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
-from mast_trace_judge.transfer.formats.chat import ANTHROPIC, CHAT, LANGCHAIN, SHAREGPT
+from mast_trace_judge.transfer.formats.chat import (
+    ANTHROPIC,
+    CHAT,
+    GEMINI_CLI,
+    LANGCHAIN,
+    PYDANTIC_AI,
+    SHAREGPT,
+    SMOLAGENTS,
+)
 from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
@@ -71,6 +79,9 @@ FORMATS: tuple[Format, ...] = (
     OPENAI_CALLS,
     RESPONSES,
     ANTHROPIC,
+    PYDANTIC_AI,
+    SMOLAGENTS,
+    GEMINI_CLI,
     SHAREGPT,
     LANGCHAIN,
     CHAT,
@@ -116,8 +127,9 @@ def format_of_text(start: str) -> Format | None:
 def format_of_table(columns: list[str]) -> Format | None:
     """Return the row whose records a table with these columns in CSV holds; None if there is none."""
     names = {column.strip('\ufeff" \r').partition(".")[0] for column in columns}
+    whole = dict.fromkeys((column.strip('\ufeff" \r') for column in columns), "x")
     rows = (row for row in FORMATS if row.record is not never and row.keys)
-    return next((row for row in rows if names.issuperset(row.keys)), None)
+    return next((r for r in rows if names.issuperset(r.keys) or r.record(whole)), None)
 
 
 def nearest_format(value: Any) -> tuple[Format, list[str]] | None:

@@ -13,12 +13,18 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of_models,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of, is_sharegpt, role_of, unwrapped
+from mast_trace_judge.transfer.formats.libraries import (
+    is_pydantic_ai,
+    is_sharegpt,
+    is_smolagents,
+    unwrapped,
+)
+from mast_trace_judge.transfer.formats.messages import entry_of, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_LISTS = ("messages", "chat_history", "history", "conversations", "conversation")
+_LISTS = ("messages", "chat_history", "history", "conversations", "conversation", "contents")
 """Keys under which an enclosing object holds a chat."""
 _IDS = ("id", "chat_id", "session_id", "trace_id", "thread_id")
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
@@ -62,6 +68,9 @@ def named_within(value: Any, name: str) -> str:
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     entries = entries_of(messages_in(value))
+    times = [entry.time for entry in entries]
+    if all(times) and times == sorted(times, reverse=True):  # as APIs list what is newest first
+        entries.reverse()
     around = value if isinstance(value, dict) else {}
     metadata, cost = around.get("metadata"), around.get("cost")
     usage = usage_of(metadata.get("token_usage")) if isinstance(metadata, dict) else None
@@ -130,6 +139,24 @@ LANGCHAIN = _row(
     "LangChain messages",
     "messages with `type` (`human`, `ai`) in place of a role, or `lc` and `kwargs`",
     _is_langchain_message,
+)
+GEMINI_CLI = _row(
+    "gemini-cli",
+    "Gemini CLI session",
+    "messages with the `type` `gemini`, also under `messages`",
+    lambda value: word_in(value, "type") == "gemini" and "content" in value,
+)
+PYDANTIC_AI = _row(
+    "pydantic-ai",
+    "pydantic-ai messages",
+    "messages with `kind` and `parts` with `part_kind`, as `all_messages_json` writes them",
+    is_pydantic_ai,
+)
+SMOLAGENTS = _row(
+    "smolagents",
+    "smolagents memory",
+    "steps with `step_number`, `tool_calls` and `observations`, as `memory.get_full_steps` gives them",
+    is_smolagents,
 )
 SHAREGPT = _row(
     "sharegpt",

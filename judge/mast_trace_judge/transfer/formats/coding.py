@@ -40,8 +40,17 @@ _SHOWN_BY_PROGRAM = (
 def _is_claude(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    return is_record(value, "sessionId", "type") or (
-        word_in(value, "type") in _BESIDE and bool(value.keys() & {"leafUuid", "snapshot"})
+    return (
+        is_record(value, "sessionId", "type")
+        or _is_of_sdk(value)
+        or (word_in(value, "type") in _BESIDE and bool(value.keys() & {"leafUuid", "snapshot"}))
+    )
+
+
+def _is_of_sdk(value: Mapping[str, Any]) -> bool:
+    """Return whether a line is a message of the Agent SDK, which `claude --output-format stream-json` prints as well."""
+    return is_record(value, "session_id", "type") and (
+        "parent_tool_use_id" in value or value["type"] in {"system", "result", "rate_limit_event"}
     )
 
 
@@ -55,11 +64,14 @@ def _is_said(line: Mapping[str, Any]) -> bool:
 
 
 def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
-    lines = [line for line in objects(value) if _is_said(line)]
+    told = objects(value)
+    lines = [line for line in told if _is_said(line)]
     asked = {part.get("id"): part.get("input") for line in lines for part in _parts(line)}
     agents: dict[str, str] = {}
     usage: dict[str, tuple[int, int]] = {}
     for line in lines:
+        if above := word_in(line, "parent_tool_use_id"):
+            agents[above] = word_in(asked.get(above), "subagent_type")
         identity = word_in(line.get("toolUseResult"), "agentId")
         for part in _parts(line) if identity else ():
             kind = word_in(asked.get(part.get("tool_use_id")), "subagent_type")
@@ -67,16 +79,19 @@ def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
         spent = usage_of(line["message"].get("usage"))
         if spent is not None:  # each block of an answer has a line, and the last the whole usage
             usage[word_in(line["message"], "id")] = spent
-    told = [line for line in lines if _holds_more_than_thoughts(line)]
-    entries = [_claude_entry(line, agents, usage) for line in told]
+    entries = [
+        _claude_entry(line, agents, usage) for line in lines if _holds_more_than_thoughts(line)
+    ]
     models = (word_in(line["message"], "model") for line in lines)
+    ends = (word_in(line, "subtype") for line in told if line.get("type") == "result")
     entries = [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)]
     yield transcript_of(
         entries,
         name,
         framework="claude-code",
-        task=task_at_first(entries),
+        task=task_at_first(entries) if lines and lines[0]["type"] == "user" else "",
         model=next(filter(None, models), ""),
+        termination_reason=next((end for end in ends if end not in {"", "success"}), ""),
     )
 
 
@@ -93,7 +108,7 @@ def _claude_entry(
     line: Mapping[str, Any], agents: Mapping[str, str], usage: dict[str, tuple[int, int]]
 ) -> Entry:
     entry = entry_of(line["message"])
-    inner = str(line.get("agentId") or "")
+    inner = str(line.get("agentId") or line.get("parent_tool_use_id") or "")
     own = agents.get(inner) or inner or ("sub-agent" if line.get("isSidechain") else _MAIN)
     spoken = line["type"] == "assistant"
     # A sub-agent's task is what the main agent wrote.
@@ -111,7 +126,7 @@ def _claude_entry(
 CLAUDE_CODE = Format(
     name="claude-code",
     title="Claude Code session",
-    recognised="lines with `sessionId` and a `type` such as `user` or `assistant`",
+    recognised="lines with `sessionId` (`session_id` of its Agent SDK) and a `type` such as `user` or `assistant`",
     read=_read_claude,
     keys=("sessionId", "type", "uuid", "parentUuid"),
     message=_is_claude,

@@ -76,7 +76,7 @@ def _is_swe(value: Any) -> bool:
     info = value.get("info") if isinstance(value, dict) else None
     return (
         isinstance(info, dict)
-        and bool(value.keys() & {"history", "messages"})
+        and bool(value.keys() & {"history", "messages", "trajectory"})
         and bool(info.keys() & {"exit_status", "model_stats"})
     )
 
@@ -84,7 +84,11 @@ def _is_swe(value: Any) -> bool:
 def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
     entries: list[Entry] = []
     asked = ""
-    for number, message in enumerate(objects_in(value, "history") or objects_in(value, "messages")):
+    told = objects_in(value, "history") or objects_in(value, "messages")
+    for step in objects_in(value, "trajectory") if not told else ():
+        told.append({"role": "assistant", "content": step.get("response"), **step})
+        told.append({"role": "user", "content": step.get("observation")})
+    for number, message in enumerate(told):
         if message.get("is_demo") or message.get("role") == "exit":
             continue
         identities = message.get("tool_call_ids")

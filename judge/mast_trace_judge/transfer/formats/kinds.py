@@ -213,11 +213,11 @@ _MOST = 2**40
 """More tokens than any run has: a larger number is no count of them."""
 _INPUT = (
     *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
-    *("total_prompt_tokens", "inputTokens", "promptTokens"),
+    *("total_prompt_tokens", "inputTokens", "promptTokens", "input"),
 )
 _OUTPUT = (
     *("output_tokens", "completion_tokens", "candidates_token_count", "candidatesTokenCount"),
-    *("tokens_received", "total_completion_tokens", "outputTokens", "completionTokens"),
+    *("tokens_received", "total_completion_tokens", "outputTokens", "completionTokens", "output"),
 )
 
 

@@ -15,7 +15,8 @@ from mast_trace_judge.transfer.formats.kinds import (
     objects_in,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of, role_of, unwrapped
+from mast_trace_judge.transfer.formats.libraries import unwrapped
+from mast_trace_judge.transfer.formats.messages import entry_of, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import ToolCall
-from mast_trace.trajectory.span_messages import listed_calls, objects
-from mast_trace.trajectory.vocabulary import loaded
+from mast_trace.trajectory.span_messages import (
+    ANSWER,
+    ARGUMENTS,
+    listed_calls,
+    normal_part,
+    objects,
+)
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
 from mast_trace_judge.transfer.formats.kinds import moment_or_zero, usage_of, whole_text, word_in
+from mast_trace_judge.transfer.formats.libraries import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +30,7 @@ ROLES: Mapping[str, str] = {
     "assistant": "assistant",
     "ai": "assistant",
     "gpt": "assistant",
+    "gemini": "assistant",
     "model": "assistant",
     "AIMessageChunk": "assistant",
     "tool": "tool",
@@ -32,35 +39,13 @@ ROLES: Mapping[str, str] = {
     "observation": "tool",
 }
 """A role, or LangChain's type of a message -> our role."""
-_USAGE = ("usage", "usage_metadata", "models_usage")
+_USAGE = ("usage", "usage_metadata", "models_usage", "tokens")
+_NAMES = ("name", "agent", "assistant_id")
 _TEXT_KEYS = ("text", "content", "refusal")
-_SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "tool_call"})
-"""Parts that only the model itself sees, and LangChain's second copy of a call."""
-
-
-def unwrapped(shape: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message without LangChain's wrappings (``kwargs``, ``data``) and ShareGPT's keys."""
-    for wrapping in ("kwargs", "data"):
-        inner = shape.get(wrapping)
-        if isinstance(inner, dict) and "content" in inner:
-            kind = str(shape.get("type", ""))
-            return {**inner, "type": inner.get("type") or kind}
-    return _from_sharegpt(shape) if is_sharegpt(shape) else shape
-
-
-def is_sharegpt(shape: Mapping[str, Any]) -> bool:
-    """Return whether a message has ShareGPT's keys."""
-    return "from" in shape and "value" in shape and "content" not in shape and "role" not in shape
-
-
-def _from_sharegpt(shape: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message in OpenAI's keys; a call of a function is the JSON text of its value."""
-    if shape["from"] != "function_call":
-        return {"role": shape["from"], "content": shape["value"]}
-    call = loaded(shape["value"])
-    if not isinstance(call, dict) or not call.get("name"):
-        return {"role": "assistant", "content": shape["value"]}
-    return {"role": "assistant", "content": "", "function_call": call}
+_SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "step-start"})
+"""Parts that only the model itself sees, and marks between its steps."""
+_DONE = ("toolInvocations", "toolCalls")
+"""Keys beside the content of calls that stand with their results, in Vercel's AI SDK and in Gemini CLI."""
 
 
 def role_of(shape: Mapping[str, Any]) -> str:
@@ -87,14 +72,16 @@ def entry_of(shape: Any) -> Entry:
         raise ValueError("it has no role" if given is None else f"its role is {str(given)[:40]!r}")
     texts, calls, results = _content(message)
     calls += _calls(message)
-    if role == "tool":
+    if role == "tool" and not results:
         told = objects(message.get("tool_responses")) or [{**message, "content": "\n".join(texts)}]
         error = _error_of(message)
-        results += [_result(each, each.get("tool_call_id"), error) for each in told]
+        results += [
+            _result(each, each.get("tool_call_id"), error, each.get("content")) for each in told
+        ]
     spoken = role != "tool" and not (results and not any(texts))
     return Entry(
         role=role,
-        agent=str(message.get("name") or message.get("agent") or role),
+        agent=str(next((message[key] for key in _NAMES if message.get(key)), role)),
         text="\n".join(texts) if spoken else "",
         calls=tuple(calls),
         results=tuple(results),
@@ -123,27 +110,59 @@ def text_of_parts(content: Any) -> str:
 
 def _content(message: Mapping[str, Any]) -> tuple[list[str], list[ToolCall], list[Result]]:
     """Return texts, tool calls and tool results in the content."""
-    content = message.get("content")
-    if "content" not in message and not _calls(message) and not message.get("tool_responses"):
-        raise ValueError("it has no content")
-    if not isinstance(content, list):
-        text = text_of_parts(content)
-        return ([text] if text else []), [], []
+    content = message.get("content", message.get("parts"))
+    done = [each for key in _DONE for each in objects(message.get(key))]
+    if content is None and not ({"content", "tool_responses"} & message.keys() or _calls(message)):
+        if not done:
+            raise ValueError("it has no content")
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Result] = []
     listed = {call.id for call in _calls(message)}
-    for part in content:
+    if not isinstance(content, list):
+        texts += [text] if (text := text_of_parts(content)) else []
+        content = []
+    for given in content:
+        part = normal_part(given) if isinstance(given, dict) else given
         kind = word_in(part, "type")
-        if kind in {"tool_use", "server_tool_use"}:
+        if kind == "tool_call":
             if part.get("id") not in listed:
-                calls.append(call_of(part.get("name"), part.get("input"), part.get("id")))
-        elif kind.endswith("tool_result"):
-            results.append(_result(part, part.get("tool_use_id"), _error_of(part)))
+                arguments = next((part[key] for key in ARGUMENTS if key in part), None)
+                calls.append(call_of(part.get("name"), arguments, part.get("id")))
+        elif kind == ANSWER:
+            results.append(_result(part, part.get("id"), _error_of(part), part["response"]))
+        elif isinstance(part, dict) and "toolCallId" in part:
+            done.append(part)
         else:
             part_text = _text_of(part)
             texts += [] if part_text is None else [part_text]
+    for each in done:
+        call, result = _done(each)
+        calls.append(call)
+        results += [result] if result else []
     return texts, calls, results
+
+
+def _done(part: Mapping[str, Any]) -> tuple[ToolCall, Result | None]:
+    """Return a call and its result, which stand together."""
+    found = {name: part[key] for name, keys in _OF_DONE.items() for key in keys if part.get(key)}
+    title = found.get("name") or word_in(part, "type").removeprefix("tool-")
+    call = call_of(title, found.get("arguments"), found.get("id"))
+    if not found.keys() & {"result", "error"}:
+        return call, None
+    error = str(found["error"]) if "error" in found else _error_of(part)
+    given = objects(found.get("result"))
+    said = normal_part(given[0]).get("response") if len(given) == 1 else None
+    return call, _result(part, call.id, error, said or found.get("result"))
+
+
+_OF_DONE = {
+    "id": ("toolCallId", "id"),
+    "name": ("toolName", "name"),
+    "arguments": ("input", "args"),
+    "result": ("output", "result"),
+    "error": ("errorText",),
+}
 
 
 def _text_of(part: Any) -> str | None:
@@ -155,8 +174,9 @@ def _text_of(part: Any) -> str | None:
     if word_in(part, "type") in _SILENT:
         return None
     for key in _TEXT_KEYS:
-        if isinstance(part.get(key), str):
-            return str(part[key])
+        inner = part.get(key)
+        if isinstance(text := inner.get("value") if isinstance(inner, dict) else inner, str):
+            return text
     return whole_text(part)
 
 
@@ -174,8 +194,8 @@ def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
     return found
 
 
-def _result(part: Mapping[str, Any], call_id: Any, error: str | None) -> Result:
-    text = text_of_parts(part.get("content"))
+def _result(part: Mapping[str, Any], call_id: Any, error: str | None, said: Any) -> Result:
+    text = text_of_parts(said)
     failed = None if error is None else error or text or "error"
     return Result(text, str(call_id or ""), str(part.get("name") or ""), failed)
 

@@ -77,7 +77,7 @@ def _new(message: dict[str, Any], caller: str, known: set[str]) -> Iterator[Entr
     if role not in {"user", "tool"}:
         return
     entry = entry_of(message)
-    if role == "tool":
+    if entry.results:  # Anthropic's stand in a message of the user
         fresh = [each for each in entry.results if each.call_id not in known]
         known.update(each.call_id for each in fresh)
         if fresh:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.foreign_spans import loaded, request_of, span_of_sdk
-from mast_trace_judge.transfer.formats.kinds import Format, is_record, whole_text
+from mast_trace_judge.transfer.formats.kinds import Format, is_record, whole_text, word_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,7 +70,7 @@ def _is_span(value: Any) -> bool:
     if not is_record(value, "start_time") or not value.keys() & {"span_kind", _PREFIX + _KIND}:
         return False
     inner = value.get("context")
-    return "context.trace_id" in value or (isinstance(inner, dict) and "trace_id" in inner)
+    return bool(word_in(value, "context.trace_id")) or is_record(inner, "trace_id")
 
 
 PHOENIX = Format(

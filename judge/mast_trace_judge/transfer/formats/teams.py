@@ -132,10 +132,15 @@ def _is_adk(value: Any) -> bool:
     )
 
 
-def _read_adk(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    entries = [_adk_entry(event) for event in objects_in(value, "events")]
+def _is_adk_event(value: Any) -> bool:
+    return is_record(value, "author") and bool(value.keys() & {"invocationId", "invocation_id"})
+
+
+def _read_adk(value: Any, name: str) -> Iterator[Transcript]:
+    session = value if isinstance(value, dict) else {"events": value}
+    entries = [_adk_entry(event) for event in objects_in(session, "events")]
     told = [each for each in entries if each.text or each.calls or each.results]
-    yield transcript_of(told, f"{name}/{value.get('id') or 'session'}", framework="google-adk")
+    yield transcript_of(told, f"{name}/{session.get('id') or 'session'}", framework="google-adk")
 
 
 def _adk_entry(event: Mapping[str, Any]) -> Entry:
@@ -172,8 +177,11 @@ def _adk_entry(event: Mapping[str, Any]) -> Entry:
 ADK = Format(
     name="google-adk",
     title="Google ADK session",
-    recognised="`appName` and `events`, as its session services and its web view write them",
+    recognised="`appName` and `events`, as its session services and its web view write them (a SQLite file too), or "
+    "events with `author` and `invocationId`",
     read=_read_adk,
     keys=("appName", "events", "userId"),
     record=_is_adk,
+    message=_is_adk_event,
+    entry=_adk_entry,
 )
