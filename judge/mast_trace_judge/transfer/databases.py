@@ -206,9 +206,10 @@ def _sessions(database: sqlite3.Connection, table: str) -> Iterator[Value | Brok
     columns = [str(row["name"]) for row in database.execute(f"PRAGMA table_info({table})")]
     if not {"session_id", order} <= {*columns}:
         raise ValueError(f"it is a SQLite database whose `{table}` has no sessions that are known")
+    # The names are those of the table above, and of its columns: none is a user's.
     size = " + ".join(f'ifnull(length("{name}"), 0)' for name in columns)
     sessions = database.execute(
-        f"SELECT session_id, sum({size}) AS size FROM {table} GROUP BY session_id ORDER BY min({order})"
+        f"SELECT session_id, sum({size}) AS size FROM {table} GROUP BY session_id ORDER BY min({order})"  # noqa: S608
     ).fetchall()
     for number, (session, spelt) in enumerate(sessions, 1):
         if spelt > LARGEST:
@@ -216,7 +217,8 @@ def _sessions(database: sqlite3.Connection, table: str) -> Iterator[Value | Brok
             continue
         try:
             rows = database.execute(
-                f"SELECT * FROM {table} WHERE session_id IS ? ORDER BY {order}", (session,)
+                f"SELECT * FROM {table} WHERE session_id IS ? ORDER BY {order}",  # noqa: S608
+                (session,),
             )
             found = {"session_id": session, "app_name": table, key: [read(row) for row in rows]}
             yield Value(number, _as_json(found), spelt)

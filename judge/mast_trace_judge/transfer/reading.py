@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from zstandard import ZstdError
@@ -33,14 +34,18 @@ from mast_trace_judge.transfer.source import (
     LARGEST,
     Source,
     UnreadableFile,
+    check_kind,
+    columns_of,
     is_parquet,
+    is_yaml,
     is_zip,
+    mistaken,
     text_of,
 )
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from mast_trace_judge.transfer.formats.kinds import Format, Read, TextLog
@@ -121,6 +126,7 @@ _SUFFIXES = frozenset(
     {".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt", ".csv", ".eval", ".traj"}
     | {".db", ".sqlite", ".sqlite3"}
 )
+NO_FILES = f"it holds no files of runs: their names end in {', '.join(sorted(_SUFFIXES))}"
 _LOGS = ", ".join(row.title for row in FORMATS if row.text is not None)
 _COMPRESSED = frozenset({".gz", ".zst"})
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -141,11 +147,15 @@ class Refused:
 
     Attributes:
         line: of the file, or its row in a table; None for the file as a whole.
+        is_unknown: whether the value is of no known format, or no value at all.
+        is_text: whether nothing in it looks like JSON.
     """
 
     file: str
     line: int | None
     problem: str
+    is_unknown: bool = False
+    is_text: bool = False
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -165,7 +175,7 @@ def read_source(source: Source, row: Format | None = None) -> Iterator[Piece | R
     found = False
     try:
         with source.opened() as data:
-            for each in _File(source, row).read(data):
+            for each in _told_once(_File(source, row).read(data)):
                 found = True
                 yield each
     except UnreadableFile as error:
@@ -175,7 +185,7 @@ def read_source(source: Source, row: Format | None = None) -> Iterator[Piece | R
         yield Refused(source.name, None, str(error))
         return
     if not found:
-        yield Refused(source.name, None, "it holds no runs")
+        yield Refused(source.name, None, "it holds no runs" if source.size else "it is empty")
 
 
 def values_in(
@@ -192,6 +202,7 @@ def values_in(
         return row, members_of(data)
     if is_database(data):
         return row, runs_of_database(data)
+    check_kind(data.peek(_HEAD)[:_HEAD])
     text = text_of(data)
     if text is None:
         return row, None
@@ -199,8 +210,12 @@ def values_in(
     logged = format_of_text(COLOURS.sub("", start))
     if logged is not None and logged.text is not None and row in {None, logged}:
         return logged, entries_of_log(text, logged.text)
-    is_table = format_of_table(start.partition("\n")[0].split(","))
-    return row, csv_rows_of(text) if is_table else _without_prose(values_of(text))
+    columns, is_even = columns_of(start)
+    known = format_of_table(columns)
+    if is_even and known is None and row is None:
+        told = f"it is a table with the columns {_listed(columns)}, which no trace format has"
+        raise ValueError(told + nearest_format(dict.fromkeys(columns)))
+    return row, csv_rows_of(text) if known else values_of(text)
 
 
 class _File:
@@ -238,7 +253,7 @@ class _File:
 
     def _value(self, each: Value | Broken, name: str) -> Iterator[Piece | Refused]:
         if isinstance(each, Broken):
-            yield Refused(self._name, each.line, each.problem)
+            yield Refused(self._name, each.line, each.problem, each.is_text, each.is_text)
             return
         yield from self._pieces(each.value, each, name)
 
@@ -265,7 +280,7 @@ class _File:
         elif messages := next(filter(format_of_messages, _under(value)), None):
             yield from self._messages(messages, at, name)
         else:
-            yield Refused(self._name, at.line, _unknown(value))
+            yield Refused(self._name, at.line, _unknown(value), is_unknown=True)
 
     def _messages(self, value: list[Any], at: Value, name: str) -> Iterator[Piece | Refused]:
         row = self._row or format_of_messages(value)
@@ -351,42 +366,55 @@ def _under(value: dict[str, Any]) -> list[list[Any]]:
     ]
 
 
+_NOT_SPANS = {"resourceLogs": "logs", "resourceMetrics": "metrics"}
+
+
 def _unknown(value: Any) -> str:
-    if isinstance(value, dict):
-        keys = [str(key)[:40] for key in list(value)[:_SHOWN_KEYS]]
-        noun = "key" if len(value) == 1 else "keys"
-        what = f"an object with the {noun} {', '.join(keys)}" if keys else "an empty object"
-    else:
+    for key in _NOT_SPANS.keys() & value.keys() if isinstance(value, dict) else ():
+        return f"it holds {_NOT_SPANS[key]} of OTLP: spans are read from files, and a collector takes the rest"
+    listed = value if isinstance(value, list) else next(filter(None, _under(value)), [])
+    inner = listed[0] if listed and isinstance(listed[0], dict) else value
+    if not isinstance(inner, dict):
         what = "a list that holds neither messages nor runs"
-        listed = value if isinstance(value, list) else []
-        value = next((each for each in listed if isinstance(each, dict)), None)
-    if near := nearest_format(value):
-        row, missing = near
-        lacked = f"lacks {', '.join(missing)}" if missing else "holds no runs"
-        what += f" is nearest to {row.title}, but {lacked}: it"
-    return f"{what} is of no known format; `mast-trace import --formats` lists what is read"
+    elif not inner:
+        what = "an empty object"
+    else:
+        holder = "an object" if inner is value else "a list of objects"
+        what = f"{holder} with the {'key' if len(inner) == 1 else 'keys'} {_listed(inner)}"
+    return f"{what} is of no known format{nearest_format(inner)}; `mast-trace import --formats` lists what is read"
 
 
-def _without_prose(values: Iterator[Value | Broken]) -> Iterator[Value | Broken]:
-    """Yield the values of a text; a text without any JSON is one broken passage and not one for each line."""
-    lines, held = 0, list[Broken]()
-    for each in values:
-        if not isinstance(each, Broken) or not each.is_text:
+def _listed(names: Iterable[Any]) -> str:
+    shown = [str(name)[:40] for name in islice(names, _SHOWN_KEYS + 1)]
+    return ", ".join([*shown[:_SHOWN_KEYS], "..."] if len(shown) > _SHOWN_KEYS else shown)
+
+
+def _told_once(found: Iterable[Piece | Refused]) -> Iterator[Piece | Refused]:
+    """Yield the content of a file; where nothing of it is known, what it is instead is said once."""
+    held: list[Refused] = []
+    unknown = lines = 0
+    rest = iter(found)
+    for each in rest:
+        if not isinstance(each, Refused) or not each.is_unknown:
             yield from held
             yield each
-            yield from values
+            yield from rest
             return
-        lines += 1
-        if len(held) < _TOLD:
-            held.append(each)
-    if lines > 1:
-        yield Broken(
-            held[0].line,
-            f"it is text without any JSON ({lines:,} lines), and no trace format reads it; the nearest "
-            f"are a chat (a list of `role` and `content`), spans (OTLP in JSON) and text of {_LOGS}",
-        )
-    else:
+        unknown, lines = unknown + 1, lines + each.is_text
+        held += [each] if unknown <= _TOLD else []
+    if unknown < 2:
         yield from held
+    elif lines == unknown and is_yaml(held[0].problem.partition(": '")[2]):
+        yield Refused(held[0].file, None, mistaken(f"YAML ({lines:,} lines)"))
+    elif lines == unknown:
+        problem = (
+            f"it is text without any JSON ({lines:,} lines), and no trace format reads it; the nearest "
+            f"are a chat (a list of `role` and `content`), spans (OTLP in JSON) and text of {_LOGS}"
+        )
+        yield Refused(held[0].file, held[0].line, problem)
+    else:
+        first = next(each for each in held if not each.is_text)
+        yield Refused(first.file, first.line, f"{first.problem} ({unknown - 1:,} more likewise)")
 
 
 def _all_of(data: io.BufferedReader) -> bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import io
+import re
 import shutil
 import sys
 import tempfile
 import zlib
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -36,6 +39,20 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_MISTAKEN = (
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8", "an image"),
+    (b"\x7fELF", "a program"),
+    (b"\x80\x04", "a Python pickle, which could run code"),
+    (b"\x80\x05", "a Python pickle, which could run code"),
+    (b"<!doctype html", "a page in HTML"),
+    (b"<html", "a page in HTML"),
+    (b"<", "XML"),
+)
+"""Beginnings of kinds of files that are given by mistake, in lower case."""
+_YAML = re.compile(r"---\s|[a-z_][\w.-]*:(?:\s|$)|- [\w\"{]")
+_COLUMN = re.compile(r"[A-Za-z_][\w ./#()-]{0,60}")
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\x1b")
 
 
@@ -126,6 +143,41 @@ def is_parquet(data: io.BufferedReader) -> bool:
 def is_zip(data: io.BufferedReader) -> bool:
     """Return whether a file is a zip archive."""
     return data.peek(len(_ZIP))[: len(_ZIP)] == _ZIP
+
+
+def check_kind(start: bytes) -> None:
+    """Refuse a file that begins as no trace does.
+
+    Raises:
+        ValueError: it is such a file; the text names its kind.
+    """
+    begin = start.removeprefix(codecs.BOM_UTF8).lstrip()[:20].lower()
+    for mark, kind in _MISTAKEN:
+        if begin.startswith(mark.lower()):
+            raise ValueError(mistaken(kind))
+
+
+def mistaken(kind: str) -> str:
+    """Return what to do with a file of a kind that no trace has."""
+    return f"it is {kind}, which no trace format reads: export the runs as JSON, and import that"
+
+
+def columns_of(start: str) -> tuple[list[str], bool]:
+    """Return the columns that the first line of a table in CSV names, and whether its next row has as many.
+
+    There are no columns where a text begins no table.
+    """
+    for mark in (",", "\t", ";"):
+        head, *rows = [*islice(csv.reader(io.StringIO(start), delimiter=mark), 2)] or [[]]
+        names = [name.strip("\ufeff ") for name in head]
+        if len(names) > 1 and all(map(_COLUMN.fullmatch, names)):
+            return names, bool(rows) and len(rows[0]) == len(names)
+    return [], False
+
+
+def is_yaml(line: str) -> bool:
+    """Return whether a text, whose first line is given, is written like YAML."""
+    return _YAML.match(line) is not None
 
 
 def text_of(data: io.BufferedReader) -> io.TextIOWrapper | None:

@@ -32,6 +32,7 @@ from mast_trace_judge.transfer.formats import FORMATS, format_named
 from mast_trace_judge.transfer.importing import Importer, Taken
 from mast_trace_judge.transfer.labelled_sets import take_set
 from mast_trace_judge.transfer.reading import (
+    NO_FILES,
     Piece,
     Refused,
     files_in,
@@ -61,7 +62,7 @@ def inputs_of(path: Path, held: ExitStack) -> list[Source | Refused]:
             return [held.enter_context(source_of(path))]
         found = files_in(path)
         if not found:
-            return [Refused(str(path), None, "it holds no files of runs")]
+            return [Refused(str(path), None, NO_FILES)]
         return [held.enter_context(source_of(each)) for each in found]
     except UnreadableFile as error:
         return [Refused(str(path), None, str(error).removeprefix(f"{path}: "))]

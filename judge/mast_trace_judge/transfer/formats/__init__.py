@@ -126,16 +126,19 @@ def format_of_text(start: str) -> Format | None:
 
 def format_of_table(columns: list[str]) -> Format | None:
     """Return the row whose records a table with these columns in CSV holds; None if there is none."""
-    names = {column.strip('\ufeff" \r').partition(".")[0] for column in columns}
-    whole = dict.fromkeys((column.strip('\ufeff" \r') for column in columns), "x")
+    names, whole = {column.partition(".")[0] for column in columns}, dict.fromkeys(columns, "x")
     rows = (row for row in FORMATS if row.record is not never and row.keys)
     return next((r for r in rows if names.issuperset(r.keys) or r.record(whole)), None)
 
 
-def nearest_format(value: Any) -> tuple[Format, list[str]] | None:
-    """Return the row that an unknown object is nearest to, and the keys that it lacks; None if it has none of any."""
+def nearest_format(value: Any) -> str:
+    """Return the row that an unknown object is nearest to and the keys that it lacks, in words; empty if it has none of any."""
     if not isinstance(value, dict):
-        return None
+        return ""
     near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
-    shared = [each for each in near if 2 * len(each[1]) <= len(each[0].keys)]
-    return min(shared, key=lambda each: len(each[1]) / len(each[0].keys), default=None)
+    shared = [each for each in near if 2 * len(each[1]) < len(each[0].keys)]
+    if not shared:
+        return ""
+    row, missing = min(shared, key=lambda each: len(each[1]) / len(each[0].keys))
+    lacked = f"it lacks {', '.join(missing)}" if missing else "their values are others"
+    return f"; it is nearest to {row.title}, but {lacked}"

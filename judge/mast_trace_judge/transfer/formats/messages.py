@@ -44,6 +44,8 @@ _NAMES = ("name", "agent", "assistant_id")
 _TEXT_KEYS = ("text", "content", "refusal")
 _SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "step-start"})
 """Parts that only the model itself sees, and marks between its steps."""
+_EMPTY = {"content", "tool_responses"}
+"""Keys that a message without any text has."""
 _DONE = ("toolInvocations", "toolCalls")
 """Keys beside the content of calls that stand with their results, in Vercel's AI SDK and in Gemini CLI."""
 
@@ -112,9 +114,8 @@ def _content(message: Mapping[str, Any]) -> tuple[list[str], list[ToolCall], lis
     """Return texts, tool calls and tool results in the content."""
     content = message.get("content", message.get("parts"))
     done = [each for key in _DONE for each in objects(message.get(key))]
-    if content is None and not ({"content", "tool_responses"} & message.keys() or _calls(message)):
-        if not done:
-            raise ValueError("it has no content")
+    if content is None and not (message.keys() & _EMPTY or done or _calls(message)):
+        raise ValueError("it has no content")
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Result] = []

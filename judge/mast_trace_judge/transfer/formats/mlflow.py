@@ -81,6 +81,6 @@ MLFLOW = Format(
     title="MLflow traces",
     recognised="`info` and `data` with `spans`, or a row of `search_traces` with `spans`",
     read=_read,
-    keys=("info", "data"),
+    keys=("info", "data", "spans"),
     record=_is_trace,
 )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _STATES = frozenset({"system", "change_agent_state", "recall", "condensation", "null", "think"})
 """Actions that are no work of an agent; its thoughts only the model sees."""
-_KINDS = frozenset({"MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent"})
 
 
 def _is_event(value: Any) -> bool:
@@ -32,7 +31,7 @@ def _is_event(value: Any) -> bool:
         "id" in value
         and isinstance(value.get("action", value.get("observation")), str)
         and bool(value.keys() & {"args", "extras"})
-    ) or word_in(value, "kind") in _KINDS
+    ) or word_in(value, "kind").endswith("Event")
 
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
