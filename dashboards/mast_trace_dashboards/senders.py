@@ -71,7 +71,8 @@ EMITTERS: Final = (
     ),
     Emitter(
         "com.anthropic.claude_code",
-        "set `OTEL_LOG_USER_PROMPTS=1`, `OTEL_LOG_ASSISTANT_RESPONSES=1` and `OTEL_LOG_TOOL_CONTENT=1`",
+        "set `OTEL_LOG_USER_PROMPTS=1`, `OTEL_LOG_TOOL_DETAILS=1`, `OTEL_LOG_TOOL_CONTENT=1` and "
+        "`ENABLE_BETA_TRACING_DETAILED=1` with `BETA_TRACING_ENDPOINT`",
     ),
     Emitter("gcp.vertex.agent", _STANDARD),
     Emitter("@arizeai/openinference", _OPENINFERENCE, agents="give each agent a `name`"),

@@ -50,7 +50,9 @@ TURNS: Mapping[str, AgentTurns] = MappingProxyType(
             "output.value",
             r'"AIMessage\w*"\],"kwargs":\{(?:"\w+":"(?:[^"\\]|\\.)*",)*"name":"([^"]*)"',
         ),
+        "@mastra/otel": AgentTurns(r"agent\.(.+)"),  # before its release 1.0
         "ai": AgentTurns(r"ai\.(?:generate|stream)(?:Text|Object)", "ai.telemetry.functionId"),
+        "com.anthropic.claude_code.tracing": AgentTurns(r"(claude)_code\.interaction"),
         "gcp.vertex.agent": AgentTurns(r"(?:agent_run|invoke_agent) \[?([^\]]+)\]?"),
         "openinference.instrumentation.dspy": AgentTurns(
             r"(\w+)(?:\(.*\))?\.forward",

@@ -190,14 +190,28 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
         if parent is not None and key(span) in ours and _is_run_as_turn(span, parent):
             copies.update({key(parent)} - ours)
     copies |= _beside([span for span in spans if key(span) not in copies], ours)
-    copies |= _nested_calls([span for span in spans if key(span) not in copies | ours], by_id)
+    nested = _nested_calls([span for span in spans if key(span) not in copies | ours], by_id)
+    copies |= nested.keys()
+    told = {key(kept): span.attributes for span in spans for kept in nested.get(key(span), ())}
     parents = {span.span_id: span.parent_span_id for span in spans if key(span) in copies}
     parents.pop("", None)  # nothing lies below a span without an id
-    return [lifted(span, parents) for span in spans if key(span) not in copies]
+    return [
+        dataclasses.replace(each, attributes={**told[key(span)], **each.attributes})
+        if key(span) in told
+        else each
+        for span in spans
+        if key(span) not in copies
+        for each in [lifted(span, parents)]
+    ]
 
 
-def _nested_calls(spans: Sequence[SpanRecord], by_id: Mapping[str, SpanRecord]) -> set[str]:
-    """Return the spans of a model's call that a client and a framework have recorded, but the one that tells more."""
+def _nested_calls(
+    spans: Sequence[SpanRecord], by_id: Mapping[str, SpanRecord]
+) -> dict[str, list[SpanRecord]]:
+    """Return the spans of a model's call that a client and a framework have recorded, but the one that tells more.
+
+    Each comes with that one, which its attributes complete, where the two are alone.
+    """
     inner: Inner = defaultdict(list)
     kept = {key(span) for span in spans}
     for span in spans:
@@ -208,11 +222,13 @@ def _nested_calls(spans: Sequence[SpanRecord], by_id: Mapping[str, SpanRecord]) 
             outer = next(around, None)
             if outer is not None and outer.operation == semconv.CHAT and key(outer) in kept:
                 inner[key(outer)].append(span)
-    copies: set[str] = set()
+    copies: dict[str, list[SpanRecord]] = {}
     for span in spans:
         if found := inner.get(key(span)):
             more = min(map(_told, found)) >= _told(span)
-            copies |= {key(span)} if more else {key(each) for each in found}
+            left, kept = ([span], found) if more else (found, [span])
+            alone = kept if len(found) == 1 else []
+            copies |= {key(each): alone for each in left}
     return copies
 
 

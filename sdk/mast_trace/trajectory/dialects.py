@@ -17,7 +17,7 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
-from mast_trace.trajectory.sources import messages_in, tool_texts
+from mast_trace.trajectory.sources import messages_in, tool_texts, vercel_answer
 from mast_trace.trajectory.span_messages import message_of, objects
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ _PYDANTIC_AI = MappingProxyType(
         "tool_response": semconv.TOOL_CALL_RESULT,
     }
 )
+_TAG = re.compile(r"\[[A-Z ]+(?:: [^\]\n]*)?\]\n")
+_CLAUDE_TOOL = MappingProxyType(
+    {"full_command": "command", "file_path": "file_path", "subagent_type": "subagent_type"}
+)
+"""Attributes of Claude Code's tools that tell their arguments -> the arguments' names."""
 _DSPY_EXTRAS = frozenset({"history", "reasoning", "termination_reason", "trajectory"})
 
 
@@ -239,6 +244,49 @@ def _vercel(span: SpanRecord) -> Mapping[str, Any]:
     return _asked(attributes.get("ai.prompt")) if span.operation == semconv.INVOKE_AGENT else {}
 
 
+def _mastra(span: SpanRecord) -> Mapping[str, Any]:
+    """Texts stand under names of the span's type; the calls of tools on the span around that of a model's call."""
+    kind = span.attributes.get("mastra.span.type")
+    given, made = (
+        vocabulary.loaded(told) or told
+        for side in ("input", "output")
+        for told in [span.attributes.get(f"mastra.{kind}.{side}", span.attributes.get(side))]
+    )
+    text = as_text(made.get("text") or "") if isinstance(made, dict) else ""
+    if kind == "model_step" and isinstance(made, dict):
+        said = vercel_answer(text, made.get("toolCalls"))
+        answer = {semconv.OUTPUT_MESSAGES: [message.to_genai() for message in said]}
+        return {semconv.OPERATION_NAME: semconv.CHAT, **_asked(given), **answer}
+    if span.operation == semconv.INVOKE_AGENT:
+        return {**_asked(given), "output.value": text}
+    return {}
+
+
+def _claude_code(span: SpanRecord) -> Mapping[str, Any]:
+    """Texts stand after a line that says what they are, where detailed tracing is on."""
+    attributes = span.attributes
+    shown, said, given = (
+        _TAG.sub("", str(attributes.get(name) or ""))
+        for name in ("new_context", "response.model_output", "tool_input")
+    )
+    if span.operation == semconv.INVOKE_AGENT:
+        return _asked(attributes.get("user_prompt"))
+    if span.operation == semconv.CHAT:
+        told = (("input", "user", shown), ("output", "assistant", said))
+        return {
+            f"gen_ai.{side}.messages": [Message(text, role=role).to_genai()]
+            for side, role, text in told
+            if text
+        }
+    if span.operation != semconv.EXECUTE_TOOL:
+        return {}
+    known = {ours: attributes[name] for name, ours in _CLAUDE_TOOL.items() if attributes.get(name)}
+    arguments = given or (as_text(known) if known else None)
+    result = tool_texts(attributes).get(semconv.TOOL_CALL_RESULT) or shown or None
+    found = {semconv.TOOL_CALL_ARGUMENTS: arguments, semconv.TOOL_CALL_RESULT: result}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _langgraph_js(span: SpanRecord) -> Mapping[str, Any]:
     if span.operation != semconv.INVOKE_AGENT:
         return {}
@@ -254,8 +302,11 @@ def _asked(given: Any) -> Mapping[str, Any]:
 DIALECTS: Mapping[str, Callable[[SpanRecord], Mapping[str, Any]]] = MappingProxyType(
     {
         "@arizeai/openinference-instrumentation-langchain": _langgraph_js,
+        "@mastra/otel": _mastra,
+        "@mastra/otel-exporter": _mastra,
         "agent_framework": _agent_framework,
         "ai": _vercel,
+        "com.anthropic.claude_code.tracing": _claude_code,
         "gcp.vertex.agent": _google_adk,
         "openinference.instrumentation.dspy": _dspy,
         "openinference.instrumentation.llama_index": _llama_index,

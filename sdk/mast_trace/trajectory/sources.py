@@ -255,17 +255,22 @@ def _told_calls(event: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     return message_of({"tool_calls": listed}).tool_calls
 
 
-def _vercel_answer(attributes: Mapping[str, Any]) -> list[Message]:
-    calls = tuple(
+def vercel_answer(text: str, calls: Any) -> list[Message]:
+    """Return the answer of a model as Vercel's AI SDK tells it: its text, and its calls of tools; none without either."""
+    made = tuple(
         ToolCall(
             str(call.get("toolName") or ""),
             call.get("args", call.get("input")),
             call.get("toolCallId"),
         )
-        for call in objects(vocabulary.loaded(attributes.get("ai.response.toolCalls")))
+        for call in objects(vocabulary.loaded(calls))
     )
+    return [Message(text, tool_calls=made)] if text or made else []
+
+
+def _vercel_answer(attributes: Mapping[str, Any]) -> list[Message]:
     text = vocabulary.text(attributes, "ai.response.text")
-    return [Message(text, tool_calls=calls)] if text or calls else []
+    return vercel_answer(text, attributes.get("ai.response.toolCalls"))
 
 
 SOURCES: Mapping[str, tuple[Callable[[Mapping[str, Any]], list[Message]], ...]] = {

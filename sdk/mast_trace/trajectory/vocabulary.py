@@ -48,6 +48,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "graph.node.name",
             "graph.node.id",
             "ai.telemetry.functionId",
+            "agent_id",
         ),
         "agent_id": (semconv.AGENT_ID, "gen_ai.agent.id"),
         "workflow": ("gen_ai.workflow.name",),
@@ -64,6 +65,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "gcp.vertex.agent.tool_call_args",
             "ai.toolCall.args",
             "tool_arguments",
+            "gen_ai.tool.input",
             *INPUTS,
         ),
         "result": (
@@ -72,6 +74,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ai.toolCall.result",
             "tool_response",
             "tool.output",
+            "gen_ai.tool.output",
             *OUTPUTS,
         ),
         "output": (
@@ -152,6 +155,11 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "ai.generateObject.doGenerate": semconv.CHAT,
         "ai.streamObject.doStream": semconv.CHAT,
         "ai.toolCall": semconv.EXECUTE_TOOL,
+        # Mastra's exporter before its release 1.0.
+        "agent.run": semconv.INVOKE_AGENT,
+        "workflow.run": semconv.INVOKE_WORKFLOW,
+        "tool.execute": semconv.EXECUTE_TOOL,
+        "tool_selection": semconv.CHAT,
     }
 )
 """Foreign value of the operation -> ours; a value without an entry stays as it is."""
