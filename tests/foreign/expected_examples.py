@@ -213,6 +213,8 @@ STEPS: dict[str, list[Told]] = {
 }
 
 # The agent of each model call, and the roles of its input by their first letters.
+STEPS |= {f"mastra-{which}": STEPS[f"vercel-ai-{which}"] for which in ("posted", "no-tariff")}
+
 CALLS: dict[str, list[tuple[str, str]]] = {
     # An agent that takes over is shown the conversation without the tools of others.
     "agent-framework": [("desk", "su"), ("desk", "suat"), ("shipper", "su"), ("shipper", "suat")],
@@ -244,7 +246,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
             *[("desk", "su"), ("desk", "suat")],
             *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
         ]
-        for name in ("agno", "langgraph-js", "pydantic-ai", "smolagents", "vercel-ai")
+        for name in ("agno", "langgraph-js", "pydantic-ai", "smolagents", "vercel-ai", "mastra")
     },
 }
 TOKENS = {
@@ -252,6 +254,7 @@ TOKENS = {
     "dspy": (3915, 59),
     "langgraph-js": (524, 53),
     "vercel-ai": (488, 53),
+    "mastra": (488, 53),
     "strands": (892, 59),
     "agent-framework": (289, 27),
     "google-adk": (2201, 33),

@@ -293,6 +293,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "@arizeai/openinference-instrumentation-langchain@4.1.1",
         JS_EXPORTER,
     ),
+    "mastra": (
+        "@mastra/core@1.71.0",
+        "@mastra/observability@1.17.9",
+        "@mastra/otel-exporter@1.4.0",
+        JS_EXPORTER,
+    ),
     "vercel-ai": ("ai@6.0.326", "@ai-sdk/openai@3.0.141", JS_EXPORTER),
     "strands": ("strands-agents[openai]==1.62.0", EXPORTER),
 }

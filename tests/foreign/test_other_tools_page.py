@@ -35,12 +35,13 @@ def table() -> list[str]:
             packages += f"; alike `{OLDEST[name][0][0]}`"
         link = f"[{name}](../../examples/foreign/{program.name})"
         rows.append(f"| {link} | {packages} | {facts(f'examples/{name}-posted')} |")
-    for path in sorted(RECORDED.glob("*.json")):
+    for path in sorted([*RECORDED.glob("*.json"), *RECORDED.glob("other/*.json")]):
         if path.stem.startswith(tuple(EXAMPLES)):
             continue
-        scopes = {scope.partition(".")[0]: scope for scope in _scopes(path.stem)}
+        recording = str(path.relative_to(RECORDED).with_suffix(""))
+        scopes = {scope.partition(".")[0]: scope for scope in _scopes(recording)}
         told = ", ".join(f"`{scope}`" for scope in sorted(scopes.values()))
-        rows.append(f"| {path.stem} | {told} | {facts(path.stem)} |")
+        rows.append(f"| {path.stem} | {told} | {facts(recording)} |")
     return rows
 
 

@@ -123,11 +123,11 @@ def _values_of_call(step: Step) -> dict[str, Any]:
 
 
 def _begins(trajectory: Trajectory, start: int) -> list[int]:
-    """Return the start of each step: its own time where all have one, and never before the last."""
-    own = all(step.start for step in trajectory.steps)
+    """Return the start of each step: its own time, else soon after the step before, and never before that."""
     begins: list[int] = []
+    first = next((step.start for step in trajectory.steps if step.start), start + _APART)
     for step in trajectory.steps:
-        begin = step.start if own else start + (step.index + 1) * _APART
+        begin = step.start or (begins[-1] + _APART if begins else first)
         begins.append(max(begin, begins[-1] + 1) if begins else begin)
     return begins
 

@@ -11,7 +11,7 @@ import json
 import zipfile
 from typing import Any
 
-from recording import ANSWER, ARGUMENTS, QUESTION, RESULT, SAMPLES, write, write_lines
+from recording import ANSWER, ARGUMENTS, QUESTION, RESULT, SAMPLES, SYSTEM, write, write_lines
 
 DAY = "2026-01-05T10:00:0{}.000Z"
 USAGE = {"input_tokens": 8, "cache_read_input_tokens": 2, "output_tokens": 5}
@@ -388,6 +388,222 @@ def autogen_state() -> None:
     write("autogen-state.json", {"type": "TeamState", "version": "1.0.0", "agent_states": states})
 
 
+def at(second: int) -> str:
+    return DAY.format(second)
+
+
+def _calls() -> list[tuple[str, str, Any, Any, tuple[int, int] | None]]:
+    """Return title, kind, input, output and usage of the agent, its two model calls and its tool."""
+    call = {"id": "call_1", "function": {"name": "count_stock", "arguments": json.dumps(ARGUMENTS)}}
+    asked = {"role": "user", "content": QUESTION}
+    calls = {"role": "assistant", "content": None, "tool_calls": [call]}
+    told = {"role": "tool", "tool_call_id": "call_1", "content": RESULT}
+    said = {"role": "assistant", "content": ANSWER}
+    return [
+        ("stock_keeper", "agent", {"question": QUESTION}, ANSWER, None),
+        ("chat", "llm", {"messages": [asked]}, {"choices": [{"message": calls}]}, (20, 7)),
+        ("count_stock", "tool", ARGUMENTS, RESULT, None),
+        (
+            "chat",
+            "llm",
+            {"messages": [asked, calls, told]},
+            {"choices": [{"message": said}]},
+            (20, 5),
+        ),
+    ]
+
+
+def trackers() -> None:
+    """The four calls as Weave, Braintrust, Opik and Zipkin's exporter keep them."""
+    kept: dict[str, list[Any]] = {"weave": [], "braintrust": [], "opik": [], "zipkin": []}
+    for number, (title, kind, given, made, used) in enumerate(_calls()):
+        begin, end = (at(second) for second in ((0, 9) if number == 0 else (number, number + 1)))
+        above = None if number == 0 else "call-0"
+        identity, model = f"call-{number}", "gpt-4o" if used else None
+        usage = {"prompt_tokens": used[0], "completion_tokens": used[1]} if used else None
+        shared = {"id": identity, "trace_id": "trace-1"}
+        kept["weave"].append(
+            {
+                **shared,
+                "op_name": f"weave:///team/pens/op/{title}:9f",
+                "parent_id": above,
+                "started_at": begin,
+                "ended_at": end,
+                "attributes": {"weave": {} if used else {"kind": kind}},
+                "inputs": {**given, **({"model": model} if used else {})},
+                "output": made,
+                "exception": None,
+                "summary": {"usage": {model: usage} if used else {}},
+            }
+        )
+        kept["braintrust"].append(
+            {
+                "id": identity,
+                "span_id": identity,
+                "root_span_id": "call-0",
+                "span_parents": [above] if above else None,
+                "created": begin,
+                "span_attributes": {"name": title, "type": "task" if kind == "agent" else kind},
+                "input": given,
+                "output": made,
+                "metadata": {"model": model},
+                "metrics": {
+                    "start": 1795168800.5 + number,
+                    "end": 1795168801.5 + number,
+                    **(usage or {}),
+                },
+            }
+        )
+        kept["opik"].append(
+            {
+                **shared,
+                "parent_span_id": above,
+                "name": title,
+                "type": "general" if kind == "agent" else kind,
+                "start_time": begin,
+                "end_time": end,
+                "input": given,
+                "output": made,
+                "model": model,
+                "usage": usage,
+            }
+        )
+        operation = {"llm": "chat", "agent": "invoke_agent", "tool": "execute_tool"}[kind]
+        messages = made["choices"] if used else []
+        tags = {
+            "gen_ai.operation.name": operation,
+            "gen_ai.agent.name": title if kind == "agent" else "",
+            "gen_ai.tool.name": title if kind == "tool" else "",
+            "gen_ai.tool.call.arguments": json.dumps(given) if kind == "tool" else "",
+            "gen_ai.tool.call.result": made if kind == "tool" else "",
+            "gen_ai.input.messages": json.dumps([{"role": "user", "content": QUESTION}]),
+            "gen_ai.output.messages": json.dumps([each["message"] for each in messages]),
+            **({"gen_ai.usage.input_tokens": "20"} if used else {}),
+        }
+        kept["zipkin"].append(
+            {
+                "traceId": "0af7651916cd43dd8448eb211c80319c",
+                "id": f"00000000000000a{number}",
+                **({"parentId": "00000000000000a0"} if above else {}),
+                "name": title,
+                "timestamp": 1795168800000000 + 1000000 * number,
+                "duration": 900000,
+                "localEndpoint": {"serviceName": "pens"},
+                "tags": {name: told for name, told in tags.items() if told not in {"", "[]"}},
+            }
+        )
+    write_lines("weave.jsonl", kept["weave"])
+    write("braintrust.json", {"events": kept["braintrust"], "cursor": None})
+    write("opik.json", {"page": 1, "size": 4, "total": 4, "content": kept["opik"]})
+    write("zipkin.json", kept["zipkin"])
+
+
+def libraries() -> None:
+    """The messages of pydantic-ai, the memory of smolagents and a session of Gemini CLI."""
+    call = {"tool_name": "count_stock", "tool_call_id": "call_1"}
+    request, response = {"kind": "request"}, {"kind": "response", "model_name": "gpt-4o"}
+    usage = {"input_tokens": 20, "output_tokens": 6}
+    write(
+        "pydantic-ai.json",
+        [
+            {
+                **request,
+                "parts": [{"part_kind": "user-prompt", "content": QUESTION, "timestamp": at(0)}],
+            },
+            {
+                **response,
+                "parts": [{"part_kind": "tool-call", **call, "args": json.dumps(ARGUMENTS)}],
+                "usage": usage,
+                "timestamp": at(1),
+            },
+            {
+                **request,
+                "parts": [
+                    {"part_kind": "tool-return", **call, "content": RESULT, "timestamp": at(2)}
+                ],
+            },
+            {
+                **response,
+                "parts": [{"part_kind": "text", "content": ANSWER}],
+                "usage": usage,
+                "timestamp": at(3),
+            },
+        ],
+    )
+    steps = [("count_stock", ARGUMENTS, RESULT), ("final_answer", {"answer": ANSWER}, ANSWER)]
+    write(
+        "smolagents.json",
+        [
+            {"system_prompt": SYSTEM},
+            {"task": QUESTION, "task_images": None},
+            *(
+                {
+                    "step_number": number,
+                    "timing": {
+                        "start_time": 1795168800.0 + number,
+                        "end_time": 1795168800.5 + number,
+                    },
+                    "tool_calls": [
+                        {
+                            "id": f"call_{number}",
+                            "type": "function",
+                            "function": {"name": name, "arguments": given},
+                        }
+                    ],
+                    "error": None,
+                    "model_output": "",
+                    "observations": seen,
+                    "action_output": seen if name == "final_answer" else None,
+                    "token_usage": usage,
+                    "is_final_answer": name == "final_answer",
+                }
+                for number, (name, given, seen) in enumerate(steps, 1)
+            ),
+        ],
+    )
+    answered = [
+        {
+            "functionResponse": {
+                "id": "call_1",
+                "name": "count_stock",
+                "response": {"output": RESULT},
+            }
+        }
+    ]
+    done = {
+        "id": "call_1",
+        "name": "count_stock",
+        "args": ARGUMENTS,
+        "result": answered,
+        "status": "success",
+    }
+    spent = {"input": 20, "output": 6, "cached": 0, "total": 26}
+    write(
+        "gemini-cli.json",
+        {
+            "sessionId": "session-1",
+            "messages": [
+                {"id": "1", "timestamp": at(0), "type": "user", "content": QUESTION},
+                {
+                    "id": "2",
+                    "timestamp": at(1),
+                    "type": "gemini",
+                    "content": "",
+                    "toolCalls": [done],
+                    "tokens": spent,
+                },
+                {
+                    "id": "3",
+                    "timestamp": at(3),
+                    "type": "gemini",
+                    "content": ANSWER,
+                    "tokens": spent,
+                },
+            ],
+        },
+    )
+
+
 ALL = (
     *(
         claude_code,
@@ -403,7 +619,7 @@ ALL = (
         atif,
         openhands,
     ),
-    *(tempo, mlflow, phoenix_csv, autogen_state),
+    *(tempo, mlflow, phoenix_csv, autogen_state, trackers, libraries),
 )
 
 if __name__ == "__main__":

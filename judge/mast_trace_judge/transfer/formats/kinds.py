@@ -226,3 +226,12 @@ def whole_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def bare_result(result: Any) -> Any:
+    """Return a tool's result without an object around it that holds nothing else."""
+    if isinstance(result, dict) and len(result) == 1:
+        key, value = next(iter(result.items()))
+        if key in {"output", "result", "content"}:
+            return value
+    return result

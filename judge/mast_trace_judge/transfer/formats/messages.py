@@ -16,7 +16,13 @@ from mast_trace.trajectory.span_messages import (
     objects,
 )
 from mast_trace_judge.transfer.formats.conversation import Entry, Result
-from mast_trace_judge.transfer.formats.kinds import moment_or_zero, usage_of, whole_text, word_in
+from mast_trace_judge.transfer.formats.kinds import (
+    bare_result,
+    moment_or_zero,
+    usage_of,
+    whole_text,
+    word_in,
+)
 from mast_trace_judge.transfer.formats.libraries import unwrapped
 
 if TYPE_CHECKING:
@@ -196,7 +202,7 @@ def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
 
 
 def _result(part: Mapping[str, Any], call_id: Any, error: str | None, said: Any) -> Result:
-    text = text_of_parts(said)
+    text = text_of_parts(bare_result(said))
     failed = None if error is None else error or text or "error"
     return Result(text, str(call_id or ""), str(part.get("name") or ""), failed)
 

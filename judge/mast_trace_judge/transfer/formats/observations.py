@@ -9,7 +9,7 @@ from mast_trace import semconv
 from mast_trace.content import content_hash
 from mast_trace.trajectory.sources import messages_in
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
-from mast_trace_judge.transfer.formats.kinds import whole_text
+from mast_trace_judge.transfer.formats.kinds import bare_result, whole_text
 from mast_trace_judge.transfer.formats.messages import entry_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ _TASKS = (
     *("goal", "topic", "message", "content", "text"),
 )
 """Keys of a run's input under which its task stands, the surest first."""
-_AROUND_RESULTS = ("output", "result", "content")
 _DEEPEST = 6
 
 
@@ -75,7 +74,7 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
         found[semconv.TOOL_CALL_ID] = answer.call_id or None
         found[semconv.TOOL_CALL_RESULT] = answer.text
     elif result is not None:
-        found[semconv.TOOL_CALL_RESULT] = whole_text(_unwrapped(result))
+        found[semconv.TOOL_CALL_RESULT] = whole_text(bare_result(result))
     return found
 
 
@@ -118,14 +117,6 @@ def task_of(inputs: Any) -> str:
         named = [value[key] for key in _TASKS if isinstance(value.get(key), str)]
         value = next(iter(named or (value.values() if len(value) == 1 else [value])), "")
     return "" if value in (None, "", {}, []) else whole_text(value)
-
-
-def _unwrapped(result: Any) -> Any:
-    if isinstance(result, dict) and len(result) == 1:
-        key, value = next(iter(result.items()))
-        if key in _AROUND_RESULTS:
-            return value
-    return result
 
 
 def _message_in(result: Any) -> Entry | None:
