@@ -48,7 +48,7 @@ def runs_of_database(data: io.BufferedReader) -> Iterator[Value | Broken]:
             tables = {str(row["name"]) for row in database.execute(made)}
             if tables >= {"checkpoints", "writes"}:
                 yield from _threads(database)
-            elif table := next(filter(tables.__contains__, _SESSIONS), None):
+            elif table := next((name for name in _SESSIONS if {*name.split("+")} <= tables), None):
                 yield from _sessions(database, table)
             else:
                 raise ValueError(
@@ -195,14 +195,15 @@ def _of_ag2(row: sqlite3.Row) -> Any:
 _SESSIONS: Mapping[str, tuple[str, Callable[[sqlite3.Row], Any], str]] = {
     "chat_completions": ("chat_completions", _of_ag2, "id"),
     "agent_messages": ("output", _of_openai_agents, "id"),
-    "events": ("events", _of_adk, "timestamp"),
+    "events+sessions": ("events", _of_adk, "timestamp"),
 }
-"""Table with the rows of sessions -> the key for what they tell, how a row is read, and the column of their order."""
+"""Table with the rows of sessions, and one that must be beside it -> the key for what they tell, how a row is read, and the column of their order."""
 
 
 def _sessions(database: sqlite3.Connection, table: str) -> Iterator[Value | Broken]:
     """Yield each session with what its rows tell, in their order."""
     key, read, order = _SESSIONS[table]
+    table = table.partition("+")[0]
     columns = [str(row["name"]) for row in database.execute(f"PRAGMA table_info({table})")]
     if not {"session_id", order} <= {*columns}:
         raise ValueError(f"it is a SQLite database whose `{table}` has no sessions that are known")
@@ -222,5 +223,7 @@ def _sessions(database: sqlite3.Connection, table: str) -> Iterator[Value | Brok
             )
             found = {"session_id": session, "app_name": table, key: [read(row) for row in rows]}
             yield Value(number, _as_json(found), spelt)
-        except (ValueError, TypeError, IndexError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             yield Broken(number, f"the session {str(session)[:40]!r} cannot be read: {error}")
+        except IndexError:
+            yield Broken(number, f"the table `{table}` lacks a column")

@@ -342,8 +342,6 @@ def _belongs(row: Format, value: Any) -> bool:
 
 def _records_in(value: Any, row: Format | None) -> list[Any] | None:
     """Return the items of a list, or of an answer of an API, that are read one by one."""
-    if not isinstance(value, list | dict):
-        return None
     known = row.record if row is not None else format_of_record
     for listed in [value] if isinstance(value, list) else _under(value):
         if any(
@@ -354,8 +352,10 @@ def _records_in(value: Any, row: Format | None) -> list[Any] | None:
     return None
 
 
-def _under(value: dict[str, Any]) -> list[list[Any]]:
+def _under(value: Any) -> list[list[Any]]:
     """Return what the answer of an API, or a data frame, lists."""
+    if not isinstance(value, dict):
+        return []
     if rows := rows_of_columns(value):
         return [rows]
     found = (value.get(key) for key in _ENVELOPES)

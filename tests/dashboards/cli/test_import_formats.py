@@ -89,7 +89,7 @@ def test_the_first_command_makes_the_store_judges_and_lists(
     ("data", "told"),
     [
         (b"10:00 INFO started\n10:01 INFO done\n", "text without any JSON (2 lines)"),
-        (b'{"id": "r", "run_type": "llm"}', "LangSmith runs, but lacks start_time"),
+        (b'{"id": "r", "run_type": "llm"}', "LangSmith runs, but it lacks start_time"),
         (b"SQLite format 3\x00rest", "a SQLite database"),
     ],
 )

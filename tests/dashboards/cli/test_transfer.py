@@ -205,7 +205,7 @@ BAD = {
     "[]": "no messages",
     '{"a": 1}': "an object with the key a is of no known format",
     "what is this": "it is no JSON: 'what is this'",
-    "": "it holds no runs",
+    "": "it is empty",
     None: "No such file",
 }
 """Text of a file that cannot be read, or None for a file that is not there -> the reason."""

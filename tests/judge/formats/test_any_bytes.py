@@ -211,7 +211,7 @@ def test_numbers_that_json_lacks_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "problem"),
     [
-        ("empty", b"", "it holds no runs"),
+        ("empty", b"", "it is empty"),
         ("space", b" \n\n", "it holds no runs"),
         ("cut.gz", gzip.compress(LINE.encode() * 999)[:-4], "its compression is broken"),
         ("cut.zst", zstandard.compress(LINE.encode() * 999)[:-9], "its compression is broken"),
@@ -243,9 +243,6 @@ _OF_A_PARSER = re.compile(
         *(
             (data, "it is text without any JSON (3 lines)")
             for data in (
-                b"id,name\n1,a\n2,b\n",
-                b"<!DOCTYPE html>\n<p>\n</p>",
-                b"a: 1\nb:\n  - c\n",
                 b"[tool]\nname = 'x'\n[other]\n",
                 b"[2026-01-01 10:00:00] INFO\n" * 3,
                 b"2026-01-01 INFO {'a': 1}\n" * 3,
@@ -253,13 +250,21 @@ _OF_A_PARSER = re.compile(
                 "a\nb\nc\n".encode("utf-16"),
             )
         ),
+        (b"\n<!DOCTYPE html>\n<p>\n</p>", "it is a page in HTML, which no trace format reads"),
+        (b"<?xml version='1.0'?>\n<a/>", "it is XML"),
+        (b"a: 1\nb:\n  - c\n", "it is YAML (3 lines)"),
+        (b"id,name\n1,a\n2,b\n", "it is a table with the columns id, name, which no trace format has"),
+        (b"id\ttype\tstartTime\nx\ty\tz\n", "Langfuse traces and observations, but it lacks traceId"),
+        (b'{"a": 1}\n{"b": 2}\n', "an object with the key a is of no known format"),
+        (b'{"data": [{"a": 1}], "error": null}', "a list of objects with the key a"),
+        (b'{"resourceLogs": []}\n' * 3, "it holds logs of OTLP"),
         (b'[{"role": "user", "content": "Hi"},{"role": "ass', "has no end"),
         (b'{"a": 1, "b" 2}', "it is no JSON at column 14: '2}'"),
         (b'{"a": nil}', "it is no JSON at column 7: 'nil}'"),
         (b"x" * 3_000_000, "it is no JSON: 'xxxx"),
         (b"42", "it is neither an object nor a list"),
-        (b'[{"id": "r", "run_type": "llm"}]', "LangSmith runs, but lacks start_time"),
-        (b'{"eval": {}, "status": "success"}', "inspect_ai log, but lacks samples"),
+        (b'[{"id": "r", "run_type": "llm"}]', "LangSmith runs, but it lacks start_time"),
+        (b'{"eval": {}, "status": "success"}', "inspect_ai log, but it lacks samples"),
         (b'{"resourceSpans": 7}', "resourceSpans must be an array"),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"kind": "x"}]}]}]}', "'x' is no integer"),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "zz"}]}]}]}', "an id is neither"),

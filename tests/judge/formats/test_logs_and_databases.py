@@ -213,7 +213,7 @@ def test_without_a_package_it_is_said_which_one_is_missing(monkeypatch: Patch) -
             "without runs",
         ),
         (("UPDATE chat_completions SET request = '{'",), "cannot be read"),
-        (("ALTER TABLE chat_completions RENAME COLUMN request TO asked",), "no such column"),
+        (("ALTER TABLE chat_completions RENAME COLUMN request TO asked",), "lacks a column"),
         (("DELETE FROM chat_completions",), "holds no runs"),
     ],
 )

@@ -236,8 +236,8 @@ ALSO = {
     "chat-messages.jsonl": {"chat", "transcript"},
     "inspect.json": {"inspect", "chat"},
     "inspect.eval": {"inspect", "chat"},
-    "autogen-events.jsonl": {"autogen-events", "chat"},
-    "autogen-events.log": {"autogen-events", "chat"},
+    "autogen-events.jsonl": {"autogen-events", "openai-calls", "chat"},
+    "autogen-events.log": {"autogen-events", "openai-calls", "chat"},
 }
 """Samples that more general rows further down claim as well."""
 
@@ -327,7 +327,13 @@ def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
 
 def _claimed(value: Any) -> Iterator[list[str]]:
     """Yield the rows that claim a value; of what an API's answer lists, those of each item."""
-    listed = value.get("data", value.get("samples")) if isinstance(value, dict) else None
+    if isinstance(value, list):
+        listed: Any = None if _claims(value) else value
+    else:
+        keys = (
+            ("data", "samples", "content", "events") if not _claims(value) else ("data", "samples")
+        )
+        listed = next((value[key] for key in keys if key in value), None)
     yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
 
 
@@ -438,11 +444,12 @@ def test_numbers_that_otlp_cannot_hold_are_texts() -> None:
     [
         ((5, 7, 9), (5_000_000_000, 7_000_000_000, 9_000_000_000)),
         ((5, 5, 3), (5_000_000_000, 5_000_000_001, 5_000_000_002)),
-        ((5, None, 9), (1_000_000, 2_000_000, 3_000_000)),
+        ((5, None, 9), (5_000_000_000, 5_001_000_000, 9_000_000_000)),
+        ((None, 7, 9), (7_000_000_000, 7_000_000_001, 9_000_000_000)),
         ((None, None, "soon"), (1_000_000, 2_000_000, 3_000_000)),
     ],
 )
-def test_steps_have_their_own_times_where_all_have_one(
+def test_steps_have_their_own_times_where_they_have_one(
     times: tuple[Any, ...], begins: tuple[int, ...]
 ) -> None:
     """The others follow one another from the time of the import, and none comes before the last."""

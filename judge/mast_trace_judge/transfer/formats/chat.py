@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import objects
@@ -15,6 +16,7 @@ from mast_trace_judge.transfer.formats.kinds import (
 )
 from mast_trace_judge.transfer.formats.libraries import (
     is_pydantic_ai,
+    is_rewritten,
     is_sharegpt,
     is_smolagents,
     unwrapped,
@@ -68,8 +70,8 @@ def named_within(value: Any, name: str) -> str:
 
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     entries = entries_of(messages_in(value))
-    times = [entry.time for entry in entries]
-    if all(times) and times == sorted(times, reverse=True):  # as APIs list what is newest first
+    is_newest_first = all(0 < after.time < entry.time for entry, after in pairwise(entries))
+    if is_newest_first and entries and entries[-1].role == "user":  # as APIs list messages
         entries.reverse()
     around = value if isinstance(value, dict) else {}
     metadata, cost = around.get("metadata"), around.get("cost")
@@ -102,7 +104,7 @@ def _is_sharegpt_message(value: Any) -> bool:
 
 
 def _is_langchain_message(value: Any) -> bool:
-    if not isinstance(value, dict) or is_sharegpt(value):
+    if not isinstance(value, dict) or is_rewritten(value):
         return False
     message = unwrapped(value)
     kinds = {word_in(value, "type"), word_in(message, "type")}

@@ -19,10 +19,12 @@ def unwrapped(shape: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(inner, dict) and "content" in inner:
             kind = str(shape.get("type", ""))
             return {**inner, "type": inner.get("type") or kind}
-    for is_one, rewritten in _REWRITTEN:
-        if is_one(shape):
-            return rewritten(shape)
-    return shape
+    return next((read(shape) for is_one, read in _REWRITTEN if is_one(shape)), shape)
+
+
+def is_rewritten(shape: Any) -> bool:
+    """Return whether a message is of a library with keys of its own for roles and content."""
+    return any(is_one(shape) for is_one, _ in _REWRITTEN)
 
 
 def is_sharegpt(shape: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
     usage_of_models,
     whole_text,
+    word_in,
 )
 from mast_trace_judge.transfer.formats.observations import of_kind
 
@@ -160,6 +161,6 @@ OPIK = Format(
     keys=("trace_id", "start_time", "type", "input"),
     record=lambda value: (
         is_record(value, "id", "trace_id", "start_time", "type")
-        and value["type"] in {"llm", "tool", "general", "guardrail"}
+        and word_in(value, "type") in {"llm", "tool", "general", "guardrail"}
     ),
 )
