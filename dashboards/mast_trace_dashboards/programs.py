@@ -96,7 +96,8 @@ class Program(ProgramTable):
             their own records, and later ones are left out.
         clock: whether a replay's clock starts when the recorded run did, where time-machine is installed.
         masks: whether the masks that are kept with a run hold, and others are proposed.
-        preload: modules that are imported once; replays are forked from there.
+        preload: modules that are imported once; replays are forked from there. Without it: the libraries of the run's
+            framework, where that changes no replay; an empty list forks none.
         budget: limits of one experiment.
         timeout: seconds of one replay.
         oracle_timeout: seconds of one question to the oracle, and of one reset.
@@ -118,7 +119,7 @@ class Program(ProgramTable):
     run: PositiveInt | None = None
     clock: bool = True
     masks: bool = True
-    preload: _Names = ()
+    preload: _Names | None = None
     budget: Limits = Limits()
     timeout: PositiveFloat = 120.0
     oracle_timeout: PositiveFloat = 60.0

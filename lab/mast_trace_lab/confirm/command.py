@@ -29,12 +29,12 @@ from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.proof import proved_step
-from mast_trace_lab.confirm.confirm import Stopped, check_limits, confirming
+from mast_trace_lab.confirm.confirm import Stopped, confirming
 from mast_trace_lab.confirm.preparation import FailedRun, Prepared, check, expected_calls, limits_of
 from mast_trace_lab.confirm.work import ConfirmWorker, Handled, load_work_config
-from mast_trace_lab.program.budget import Budget, CallCost, call_cost
+from mast_trace_lab.program.budget import Budget, CallCost, call_cost, check_limits
 from mast_trace_lab.program.conducting import locked_run
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import parents_of
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arms import arm_of, change
 from mast_trace_lab.replay.masks import Mask, keep_masks
@@ -211,7 +211,7 @@ def confirm(
         with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {summary.trace_id} now")
-            with PreparedParents(setup.command, program.preload, program.jobs, warn=warn) as parent:
+            with parents_of(program, recorded.framework, warn) as parent:
                 setup = dataclasses.replace(setup, parent=parent)
                 points = check(recorded, setup)
                 failed = FailedRun(store, summary, recorded, setup, points)

@@ -6,23 +6,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace.exceptions import StorageError
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.confirm.judged import with_judged_steps
 from mast_trace_lab.confirm.statistics import Experiment
-from mast_trace_lab.program.budget import Budget, CallCost, DailyBudget, call_cost, capped_call_cost
+from mast_trace_lab.program.budget import Budget, DailyBudget, check_limits
 from mast_trace_lab.program.conducting import Conducting, Progress
 from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_lab.confirm.preparation import FailedRun, Prepared
-    from mast_trace_lab.program.setup import Setup
 
 _KEPT: Final = "the interrupted runs that it continues were kept, and the error may lie in them"
 
@@ -135,34 +133,3 @@ def confirming(
         jobs=jobs,
         changed=changed,
     )
-
-
-def check_limits(
-    recorded: Trajectory,
-    setup: Setup,
-    budget: Budget,
-    *,
-    jobs: int = 1,
-    capped: bool = False,
-) -> CallCost | None:
-    """Return the cost of a live call, as far as known, if the limits can be held.
-
-    Args:
-        recorded: the run.
-        setup: of the replays.
-        budget: of the experiment.
-        jobs: replays that run at the same time.
-        capped: whether dollars are limited besides by the budget.
-
-    Raises:
-        ConfigurationError: dollars are limited and a price is unknown, or replays that run at the same
-            time would share the state that ``reset`` restores.
-    """
-    if jobs > 1 and setup.reset:
-        raise ConfigurationError(
-            "jobs and reset exclude each other: replays that run at the same time would change "
-            "the state that the others begin with"
-        )
-    if budget.max_cost_usd is not None or capped:
-        return capped_call_cost(recorded, setup.prices)
-    return call_cost(recorded, setup.prices)

@@ -64,7 +64,7 @@ def confirm(
         raise MastTraceError(f"run {trace_id} is not stored")
     recorded = read_alone(store, run)
     command = (sys.executable, str(demo.examples() / program), argument)
-    with _model() as address, PreparedParents(command, _IMPORTED, _AT_A_TIME) as parent:
+    with _model() as address, PreparedParents(_IMPORTED, _AT_A_TIME) as parent:
         setup = Setup(
             command=command,
             timeout=_SECONDS,

@@ -21,10 +21,10 @@ from mast_trace_judge.planted import UNCERTAIN, is_uncertain
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.faults import chosen, faults_of
-from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
+from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, Phrasings, check_model
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import parents_of
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.masks import masks_of
 from mast_trace_lab.replay.options import (
@@ -39,6 +39,8 @@ from mast_trace_lab.replay.options import (
     price_table,
 )
 from mast_trace_lab.replay.replaying import (
+    GOES_ON,
+    INTERRUPTED,
     ask,
     going_on,
     names_of,
@@ -231,7 +233,7 @@ def plant(
     done: list[Injected] = []
     with (
         open_store(url, None, config) as store,
-        PreparedParents(setup.command, program.preload, warn=warn) as parent,
+        parents_of(program, of_runs[0].framework, warn) as parent,
     ):
         setup = dataclasses.replace(setup, parent=parent)
         for run in of_runs:
@@ -261,6 +263,7 @@ def plant(
                         only=operator or (),
                         passed=passed,
                         phrasings=told,
+                        jobs=program.jobs,
                         changed=changed,
                     )
             except NotInjectable as error:
@@ -271,7 +274,6 @@ def plant(
             done.append(made)
             left = left.without(made.live_calls, made.cost_usd)
             if made.limit:
-                warn(f"Stopped: {made.limit}. The same command with a larger limit goes on.")
                 break
     injections = [each for one in done for each in one.injections]
     if sentences:
@@ -283,8 +285,22 @@ def plant(
         calls = sum(one.live_calls for one in done)
         replays = sum(one.replays for one in done)
         console().print(plain(f"{replays} replays, {calls} live model calls.{_of_before(done)}"))
+    stopped(done[-1].limit if done else "")
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
+
+
+def stopped(limit: str, spent: str = "") -> None:
+    """Tell what has ended an injection before all faults were decided; nothing if the limit is empty.
+
+    Raises:
+        typer.Exit: somebody has interrupted it.
+    """
+    if limit == STOPPED:
+        warn(f"Interrupted. {GOES_ON}")
+        raise typer.Exit(INTERRUPTED)
+    if limit:
+        warn(f"Stopped: {limit}.{spent} The same command with a larger limit goes on.")
 
 
 def _run_of(store: Store, name: str, project: str | None) -> RunSummary:

@@ -1,7 +1,8 @@
-"""The experiment of `mast-trace inject` on one run: it asks for one replay after the other.
+"""The experiment of `mast-trace inject` on one run: it asks for replays, as many at a time as it may.
 
 The run is replayed without a change, then live from its start, because a system that fails by itself
-cannot show which failure a fault has caused. After that each fault is tried by a `Trial` of its own.
+cannot show which failure a fault has caused. After that each fault is tried by a `Trial` of its own. Where the live
+replays show that the program repeats itself, the faults of one step share their restored replays: these are all alike.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import RECOVERY, ArmResult, ReplayArm
-from mast_trace_lab.inject.trial import TIMES_AS_MUCH
+from mast_trace_lab.inject.trial import TIMES_AS_MUCH, repeats
 from mast_trace_lab.inject.trial import Trial as FaultTrial
 from mast_trace_lab.program.budget import ReplayTrial, ResultMismatch
 
@@ -24,7 +25,7 @@ STARTS: Final = 4
 """Replays of the whole program, live."""
 LEAST_SUCCESS: Final = 0.5
 """The success rate below which a system is refused."""
-RULES: Final = 3
+RULES: Final = 4
 """Number of the rules by which replays are asked for; results that others have asked for are not taken up again."""
 _PHASE: Final = "injection"
 
@@ -39,9 +40,10 @@ class InjectionExperiment:
         later: returns the steps of a fault's stored failure that are looked at, by number of the fault; None
             if it cannot be replayed.
         decided: trials of faults that were decided before, by number of the fault; nothing of them is asked for.
+        at_once: number of faults that are tried at the same time.
 
     Attributes:
-        trials: the faults that were tried so far, the last one perhaps undecided.
+        trials: the faults that were tried so far, some perhaps undecided.
     """
 
     def __init__(
@@ -51,8 +53,11 @@ class InjectionExperiment:
         calls: dict[int, int],
         later: Callable[[int], Sequence[int] | None] = lambda _number: (),
         decided: Mapping[int, FaultTrial] | None = None,
+        at_once: int = 1,
     ) -> None:
         self._decided = decided or {}
+        self._at_once = at_once
+        self._restored: dict[ReplayArm, list[ArmResult]] = {}
         self._later = later
         self._faults = list(faults)
         self._places = places
@@ -78,27 +83,42 @@ class InjectionExperiment:
         return ""
 
     def waiting(self) -> tuple[ReplayTrial, ...]:
-        """Return the replay that comes next; nothing at the end."""
+        """Return the replays that come next and may run together; nothing at the end."""
         if self.refused or len(self._decided) == len(self._faults):
             return ()
         if not self._clean:
             return (ReplayTrial(ReplayArm("verify"), "verify"),)
         if len(self._clean) <= STARTS:
-            return (ReplayTrial(ReplayArm("start"), "start", calls=self._places),)
-        while True:
-            arm = self.trials[-1].ask() if self.trials else None
-            if arm is not None:
-                calls = self._calls.get(arm.step, self._places)
-                tried = self.trials[-1]
-                of_original = tried.recovery is None or tried.is_checking
-                phase = _PHASE if of_original else RECOVERY
-                return (ReplayTrial(arm, phase, len(self.trials) - 1, calls, self._longest),)
-            if len(self.trials) == len(self._faults):
-                return ()
-            number = len(self.trials)
-            later = partial(self._later, number)
-            trial = FaultTrial(self._faults[number], later=later, clean=self._clean)
-            self.trials.append(self._decided.get(number, trial))
+            start = ReplayTrial(ReplayArm("start"), "start", calls=self._places)
+            return (start,) * min(self._at_once, STARTS + 1 - len(self._clean))
+        asked: list[ReplayTrial] = []
+        for number in range(len(self._faults)):
+            self._open(number)
+            if (trial := self._asked(number)) is not None:
+                asked.append(trial)
+            if len(asked) == self._at_once:
+                break
+        return tuple(asked)
+
+    def _open(self, number: int) -> None:
+        """Begin the trial of a fault, and of those before it."""
+        for each in range(len(self.trials), number + 1):
+            trial = FaultTrial(
+                self._faults[each], later=partial(self._later, each), clean=self._clean
+            )
+            if repeats([one for one in self._clean if one.arm.operator == "start"]):
+                trial.restored = self._restored.setdefault(trial.restore, trial.restored)
+            self.trials.append(self._decided.get(each, trial))
+
+    def _asked(self, number: int) -> ReplayTrial | None:
+        """Return the next replay of a fault; None if it is decided."""
+        tried = self.trials[number]
+        arm = tried.ask()
+        if arm is None:
+            return None
+        of_original = tried.recovery is None or tried.is_checking
+        calls = self._calls.get(arm.step, self._places)
+        return ReplayTrial(arm, _PHASE if of_original else RECOVERY, number, calls, self._longest)
 
     @property
     def _longest(self) -> int:
@@ -111,7 +131,7 @@ class InjectionExperiment:
         return math.ceil(TIMES_AS_MUCH * most / 2)
 
     def tell(self, result: ArmResult) -> None:
-        """Take the result of the replay that comes next.
+        """Take the result of a replay that was asked for; of several, in any order.
 
         Raises:
             ResultMismatch: the result is of another arm, phase or fault, or nothing is asked for.
@@ -120,18 +140,31 @@ class InjectionExperiment:
             self.trials[result.pair].tell(result)
             return
         waiting = self.waiting()
+        if len(self._clean) > STARTS and 0 <= result.pair < len(self._faults) and not self.refused:
+            self._open(result.pair)  # a process with more faults at a time may have begun it
+            asked = self._asked(result.pair)
+            if (asked is None or asked.arm != result.arm) and self._is_shared(result):
+                self.trials[result.pair].tell(result)
+                return
+            waiting = () if asked is None else (asked,)
         if not waiting:
-            raise ResultMismatch("the injection has ended")
-        (trial,) = waiting
+            raise ResultMismatch("the injection has ended, or this fault is decided")
+        trial = waiting[0]
         if (trial.arm, trial.phase, trial.pair) != (result.arm, result.phase, result.pair):
             raise ResultMismatch(
                 f"the next replay is {trial.arm.operator} at step {trial.arm.step} of fault {trial.pair}; "
                 f"the result is of {result.arm.operator} at step {result.arm.step} of fault {result.pair}"
             )
         if trial.phase in {_PHASE, RECOVERY}:
-            self.trials[-1].tell(result)
+            self.trials[trial.pair].tell(result)
         else:
             self._clean.append(result)
+
+    def _is_shared(self, result: ArmResult) -> bool:
+        """Return whether another fault's restored replay may have made a result needless while its replay ran."""
+        tried = self.trials[result.pair]
+        shares = tried.restored is self._restored.get(tried.restore)
+        return shares and result.arm in {tried.restore, tried.fault.change.arm}
 
     def _of_lost_run(self, result: ArmResult) -> bool:
         """Return whether a result was asked for of a stored failure that is no longer stored.

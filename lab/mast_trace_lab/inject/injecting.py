@@ -30,13 +30,7 @@ from mast_trace_judge.store.replays import reservations_of, results_of
 from mast_trace_lab.inject.experiment import RULES, InjectionExperiment
 from mast_trace_lab.inject.faults import Fault, most_faults_of
 from mast_trace_lab.inject.trial import Trial, later_steps, with_readable_run
-from mast_trace_lab.program.budget import (
-    Budget,
-    ReplayAllowance,
-    ReplayTrial,
-    call_cost,
-    capped_call_cost,
-)
+from mast_trace_lab.program.budget import Budget, ReplayAllowance, ReplayTrial, check_limits
 from mast_trace_lab.program.conducting import Conducting, Progress
 from mast_trace_lab.replay.arm_runner import executing
 
@@ -130,6 +124,8 @@ def decided_before(
 
 
 NAME: Final = "inject"
+STOPPED: Final = "interrupted"
+"""The limit of an injection that a person or SIGTERM has ended."""
 
 
 class NotInjectable(MastTraceError):
@@ -171,9 +167,10 @@ def inject(
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
     phrasings: Phrasings | None = None,
+    jobs: int = 1,
     changed: Callable[[Progress], None] = lambda _progress: None,
 ) -> Injected:
-    """Plant faults in a run, one after the other, and store those that are decided.
+    """Plant faults in a run, one at a time in each job, and store those that are decided.
 
     A stopped injection goes on after its stored results when it is called again with the same seed,
     operators and command. Faults that another one with the same setup has decided are not replayed again.
@@ -189,12 +186,13 @@ def inject(
         only: names of operators, or codes of failure modes; all if empty.
         passed: number of faults by operator that other runs have given already.
         phrasings: sentences of a model; the rules' alone if None.
+        jobs: faults that are tried at the same time.
         changed: called after each change of the state.
 
     Raises:
         NotInjectable: the run has not succeeded, or no operator applies.
         NotReplayable: the record lacks data that a replay needs.
-        ConfigurationError: an operator does not exist, or dollars are limited and a price is unknown.
+        ConfigurationError: an operator does not exist, or the limits cannot be held, see `check_limits`.
         StorageError: the database does not answer.
         OSError: the command cannot be started.
     """
@@ -230,7 +228,7 @@ def inject(
     known_trials = {number: each.trial for number, each in earlier.items()}
     own = plan.plan_id
     experiment = InjectionExperiment(
-        faults, len(points), after, lambda number: later(number, own), known_trials
+        faults, len(points), after, lambda number: later(number, own), known_trials, jobs
     )
 
     def keep(number: int) -> None:
@@ -238,9 +236,7 @@ def inject(
         trial = experiment.trials[number]
         save_injection(store, _labelled(trial, run, recorded, seed, own, seen[number]), run)
 
-    cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(
-        recorded, setup.prices
-    )
+    cost = check_limits(recorded, setup, budget, jobs=jobs)
     work = Conducting(
         store,
         plan,
@@ -250,10 +246,11 @@ def inject(
         _executing(recorded, setup, experiment, seen, keep, lambda number: failed(number, own)),
         budget,
         cost=cost,
+        jobs=jobs,
         changed=changed,
     )
     work.resume()
-    limit = work.replay()
+    limit = _run(work)
     stored = plans_of_faults(store, run.project, recorded.trace_id)
     done = []
     for number, trial in sorted({**dict(enumerate(experiment.trials)), **known_trials}.items()):
@@ -272,12 +269,20 @@ def inject(
     return Injected(
         tuple(done),
         experiment.refused,
-        str(limit or ""),
+        limit,
         state.replays,
         state.live_calls,
         state.cost_usd,
         len(earlier),
     )
+
+
+def _run(work: Conducting[InjectionExperiment]) -> str:
+    """Run the replays; return what has ended them before all faults were decided, empty if nothing has."""
+    try:
+        return str(work.replay() or "")
+    except KeyboardInterrupt:
+        return STOPPED
 
 
 def _executing(
@@ -295,14 +300,17 @@ def _executing(
         made: list[Trajectory] = []
         of = (failed(trial.pair) if trial.phase == RECOVERY else None) or recorded
         result = executing(of, told, made.append)(trial, allowance)
-        if trial.phase != "injection" or trial.arm == experiment.trials[-1].restore:
+        if trial.phase != "injection":
+            return result
+        tried = experiment.trials[trial.pair]
+        if trial.arm == tried.restore:
             return result
         result = with_readable_run(result, made[0] if made else None, trial.arm.step)
-        success = experiment.trials[-1].outcome_of(result)
+        success = tried.outcome_of(result)
         if made and success is not None:
             outcome = "success" if success else "failure"
             known = failed(trial.pair)  # perhaps by an earlier process
-            surer = experiment.trials[-1].is_surer(result)
+            surer = tried.is_surer(result)
             if known is None or (not success and (known.outcome == "success" or surer)):
                 faulty_run = dataclasses.replace(made[0], outcome=outcome)
                 if result.status == "timeout":  # the span that names run and task has not ended

@@ -271,6 +271,9 @@ class Trial:
             self.recovery.results.append(result)
         else:
             (self.restored if result.arm == self.restore else self.faulty).append(result)
+            if result.status == "timeout" and result.arm != self.restore:
+                before = len(self.faulty) - 1  # one that another fault has asked for is no check
+                self.restored = self.restored[:before]
         more = self.is_checking or self._may_be_decisive
         if self.recovery is None and not more and self._needs_recovery:
             self.recovery = Recovery(self.later(), self.outcome_of)
@@ -323,7 +326,7 @@ class Trial:
         the live replays of the whole program tell whether its models answer at random.
         """
         return (
-            _repeats([each for each in self.clean if each.arm.operator == "start"])
+            repeats([each for each in self.clean if each.arm.operator == "start"])
             and len(self.faulty) >= _ALIKE[0]
             and len(self.restored) >= _ALIKE[1]
             and all(self.outcome_of(each) is False for each in self.faulty)
@@ -389,7 +392,7 @@ def _asked_alike(replays: Sequence[ArmResult]) -> bool:
     return known and len({each.calls_hash for each in replays}) == 1
 
 
-def _repeats(whole: Sequence[ArmResult]) -> bool:
+def repeats(whole: Sequence[ArmResult]) -> bool:
     """Return whether live replays of a whole program made the same requests and gave the same answer; False without any."""
     ends = {(each.calls_hash, each.answer, each.success) for each in whole}
     return len(whole) > 1 and len(ends) == 1 and _asked_alike(whole) and bool(whole[0].calls_hash)

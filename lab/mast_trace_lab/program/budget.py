@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult, ReplayArm
     from mast_trace_judge.pricing import OwnPrice
+    from mast_trace_lab.program.setup import Setup
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,37 @@ def capped_call_cost(recorded: Trajectory, prices: Mapping[str, Price]) -> CallC
             "judge_prices or own_prices in the configuration file have it in US dollars per million tokens"
         )
     return cost
+
+
+def check_limits(
+    recorded: Trajectory,
+    setup: Setup,
+    budget: Budget,
+    *,
+    jobs: int = 1,
+    capped: bool = False,
+) -> CallCost | None:
+    """Return the cost of a live call, as far as known, if the limits can be held.
+
+    Args:
+        recorded: the run.
+        setup: of the replays.
+        budget: of the experiment.
+        jobs: replays that run at the same time.
+        capped: whether dollars are limited besides by the budget.
+
+    Raises:
+        ConfigurationError: dollars are limited and a price is unknown, or replays that run at the same
+            time would share the state that ``reset`` restores.
+    """
+    if jobs > 1 and setup.reset:
+        raise ConfigurationError(
+            "jobs and reset exclude each other: replays that run at the same time would change "
+            "the state that the others begin with"
+        )
+    if budget.max_cost_usd is not None or capped:
+        return capped_call_cost(recorded, setup.prices)
+    return call_cost(recorded, setup.prices)
 
 
 def most_calls(trial: ReplayTrial) -> int:

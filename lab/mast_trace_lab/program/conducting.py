@@ -41,6 +41,7 @@ from mast_trace_lab.program.budget import (
     ResultMismatch,
     recorded_models,
 )
+from mast_trace_lab.program.process import kill_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -263,6 +264,7 @@ class Conducting(Generic[_Asking]):
                 return limit
             except KeyboardInterrupt:
                 self._interrupted.set()
+                kill_all()
                 raise
         return None
 
@@ -330,6 +332,8 @@ class Conducting(Generic[_Asking]):
         self, number: int, trial: ReplayTrial, allowance: ReplayAllowance, of_day: int | None
     ) -> ArmResult:
         done = self._execute(trial, allowance)
+        if self._interrupted.is_set():  # the program was killed: its end says nothing
+            raise KeyboardInterrupt
         result = replace(done, phase=trial.phase, pair=trial.pair)
         try:
             self._record(number, result)

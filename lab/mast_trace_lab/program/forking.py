@@ -12,16 +12,20 @@ import os
 import socket
 import subprocess
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_lab.program.process import Output, kill_group, run_alone
+from mast_trace.spans.randomness import HASH_SEED
+from mast_trace_lab.program.process import Output, kill_group, run_alone, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from mast_trace_dashboards.programs import Program
 
 
 _SINGLE_THREADED: Final = dict.fromkeys(
@@ -30,6 +34,14 @@ _SINGLE_THREADED: Final = dict.fromkeys(
 """Variables without which numerical libraries start threads when they are imported; the children get the
 program's own."""
 _IMPORT_SECONDS: Final = 120.0
+_OWN: Final = ("mast_trace.replay.program", "openai")
+_LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "ag2": ("autogen",),
+    "autogen": ("autogen_agentchat.agents", "autogen_ext.models.openai"),
+    "crewai": ("crewai",),
+    "langgraph": ("langgraph.graph", "langchain_openai"),
+}
+"""Modules by framework that take long to import, and neither start threads nor do anything else when they are."""
 
 
 class NotForkable(MastTraceError):
@@ -55,38 +67,54 @@ def program_of(command: Sequence[str]) -> list[str]:
 
 
 class Forking(Protocol):
-    """An origin of forked replays: one prepared process, or several."""
+    """An origin of replays: processes of their own, or forked ones."""
 
-    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
-        """Fork the program and return its exit status; see `PreparedParent.run`."""
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output: Output,
+        timeout: float,
+    ) -> int | None:
+        """Run a program and return its exit status; None if it was killed at the timeout."""
+        ...
+
+    @property
+    def is_unasked(self) -> bool:
+        """True if replays are forked although nobody has asked for it."""
+        ...
+
+    def give_up(self) -> None:
+        """Fork no longer."""
         ...
 
 
 class PreparedParent(ExitStack):
-    """The process from which the replays of one program are forked, one at a time.
+    """A process from which replays are forked, one at a time.
 
     The end of the ``with`` block ends the process.
 
     Args:
-        command: the program and its arguments.
+        python: the Python of the programs.
         modules: modules that are imported before the first fork.
+        hash_seed: value of ``PYTHONHASHSEED``, which forks share; empty for none.
 
     Raises:
-        NotForkable: the command is no Python program, a module cannot be imported, or the modules start
-            threads.
-        OSError: the command cannot be started.
+        NotForkable: a module cannot be imported, or the modules start threads.
+        OSError: the Python cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], modules: Sequence[str]) -> None:
+    def __init__(self, python: str, modules: Sequence[str], hash_seed: str = "") -> None:
         super().__init__()
-        self._program = program_of(command)
         ours, theirs = socket.socketpair()
+        seeded = {HASH_SEED: hash_seed} if hash_seed else {}
         with theirs:
             self._process = subprocess.Popen(
-                [command[0], "-m", "mast_trace.replay.forked", str(theirs.fileno()), *modules],
-                env={**os.environ, **_SINGLE_THREADED},
+                [python, "-m", "mast_trace.replay.forked", str(theirs.fileno()), *modules],
+                env={**os.environ, **_SINGLE_THREADED, **seeded},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for us; it ends when our end of the socket closes
             )
         self.callback(self._end)
         self._connection = ours
@@ -100,10 +128,17 @@ class PreparedParent(ExitStack):
             self.close()
             raise NotForkable(f"{reason}; each replay starts a process of its own")
 
-    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
-        """Fork the program and return its exit status; None if it was killed at the timeout.
+    def run(
+        self,
+        program: Sequence[str],
+        environment: Mapping[str, str],
+        output: Output,
+        timeout: float,
+    ) -> int | None:
+        """Fork a program and return its exit status; None if it was killed at the timeout.
 
         Args:
+            program: see `program_of`.
             environment: all its variables.
             output: see `mast_trace_lab.program.process.Output`.
             timeout: seconds until it is killed, with its child processes.
@@ -112,7 +147,7 @@ class PreparedParent(ExitStack):
             NotForkable: the process has ended.
         """
         request = {
-            "program": self._program,
+            "program": [*program],
             "environment": dict(environment),
             "folder": str(Path.cwd()),
             "output": output,
@@ -123,6 +158,7 @@ class PreparedParent(ExitStack):
             self._stream.write(json.dumps(request) + "\n")
             self._stream.flush()
             child = int(self._told()["process"])
+            wait_for(child)
             return int(self._told()["status"])
         except TimeoutError:
             if child is None:
@@ -150,57 +186,85 @@ class PreparedParent(ExitStack):
 
 
 class PreparedParents(ExitStack):
-    """Processes that have imported a program's libraries, made by its first replay; each forks one at a time.
+    """Processes that have imported libraries, made by the first replay; each forks one at a time.
 
     Where nothing is replayed, such as when the budget of the day is used up, nothing is imported. Where
     replays cannot be forked, each runs in a process of its own. The end of the ``with`` block ends the processes.
 
     Args:
-        command: the program and its arguments.
         modules: modules that are imported before the first fork; none for processes of their own.
         count: number of processes; replays beyond it wait.
-        warn: told once why replays cannot be forked.
+        warn: told once why replays cannot be forked; None where nobody has asked for it.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
-        modules: Sequence[str] | None,
+        modules: Sequence[str],
         count: int = 1,
         *,
-        warn: Callable[[str], object] = lambda _text: None,
+        warn: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__()
-        self._command, self._modules = command, modules
-        self._count, self._warn = count, warn
+        self._modules, self._count, self._warn = modules, count, warn
         self._free: SimpleQueue[PreparedParent] = SimpleQueue()
         self._making = Lock()
-        self._forks = False
+        self._kind: tuple[str, str] | None = None
 
-    def run(self, environment: Mapping[str, str], output: Output, timeout: float) -> int | None:
-        """Run the program and return its exit status; see `PreparedParent.run`.
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output: Output,
+        timeout: float,
+    ) -> int | None:
+        """Run a program and return its exit status; see `PreparedParent.run`.
 
         Raises:
             NotForkable: the process from which it is forked has ended.
             OSError: the command cannot be started.
         """
-        if not self._are_made():
-            return run_alone(self._command, environment, output, timeout)
+        kind = (command[0], environment.get(HASH_SEED, ""))
+        with self._making:
+            try:
+                program = program_of(command) if self._modules else []
+                if self._modules and self._kind is None:
+                    for _ in range(self._count):
+                        made = PreparedParent(kind[0], self._modules, kind[1])
+                        self._free.put(self.enter_context(made))
+                    self._kind = kind
+            except NotForkable as error:
+                self._modules = ()
+                if self._warn is not None:
+                    self._warn(str(error))
+            forks = bool(self._modules) and kind == self._kind
+        if not forks:
+            return run_alone(command, environment, output, timeout)
         parent = self._free.get()
         try:
-            return parent.run(environment, output, timeout)
+            return parent.run(program, environment, output, timeout)
         finally:
             self._free.put(parent)
 
-    def _are_made(self) -> bool:
-        """Make the processes, the first time; return whether replays are forked."""
-        with self._making:
-            modules, self._modules = self._modules, ()
-            if modules:
-                try:
-                    for _ in range(self._count):
-                        self._free.put(self.enter_context(PreparedParent(self._command, modules)))
-                    self._forks = True
-                except NotForkable as error:
-                    self._warn(str(error))
-            return self._forks
+    @property
+    def is_unasked(self) -> bool:
+        """True if replays are forked although nobody has asked for it."""
+        return self._warn is None and bool(self._modules)
+
+    def give_up(self) -> None:
+        """Fork no longer."""
+        self._modules = ()
+
+
+def parents_of(program: Program, framework: str, warn: Callable[[str], object]) -> PreparedParents:
+    """Return the processes for the replays of a program: with its own modules, else the libraries of a framework.
+
+    Args:
+        program: the program.
+        framework: of its recorded run.
+        warn: told once why the program's own modules do not serve.
+    """
+    if program.preload is not None:
+        return PreparedParents(program.preload, program.jobs, warn=warn)
+    wanted = (*_OWN, *_LIBRARIES.get(framework, ()))
+    found = [name for name in wanted if find_spec(name.partition(".")[0])]
+    return PreparedParents(found, program.jobs)

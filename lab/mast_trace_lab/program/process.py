@@ -49,15 +49,32 @@ _OUTPUTS: Final[Mapping[Output, int | None]] = {
 }
 
 
+_running: Final[set[int]] = set()
+"""Leaders of the process groups whose end is waited for."""
+
+
 def kill_group(leader: int) -> None:
     """Kill what is left of a process group."""
+    _running.discard(leader)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def wait_for(leader: int) -> None:
+    """Let `kill_all` kill a process group, until `kill_group` has."""
+    _running.add(leader)
+
+
+def kill_all() -> None:
+    """Kill every process group that a thread waits for: the thread goes on at once."""
+    for leader in [*_running]:
+        kill_group(leader)
 
 
 @contextmanager
 def _whole_group(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """Kill a process and all that it has started at the end of the block."""
+    wait_for(process.pid)
     try:
         yield process
     finally:

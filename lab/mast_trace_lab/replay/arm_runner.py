@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
@@ -231,12 +231,18 @@ def run_arm(
     tape = setup.tape(recorded)
     change = None if arm.operator == "verify" else _change(recorded, tape, arm, setup)
     played = play(tape, setup, change, max_calls=max_calls)
+    if arm.operator == "verify":
+        status, reason = _verified(recorded, played, setup)
+        if status != "ok" and setup.parent is not None and setup.parent.is_unasked:
+            setup.restore()
+            alone = play(tape, replace(setup, parent=None))
+            if _verified(recorded, alone, setup)[0] == "ok":
+                setup.parent.give_up()
+                played, status, reason = alone, "ok", ""
     run = played.runs_like([*setup.earlier, recorded])[-1]
     if run is not None:
         replayed(run)
-    if arm.operator == "verify":
-        status, reason = _verified(recorded, played, setup)
-    else:
+    if arm.operator != "verify":
         status, reason = ended(played, setup.timeout, max_calls, joint=bool(arm.also))
     success = None
     answer = run.final_answer if run is not None else ""

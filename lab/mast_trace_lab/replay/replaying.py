@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C or SIGTERM."""
-_GOES_ON: Final = "The results so far are stored; the same command goes on after them."
+GOES_ON: Final = "The results so far are stored; the same command goes on after them."
 
 
 _BEFORE: Final = """
@@ -224,10 +224,10 @@ def going_on(command: Sequence[str]) -> Iterator[None]:
     except OSError as error:
         raise not_started(command, error) from error
     except KeyboardInterrupt:
-        warn(f"Interrupted. {_GOES_ON}")
+        warn(f"Interrupted. {GOES_ON}")
         raise typer.Exit(INTERRUPTED) from None
     except StorageError as error:
-        raise StorageError(f"{error}. {_GOES_ON}") from error
+        raise StorageError(f"{error}. {GOES_ON}") from error
 
 
 @contextmanager

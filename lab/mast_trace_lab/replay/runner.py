@@ -84,11 +84,8 @@ def play(
         files.write_plan(tape, setup.executed, setup.hosts, *limits)
         own = {**os.environ, **tape.environment, **setup.environment}
         environment = {**own, PLAN_VARIABLE: folder}
-        exit_status = (
-            setup.parent.run(environment, setup.output, setup.timeout)
-            if setup.parent is not None
-            else run_alone(setup.command, environment, setup.output, setup.timeout)
-        )
+        run = run_alone if setup.parent is None else setup.parent.run
+        exit_status = run(setup.command, environment, setup.output, setup.timeout)
         return Played(
             exit_status, files.read_report(), _spans(files), LiveCalls(files.live).calls()
         )

@@ -16,8 +16,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_lab.inject.command import Operators, planted_operators
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.inject.command import Operators, planted_operators, stopped
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     COMMAND,
@@ -85,6 +84,7 @@ def selftest(
     program = program_of(programs, [name or alone], command=command, given=given or ())
     planted, left = planted_operators(operator or ())
     plan = SelfTestPlan(
+        program=program,
         setup=setup_of(program),
         tasks=_tasks(Path(program.tasks) if program.tasks else None, program.command),
         runs=runs,
@@ -102,7 +102,6 @@ def selftest(
     shown, budget = console(stderr=True), budget_of(program, max_calls)
     with (
         open_store(url, None, config) as store,
-        PreparedParents(command, program.preload, warn=warn) as parent,
         going_on(command),
         Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar,
     ):
@@ -115,7 +114,7 @@ def selftest(
 
         made = examine(
             store,
-            dataclasses.replace(plan, setup=dataclasses.replace(plan.setup, parent=parent)),
+            plan,
             budget,
             JudgeConfig.load(config),
             Reports(advanced, warn),
@@ -142,14 +141,9 @@ def selftest(
                     "--operator plants one that it names."
                 )
             )
-    if made.limit:
-        # The limit of a single run is the rest that earlier ones have left.
-        spent = (
-            f" {made.live_calls} of {budget.max_calls} calls are used in all."
-            if budget.max_calls
-            else ""
-        )
-        warn(f"Stopped: {made.limit}.{spent} The same command with a larger limit goes on.")
+    # The limit of a single run is the rest that earlier ones have left.
+    used = f" {made.live_calls} of {budget.max_calls} calls are used in all."
+    stopped(made.limit, used if budget.max_calls else "")
     if not made.faults:
         raise typer.Exit(1)
 

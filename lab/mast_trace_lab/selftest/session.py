@@ -18,6 +18,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
+from mast_trace_lab.program.forking import parents_of
 from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.program.recording import NotRecorded, record, recorded
 from mast_trace_lab.selftest.examination import (
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.programs import Program
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.store.injections import Injection
     from mast_trace_lab.program.budget import Budget
     from mast_trace_lab.program.conducting import Progress as State
+    from mast_trace_lab.program.forking import Forking
     from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay.options import PriceTable
 
@@ -56,6 +59,7 @@ class SelfTestPlan:
     """All that decides about a self-test, apart from its budget.
 
     Attributes:
+        program: with the modules from which replays are forked, and their number at a time.
         setup: program, oracle, reset and live tools.
         tasks: texts that replace ``{task}`` in the command; empty for a command without it.
         runs: runs that are recorded.
@@ -65,6 +69,7 @@ class SelfTestPlan:
         prices: looks up the prices of a run's models.
     """
 
+    program: Program
     setup: Setup
     tasks: tuple[str, ...]
     runs: int
@@ -85,8 +90,7 @@ class SelfTestPlan:
             return self.setup
         task = self.tasks[number % len(self.tasks)]
         command = tuple(part.replace("{task}", task) for part in self.setup.command)
-        # A forked program has the command of its parent.
-        return dataclasses.replace(self.setup, command=command, parent=None)
+        return dataclasses.replace(self.setup, command=command)
 
 
 @dataclass(frozen=True)
@@ -157,9 +161,9 @@ def examine(
     """
     healthy, calls = _recorded(store, plan, budget, reports)
     different = _different(healthy)
-    planted, replays, live, limit = _planted(
-        store, plan, different, budget.without(calls, 0.0), reports
-    )
+    framework, left = different[0].run.framework, budget.without(calls, 0.0)
+    with parents_of(plan.program, framework, reports.warn) as parent:
+        planted, replays, live, limit = _planted(store, plan, different, parent, left, reports)
     faults = [each for each in planted if each.verdict in LABELLED and each.run is not None]
     runs = [without_outcome(each.run) for each in different]
     survivors = survivors_of(faults)
@@ -241,7 +245,12 @@ def _different(healthy: Sequence[_Healthy]) -> list[_Healthy]:
 
 
 def _planted(
-    store: Store, plan: SelfTestPlan, healthy: Sequence[_Healthy], budget: Budget, reports: Reports
+    store: Store,
+    plan: SelfTestPlan,
+    healthy: Sequence[_Healthy],
+    parent: Forking,
+    budget: Budget,
+    reports: Reports,
 ) -> tuple[list[Injection], int, int, str]:
     """Plant faults; return them with the replays, the live calls, and the limit that ended it."""
     planted: list[Injection] = []
@@ -259,12 +268,13 @@ def _planted(
                 store,
                 each.summary,
                 each.run,
-                dataclasses.replace(each.setup, prices=plan.prices(each.run)),
+                dataclasses.replace(each.setup, prices=plan.prices(each.run), parent=parent),
                 budget,
                 seed=plan.seed,
                 count=share,
                 only=plan.only,
                 passed=passed,
+                jobs=plan.program.jobs,
                 changed=changed,
             )
         except NotInjectable as error:

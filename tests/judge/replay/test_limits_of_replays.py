@@ -14,7 +14,6 @@ from mast_trace.messages import Message
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.llm.budget import Price
-from mast_trace_lab.confirm.confirm import check_limits
 from mast_trace_lab.confirm.preparation import NotConfirmable, check
 from mast_trace_lab.program.budget import (
     Account,
@@ -24,6 +23,7 @@ from mast_trace_lab.program.budget import (
     ReplayAllowance,
     ReplayTrial,
     call_cost,
+    check_limits,
     most_calls,
 )
 from mast_trace_lab.program.conducting import not_isolated
