@@ -34,7 +34,7 @@ _SINGLE_THREADED: Final = dict.fromkeys(
 """Variables without which numerical libraries start threads when they are imported; the children get the
 program's own."""
 _IMPORT_SECONDS: Final = 120.0
-_OWN: Final = ("mast_trace.replay.program", "openai")
+_USUAL: Final = ("openai", "time_machine")
 _LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "ag2": ("autogen",),
     "autogen": ("autogen_agentchat.agents", "autogen_ext.models.openai"),
@@ -265,6 +265,6 @@ def parents_of(program: Program, framework: str, warn: Callable[[str], object]) 
     """
     if program.preload is not None:
         return PreparedParents(program.preload, program.jobs, warn=warn)
-    wanted = (*_OWN, *_LIBRARIES.get(framework, ()))
+    wanted = (*_USUAL, *_LIBRARIES.get(framework, ()))
     found = [name for name in wanted if find_spec(name.partition(".")[0])]
     return PreparedParents(found, program.jobs)

@@ -16,8 +16,12 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import IO, Any, Final
+
+from mast_trace._frameworks import ENTRY_POINT_GROUP
+from mast_trace.replay.program import REPLAY_GROUP
 
 _TASKS: Final = Path("/proc/self/task")
 
@@ -44,6 +48,10 @@ def serve(modules: list[str], stream: IO[str]) -> dict[str, Any] | None:
     try:
         for name in modules:
             importlib.import_module(name)
+        name = "mast-trace"
+        for group in (ENTRY_POINT_GROUP, REPLAY_GROUP):
+            for point in entry_points(group=group):
+                point.load()
     except Exception as error:  # noqa: BLE001  # a library's own error; the text goes to the starter
         failed = f"{name} cannot be imported: {type(error).__name__}: {error}"
     _tell(stream, unsafe=failed or unsafe())

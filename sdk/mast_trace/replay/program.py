@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _PAUSE: Final = 1.0
 
-_ENTRY_POINT_GROUP = "mast_trace_replay"
+REPLAY_GROUP = "mast_trace_replay"
 _SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
 """Beginning of the ids of answers from a tape."""
 
@@ -96,7 +96,7 @@ def interception(player: Player) -> Interceptor:
     Raises:
         ConfigurationError: the instrumentations are not installed.
     """
-    for point in entry_points(group=_ENTRY_POINT_GROUP):
+    for point in entry_points(group=REPLAY_GROUP):
         made: Interceptor = point.load()(player)
         return made
     raise ConfigurationError("The instrumentations are not installed; reinstall mast-trace.")

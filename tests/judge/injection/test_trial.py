@@ -217,14 +217,35 @@ def test_equal_replays_are_deterministic(faulty: int, restored: int, odd: str, a
 class TestExperiment:
     """The order of replays on one run."""
 
-    def ran(self, starts: list[bool], verified: bool = True) -> InjectionExperiment:
-        experiment = InjectionExperiment([FAULT, FAULT], 5, {3: 2})
+    def ran(
+        self, starts: list[bool], verified: bool = True, at_once: int = 1, asked: str = ""
+    ) -> InjectionExperiment:
+        experiment = InjectionExperiment([FAULT] * 3, 5, {3: 2}, at_once=at_once)
         rest = iter([verified, *starts])
         while (waiting := experiment.waiting()) and waiting[0].phase != "injection":
-            experiment.tell(
-                ArmResult(waiting[0].arm, "ok", next(rest), phase=waiting[0].phase, pair=-1)
-            )
+            told = {"phase": waiting[0].phase, "calls_hash": asked}
+            experiment.tell(ArmResult(waiting[0].arm, "ok", next(rest), **told))
         return experiment
+
+    def decided(self, experiment: InjectionExperiment, rng: Random | None) -> list[ArmResult]:
+        """Run replays until the end; without a source of chance, all of one arm are alike."""
+        told = []
+        while waiting := experiment.waiting():
+            for trial in waiting:
+                wrong = trial.arm == FAULT.change.arm
+                success = not wrong if rng is None else rng.random() < (0.1 if wrong else 0.9)
+                told.append(
+                    ArmResult(
+                        trial.arm,
+                        "ok",
+                        success,
+                        phase=trial.phase,
+                        pair=trial.pair,
+                        calls_hash="" if rng else trial.arm.operator,
+                    )
+                )
+                experiment.tell(told[-1])
+        return told
 
     def test_refuses_a_run_that_does_not_replay(self) -> None:
         experiment = self.ran([], verified=False)
@@ -238,17 +259,24 @@ class TestExperiment:
         assert bool(experiment.refused) == (successes < 2)
         assert (experiment.waiting() == ()) == (successes < 2)
 
-    def test_tries_one_fault_after_the_other_and_resumes(self) -> None:
-        experiment, told = self.ran([True] * STARTS), []
-        rng = Random(5)
-        while waiting := experiment.waiting():
-            (trial,) = waiting
-            success = rng.random() < (0.1 if trial.arm == FAULT.change.arm else 0.9)
-            done = ArmResult(trial.arm, "ok", success, phase=trial.phase, pair=trial.pair)
-            told.append(done)
-            experiment.tell(done)
-        assert [each.verdict for each in experiment.trials] != ["open", "open"]
-        again = self.ran([True] * STARTS)
+    @pytest.mark.parametrize("alike", [False, True])
+    @pytest.mark.parametrize("at_once", [1, 2, 4])
+    def test_tries_faults_and_resumes_with_any_number_at_a_time(
+        self, at_once: int, alike: bool
+    ) -> None:
+        """In a program that repeats itself the faults of one step share two restored replays, and one that ran meanwhile."""
+        given = [True] * STARTS
+        asked = "x" if alike else ""
+        experiment = self.ran(given, at_once=at_once, asked=asked)
+        told = self.decided(experiment, None if alike else Random(5))
+        verdicts = [each.verdict for each in experiment.trials]
+        assert len(verdicts) == 3
+        assert "open" not in verdicts
+        if alike:
+            restored = sum(each.arm == experiment.trials[0].restore for each in told)
+            assert verdicts == ["kept"] * 3
+            assert (len(told) - restored, restored) == (9, 2 if at_once < 4 else 3)
+        again = self.ran(given, asked=asked)
         for each in told:
             again.tell(each)
         assert [(t.verdict, t.e_value) for t in again.trials] == [
@@ -256,7 +284,7 @@ class TestExperiment:
         ]
         assert again.waiting() == ()
         with pytest.raises(ResultMismatch):
-            again.tell(told[0])
+            again.tell(dataclasses.replace(told[0], arm=ReplayArm("keep", 1)))
 
     def test_a_late_fault_may_send_the_team_back_to_its_start(self) -> None:
         """The replay that is expected to make 2 calls is not ended while it does all of the 5 again."""

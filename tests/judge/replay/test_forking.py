@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mast_trace_lab.program.forking import NotForkable, PreparedParent, PreparedParents, program_of
+from mast_trace_dashboards.programs import Program
+from mast_trace_lab.program.forking import (
+    NotForkable,
+    PreparedParent,
+    PreparedParents,
+    parents_of,
+    program_of,
+)
 
 PROGRAM = """
 import json, os, pathlib, random, subprocess, sys, threading, time
@@ -54,9 +63,12 @@ def environment() -> dict[str, str]:
     return {**given, "GIVEN": "yes"}
 
 
-def parent_of(program: Path, way: str, out: Path, *modules: str) -> PreparedParent:
-    command = (sys.executable, str(program), way, str(out))
-    return PreparedParent(command, modules or ("decimal", "json"))
+def parent_of(*modules: str) -> PreparedParent:
+    return PreparedParent(sys.executable, modules or ("decimal", "json"))
+
+
+def asked(program: Path, way: str, out: Path) -> list[str]:
+    return program_of((sys.executable, str(program), way, str(out)))
 
 
 def read(out: Path) -> dict:
@@ -74,9 +86,9 @@ def test_a_forked_program_is_as_one_of_its_own(
     environment.pop("OPENBLAS_NUM_THREADS", None)
     out = tmp_path / "out"
     drawn = set()
-    with parent_of(program, "well", out) as parent:
+    with parent_of() as parent:
         for _ in range(3):
-            assert parent.run(environment, "discarded", 30) == 0
+            assert parent.run(asked(program, "well", out), environment, "discarded", 30) == 0
             found = read(out)
             drawn.add((found["drawn"], found["pid"]))
             assert found["argv"] == [str(program), "well", str(out)]
@@ -96,17 +108,18 @@ def test_a_forked_program_is_as_one_of_its_own(
 def test_exit_statuses(
     program: Path, tmp_path: Path, environment: dict[str, str], way: str, status: int
 ) -> None:
-    with parent_of(program, way, tmp_path / "out") as parent:
-        assert parent.run(environment, "discarded", 30) == status
-        assert parent.run(environment, "discarded", 30) == status
+    wanted = asked(program, way, tmp_path / "out")
+    with parent_of() as parent:
+        assert parent.run(wanted, environment, "discarded", 30) == status
+        assert parent.run(wanted, environment, "discarded", 30) == status
 
 
 def test_a_hanging_program_ends(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     """The parent goes on to serve afterwards."""
     out = tmp_path / "out"
-    with parent_of(program, "child", out) as parent:
+    with parent_of() as parent:
         for _ in range(2):
-            assert parent.run(environment, "discarded", 3) is None
+            assert parent.run(asked(program, "child", out), environment, "discarded", 3) is None
             child = int((tmp_path / "out.child").read_text())
             for _ in range(50):
                 if not _runs(child):
@@ -141,16 +154,16 @@ def threading_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("no_such_module", "no_such_module cannot be imported"),
     ],
 )
-def test_an_unsafe_parent_is_refused(program: Path, tmp_path: Path, module: str, said: str) -> None:
+def test_an_unsafe_parent_is_refused(module: str, said: str) -> None:
     with pytest.raises(NotForkable, match=said):
-        parent_of(program, "well", tmp_path / "out", module)
+        parent_of(module)
 
 
 def test_a_dead_parent_is_told(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    with parent_of(program, "well", tmp_path / "out") as parent:
+    with parent_of() as parent:
         os.kill(parent._process.pid, signal.SIGKILL)
         with pytest.raises(NotForkable, match="has ended"):
-            parent.run(environment, "discarded", 30)
+            parent.run(asked(program, "well", tmp_path / "out"), environment, "discarded", 30)
 
 
 def test_only_python_programs_can_be_forked() -> None:
@@ -174,16 +187,50 @@ def test_two_parents_fork_two_replays_at_once(tmp_path: Path, environment: dict[
     here = tmp_path / "here"
     here.mkdir()
     command = (sys.executable, str(program), str(here))
-    with PreparedParents(command, ("json",), 2) as parents, ThreadPoolExecutor(3) as together:
-        begun = [together.submit(parents.run, environment, "discarded", 90) for _ in range(3)]
+    with PreparedParents(("json",), 2) as parents, ThreadPoolExecutor(3) as together:
+        begun = [
+            together.submit(parents.run, command, environment, "discarded", 90) for _ in range(3)
+        ]
         assert [each.result() for each in begun] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("given", [True, False])
 def test_replays_that_cannot_be_forked_run_alone(
-    program: Path, tmp_path: Path, environment: dict[str, str]
+    program: Path, tmp_path: Path, environment: dict[str, str], given: bool
 ) -> None:
+    """A warning tells it to a person who has named the modules, and to nobody else."""
     told: list[str] = []
     command = (sys.executable, str(program), "fails", str(tmp_path / "out"))
-    with PreparedParents(command, ("no_such_module",), 2, warn=told.append) as parents:
-        assert [parents.run(environment, "discarded", 30) for _ in range(2)] == [7, 7]
-    assert [text.partition(" ")[0] for text in told] == ["no_such_module"]
+    with PreparedParents(("no_such_module",), 2, warn=told.append if given else None) as parents:
+        assert [parents.run(command, environment, "discarded", 30) for _ in range(2)] == [7, 7]
+    assert [text.partition(" ")[0] for text in told] == ["no_such_module"] * given
+
+
+def test_replays_with_another_order_of_sets_are_not_forked_from_the_same_process(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A fork has the hashes of its parent, whatever its variables say."""
+    program, out = tmp_path / "hashes.py", tmp_path / "out"
+    program.write_text(
+        "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(str(hash('red')))"
+    )
+    command = (sys.executable, str(program), str(out))
+    with PreparedParents(("json",)) as parents:
+        for seed in ("1", "2", "1"):
+            seeded = {**environment, "PYTHONHASHSEED": seed}
+            parents.run(command, seeded, "discarded", 30)
+            forked = out.read_text()
+            subprocess.run(command, env=seeded, check=True)
+            assert out.read_text() == forked
+
+
+def test_the_libraries_of_the_framework_are_forked_unasked() -> None:
+    """A list of a person's comes before them, also an empty one."""
+
+    def modules(framework: str, **given: Any) -> Any:
+        return parents_of(Program(command=["python"], **given), framework, warn=print)._modules
+
+    assert "openai" in modules("")
+    assert "langgraph.graph" in modules("langgraph")
+    assert modules("langgraph", preload=["json"]) == ("json",)
+    assert modules("langgraph", preload=[]) == ()
