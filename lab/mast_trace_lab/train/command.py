@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.llm.transcript import estimate_tokens
 from mast_trace_judge.study.bench.rendering import tables, to_json
 from mast_trace_judge.version import judge_version, own_profiles
 from mast_trace_lab.inject.dataset import SOURCES, sources_of
@@ -25,15 +27,17 @@ from mast_trace_lab.train.export import (
     set_failures,
     stored_failures,
 )
+from mast_trace_lab.train.memory import CARDS, Plan, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
 
+_PARTS: Final = ("GB always", "vLLM", "+ drawing", "or learning", "at most")
 _USUAL = Training("")
 _MODEL = typer.Option("--model", help="Folder of a model, or a name that is known to transformers.")
 
@@ -66,7 +70,11 @@ def run_training(
         int, typer.Option(min=2, help="Answers to each prompt, compared with each other.")
     ] = _USUAL.generations,
     micro_batch: Annotated[
-        int, typer.Option(min=1, help="Answers that pass through the model at a time.")
+        int,
+        typer.Option(
+            min=0,
+            help="Answers that pass through the model at a time; 0: by the accelerator's memory.",
+        ),
     ] = _USUAL.micro_batch,
     learning_rate: Annotated[
         float, typer.Option(help="Constant learning rate; about 1e-5 with --lora.")
@@ -116,6 +124,9 @@ def run_training(
             show_default=False,
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the memory that it takes, and do nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a model by GRPO to name decisive steps, and score it on held-out runs.
@@ -149,6 +160,9 @@ def run_training(
         more=dict(map(setting, more or ())),
     )
     Reward(step_weight, sigma)
+    if dry_run:
+        _show_plans(training, data)
+        return
     check_installed(lora=lora > 0)
     division = divide(read_examples(data), held_out, seed=seed, all_operators=all_operators)
     for changed in begin(out, training, data):
@@ -169,6 +183,7 @@ def run_training(
             training,
             out,
             told=lambda point: shown.print(plain(_point_line(point))),
+            planned=lambda plan: shown.print(_plans([plan])),
             bars=shown.is_terminal,
         )
     except KeyboardInterrupt:
@@ -186,6 +201,38 @@ def run_training(
     for note in report.notes:
         console().print(plain(f"- {note}"))
     console().print(plain(f"The model is in {done.model}, the report in {file}."))
+
+
+def _show_plans(training: Training, data: Path) -> None:
+    """Print the memory that a training takes on usual cards.
+
+    Raises:
+        ConfigurationError: the model is no folder with a dense decoder, or the training set cannot be read.
+    """
+    shape = shape_of(Path(training.model))
+    if shape is None:
+        raise ConfigurationError(
+            f"{training.model} is no folder of a dense decoder: its memory is unknown"
+        )
+    texts = (
+        "\n".join(message["content"] for message in each.prompt) for each in read_examples(data)
+    )
+    tokens = max(map(estimate_tokens, texts))
+    console().print(
+        plain(
+            f"Longest prompt: about {tokens} tokens. Weights: {shape.parameters / 1e9:.1f} billion."
+        )
+    )
+    console().print(_plans([fitted(training, shape, tokens, card) for card in CARDS]))
+
+
+def _plans(plans: Sequence[Plan]) -> Table:
+    table = Table("GB of the card", "answers drawn at a time", "micro-batch", *_PARTS, "fits")
+    for each in plans:
+        sizes = (each.held, each.vllm, each.drawing, each.learning, each.total)
+        numbers = (each.at_once, each.training.micro_batch, *map(round, sizes))
+        table.add_row(str(round(each.card)), *map(str, numbers), "yes" if each.fits else "no")
+    return table
 
 
 def _point_line(point: CurvePoint) -> str:

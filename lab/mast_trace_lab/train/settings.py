@@ -31,7 +31,7 @@ class Training:
         steps: optimiser steps in all.
         prompts: prompts a step.
         generations: answers to each prompt, which are compared with each other.
-        micro_batch: answers that pass through the model at a time.
+        micro_batch: answers that pass through the model at a time; 0: by the memory of the accelerator.
         learning_rate: constant.
         step_weight: lambda of the reward.
         sigma: of the reward, in steps of a run; None: by the length of the run.
@@ -52,7 +52,7 @@ class Training:
     steps: int = 200
     prompts: int = 4
     generations: int = 8
-    micro_batch: int = 4
+    micro_batch: int = 0
     learning_rate: float = 1e-6
     step_weight: float = 0.5
     sigma: float | None = None
@@ -76,8 +76,8 @@ class Training:
         """
         if self.generations < 2:
             raise ConfigurationError("GRPO compares answers: --generations is at least 2")
-        answers = self.prompts * self.generations
-        if answers % self.micro_batch:
+        answers = self.answers
+        if self.micro_batch and answers % self.micro_batch:
             raise ConfigurationError(
                 f"--micro-batch {self.micro_batch} does not divide the {answers} answers of a step "
                 "(--prompts times --generations)"
@@ -87,12 +87,17 @@ class Training:
         if taken := sorted(set(self.more) & OWN_FIELDS):
             raise ConfigurationError(f"--set {taken[0]}: mast-trace sets this field itself")
 
+    @property
+    def answers(self) -> int:
+        """Number of answers of a step."""
+        return self.prompts * self.generations
+
 
 OWN_FIELDS: Final = {
     "output_dir", "max_steps", "num_generations", "per_device_train_batch_size", "seed",
     "gradient_accumulation_steps", "learning_rate", "beta", "temperature", "save_steps", "use_cpu",
     "max_completion_length", "save_strategy", "remove_unused_columns", "generation_batch_size",
-    "steps_per_generation", "num_train_epochs", "data_seed", "push_to_hub", "eval_strategy",
+    "num_train_epochs", "data_seed", "push_to_hub", "eval_strategy",
     "load_best_model_at_end", "resume_from_checkpoint", "num_iterations", "ignore_data_skip",
 }  # fmt: skip
 """Fields of ``GRPOConfig`` on which an exact resume, the held-out curve or the files depend."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,12 +15,12 @@ from trl.trainer.utils import RepeatSampler
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_lab.train.examples import Division, Example, Reward, named_step
+from mast_trace_lab.train.memory import Plan, check, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, point_of, read_curve, write_curve
 from mast_trace_lab.train.settings import CHECKPOINTS, Training, last_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 
 MODEL = "model"
@@ -121,6 +122,7 @@ def train(
     folder: Path,
     *,
     told: Callable[[CurvePoint], None] = lambda _: None,
+    planned: Callable[[Plan], None] = lambda _: None,
     bars: bool = False,
 ) -> Trained:
     """Train a model, from its last checkpoint on if there is one.
@@ -130,20 +132,23 @@ def train(
         training: the settings.
         folder: of the training.
         told: is called after each look at the held-out examples.
+        planned: is called with the memory that an accelerator needs, before the model is loaded.
         bars: show progress bars on standard error.
 
     Raises:
-        ConfigurationError: the model cannot be loaded, has no chat template, or its context is too
-            short for the examples.
+        ConfigurationError: the model cannot be loaded, has no chat template, its context is too
+            short for the examples, or the accelerator too small.
     """
     reward = Reward(training.step_weight, training.sigma)
     tokenizer = _tokenizer(training.model)
     template = _template(training)
+    longest = _longest(division.train + division.held_out, tokenizer, template)
+    training = _sized(training, longest, planned)
     config = _config(training, folder, bars=bars)
     rows = _rows(division.train, training)
     model = _model(training)
     context = getattr(model.config, "max_position_embeddings", None) or math.inf
-    _check_lengths(division.train + division.held_out, tokenizer, template, training, context)
+    _check_length(longest, training, context)
     checkpoint = last_checkpoint(folder / CHECKPOINTS)
     resumed_at = None if checkpoint is None else int(checkpoint.name.rpartition("-")[2])
     by_id = {each.id: each for each in division.train}
@@ -183,8 +188,9 @@ class _Trainer(GRPOTrainer):  # type: ignore[misc]  # untyped
         prompts = self.args.generation_batch_size // self.num_generations
         # A pass leaves out prompts that fill no step of their own.
         whole = len(rows) // prompts
+        drawings = self.args.gradient_accumulation_steps / self.args.steps_per_generation
         return Passes(
-            passes=math.ceil(self.args.max_steps / whole),
+            passes=math.ceil(self.args.max_steps * drawings / whole),
             data_source=rows,
             mini_repeat_count=self.num_generations,
             batch_size=prompts,
@@ -333,14 +339,8 @@ def _rows(examples: Sequence[Example], training: Training) -> Any:
     return Dataset.from_list(rows)
 
 
-def _check_lengths(
-    examples: Sequence[Example],
-    tokenizer: Any,
-    template: Mapping[str, Any],
-    training: Training,
-    context: float,
-) -> None:
-    longest = max(
+def _longest(examples: Sequence[Example], tokenizer: Any, template: Mapping[str, Any]) -> int:
+    return max(
         len(
             tokenizer.apply_chat_template(
                 list(each.prompt), add_generation_prompt=True, return_dict=True, **template
@@ -348,6 +348,21 @@ def _check_lengths(
         )
         for each in examples
     )
+
+
+def _sized(training: Training, longest: int, planned: Callable[[Plan], None]) -> Training:
+    """Return the settings that fit the accelerator; without one, or for a model of another kind, the usual ones."""
+    shape = shape_of(Path(training.model))
+    if training.cpu or not torch.cuda.is_available() or shape is None:
+        return replace(training, micro_batch=training.micro_batch or math.gcd(4, training.answers))
+    card = torch.cuda.get_device_properties(0).total_memory / 1e9
+    plan = fitted(training, shape, longest, card)
+    planned(plan)
+    check(plan)
+    return plan.training
+
+
+def _check_length(longest: int, training: Training, context: float) -> None:
     if longest + training.answer_tokens > context:
         raise ConfigurationError(
             f"the longest prompt has {longest} tokens, and with {training.answer_tokens} for the answer "
