@@ -58,10 +58,12 @@ FLOORS = {
     """,
     "mast_trace_dashboards": """
         commands
-        certainty printable programs queries
+        printable
+        certainty document programs queries
         gate cost_words run_names plugins stored_run whole_files
         found_run run_outcome senders step_input alerts
         found_pattern
+        run_documents
         grafana web
         mcp_server
         local

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.good_runs import GoodRuns
@@ -25,6 +30,42 @@ SELECT max(LastSeen) AS Seen, Seen <= now64(3) - toIntervalMillisecond(toUInt64(
     (SELECT RunKey FROM mast_run_states WHERE TraceId = {run:String})) AS Judged,
   (SELECT max(ConfirmedAt) FROM mast_confirmations WHERE TraceId = {run:String}) AS Confirmed
 FROM mast_run_states WHERE TraceId = {run:String}"""
+
+
+_LONG: Final = (
+    "The steps at which a model answered are marked in short runs only. "
+    "`mast-trace replay RUN --change keep:STEP` replays this one from a step."
+)
+_NOT_INSTALLED: Final = "The commands that replay a run are not installed here."
+_NO_CALLS: Final = "This run cannot be replayed: no model call of it was recorded."
+
+
+@dataclass(frozen=True)
+class ReplayPoints:
+    """The steps from which replays run on.
+
+    Attributes:
+        answers: the recorded answer of each such step.
+        obstacle: a sentence on why there are none; empty otherwise.
+    """
+
+    answers: Mapping[int, str] = field(default_factory=dict)
+    obstacle: str = ""
+
+
+def points_of(stored: StoredRun) -> ReplayPoints:
+    """Return the steps of a run at which a model answered.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    if not has_command("replay"):
+        return ReplayPoints(obstacle=_NOT_INSTALLED)
+    trajectory = stored.trajectory()
+    if trajectory is None:
+        return ReplayPoints(obstacle=_LONG)
+    answers = {point.step: point.text for point in decision_points(trajectory)}
+    return ReplayPoints(answers, "" if answers else _NO_CALLS)
 
 
 @dataclass(frozen=True)
@@ -46,6 +87,16 @@ class FoundRun:
     verdict: Verdict | None
     record: ModelRecord | None = None
     confirmation: Confirmation | None = None
+
+    @cached_property
+    def points(self) -> ReplayPoints:
+        """The steps from which replays run on."""
+        return points_of(self.stored)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The step in which each quote of the verdict stands."""
+        return self.stored.places_of(self.verdict)
 
 
 def find_run(

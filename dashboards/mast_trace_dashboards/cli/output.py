@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from mast_trace_dashboards.printable import json_text, safe
+from mast_trace_dashboards.document import (
+    Command,
+    Difference,
+    Fold,
+    Heading,
+    Line,
+    Part,
+    Quotes,
+    Sentence,
+    Table,
+    Words,
+    plain_line,
+)
+from mast_trace_dashboards.printable import clip, json_text, safe
 
 _WIDTH_OF_FILES = 160
+_CLIP = 400
+"""Characters of a text that is set against another."""
+_STYLES = {
+    "strong": "bold",
+    "bad": "bold red",
+    "good": "bold green",
+    "note": "yellow",
+    "muted": "dim",
+}
 
 
 @contextmanager
@@ -46,6 +70,63 @@ def console(*, stderr: bool = False) -> Console:
 def plain(text: str, style: str = "") -> Text:
     """Return a text that rich prints unchanged: no markup, no control characters."""
     return Text(safe(text), style=style)
+
+
+def printed(parts: Sequence[Part]) -> Iterator[RenderableType]:
+    """Yield the parts of a document for a terminal."""
+    for part in parts:
+        match part:
+            case Heading():
+                yield Text("")
+                yield plain(part.text, "bold")
+            case Sentence():
+                words = _line(part.line, _STYLES.get(part.style, ""))
+                yield Padding(words, (0, 0, 0, 2)) if part.style in {"under", "item"} else words
+            case Quotes():
+                for each in part.quotes:
+                    yield Padding(
+                        plain(f"\u201c{clip(each.text, 160)}\u201d", "italic"), (0, 0, 0, 2)
+                    )
+            case Table():
+                yield Text("")
+                yield _table(part)
+            case Difference():
+                yield plain(f"{part.name}: {clip(part.after, _CLIP)}", "dim")
+            case Command():
+                # A command is copied: it is not broken by the table's rules.
+                yield Text.assemble(plain(f"{part.effect}: ", "dim"), plain(part.text))
+            case Fold():
+                yield plain(f"{part.title}:", "dim")
+                yield from printed(part.parts)
+
+
+def _line(line: Line, style: str = "") -> Text:
+    text = Text(style=style)
+    for word in line:
+        own = _STYLES.get(word.style, "") if isinstance(word, Words) else ""
+        text.append_text(plain(plain_line([word]), own))
+    return text
+
+
+def _table(part: Table) -> RichTable:
+    table = RichTable(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(part.columns):
+        justify = "right" if number in part.numbers else "left"
+        table.add_column(
+            name.upper(),
+            justify=justify,
+            no_wrap=number in part.numbers,
+            overflow="fold",
+        )
+    for row in part.rows:
+        table.add_row(*map(_line, row))
+    return table
+
+
+def print_document(parts: Sequence[Part]) -> None:
+    """Print a document on standard output."""
+    for part in printed(parts):
+        console().print(part)
 
 
 def print_json(value: Any) -> None:

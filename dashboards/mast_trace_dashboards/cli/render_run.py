@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Step, StepKind
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_dashboards.certainty import (
-    LOOK_HEADING,
-    NOBODY,
-    basis_words,
-    likelihood,
-    marked,
-    not_examined,
-    not_measured,
-    nothing_found,
-    sureness,
-    suspicion_of,
-    way_words,
-)
-from mast_trace_dashboards.cli.output import plain
-from mast_trace_dashboards.cli.render import confirmation_view, outcome
+from mast_trace_dashboards.certainty import marked
+from mast_trace_dashboards.cli.output import plain, printed
+from mast_trace_dashboards.cli.render import outcome
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
+from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
 from mast_trace_dashboards.run_outcome import NOT_REPORTED, in_words, tokens_of
 from mast_trace_dashboards.senders import telemetry_of
 from mast_trace_dashboards.stored_run import left_out_words
@@ -38,16 +26,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mast_trace_dashboards.cli.run_view import RunView
-    from mast_trace_judge.store.model_records import ModelRecord
-    from mast_trace_judge.verdict import Place, Verdict
-
-_JUDGED_BY = {
-    "local": "rules and local attribution",
-    "reading": "rules and local attribution",
-    "provisional": "rules and local attribution",
-    "llm": "a model",
-    "fused": "rules, local attribution and a model",
-}
+    from mast_trace_dashboards.found_run import FoundRun
+    from mast_trace_judge.verdict import Verdict
 
 _CLIP = 400
 """Characters of a text that are shown; `--full` shows all."""
@@ -59,117 +39,10 @@ _AT_ONCE = 500
 """Number of steps that are read and rendered together."""
 
 
-def verdict_view(
-    row: Mapping[str, Any], verdict: Verdict | None, record: ModelRecord | None = None
-) -> list[RenderableType]:
-    """Return the judge's findings on a run."""
-    if verdict is None:
-        return [Text("Not judged yet.", style="dim")]
-    parts: list[RenderableType] = []
-    if verdict.status == "unscored":
-        parts.append(plain(f"The judge reached no verdict: {verdict.status_reason}", "yellow"))
-        if not verdict.modes:
-            return [*parts, *confirmation_view(verdict.confirmation)]
-        parts.append(Text("The rules found:"))
-    else:
-        parts.append(_decisive_error(verdict, record))
-    if verdict.modes:
-        parts += ["", _modes(verdict)]
-    else:
-        parts.append(Text("No failure mode found."))
-    parts += confirmation_view(verdict.confirmation)
-    if missing := not_examined(verdict):
-        parts.append(Text(missing, style="dim"))
-    by = _JUDGED_BY[verdict.method] + (f" ({verdict.model})" if verdict.model else "")
-    if row["State"] == "changed":
-        by += "; the run has changed since, and will be judged again"
-    if verdict.status_reason and verdict.status == "ok":
-        parts.append(plain(f"\nNote: {verdict.status_reason}.", "yellow"))
-    return [*parts, plain(f"\nJudged by {by}.", "dim")]
-
-
-def _decisive_error(verdict: Verdict, record: ModelRecord | None) -> Text:
-    text = Text()
-    error = verdict.decisive
-    if doubt := suspicion_of(verdict):
-        text.append(f"{doubt}\n", style="yellow")
-    if error is not None:
-        text.append("Decisive error: ", style="bold red")
-        text.append_text(plain(f"{error.agent or NOBODY}, step {error.step}", "bold"))
-        text.append(f" ({sure})" if (sure := sureness(verdict)) else "")
-        place = next((each for each in verdict.look_first if each.step == error.step), None)
-        if place is not None:
-            text.append_text(_cause(place))
-        why_named = error.reason or error.rule
-        if why_named and (place is None or place.why not in why_named):
-            text.append_text(plain(f"\n  {why_named}", "dim" if place else ""))
-        text.append_text(plain(f"\n  Fix: {error.minimal_fix}") if error.minimal_fix else Text())
-    elif verdict.outcome == "success" and not verdict.look_first:
-        text.append("No decisive error: the run succeeded.")
-    elif verdict.look_first:
-        text.append_text(_looked_at(verdict, verdict.look_first[0]))
-    else:
-        text.append(nothing_found(verdict))
-    first = (
-        error.step if error is not None else next((each.step for each in verdict.look_first), None)
-    )
-    for each in verdict.look_first:
-        if each.step != first:
-            text.append("\n")
-            text.append_text(_looked_at(verdict, each, "then: ", "dim"))
-    missing = not_measured(verdict, record)
-    if missing and verdict.model and first is not None:
-        text.append_text(plain(f"\n  {missing}", "dim"))
-    return text
-
-
-def _looked_at(
-    verdict: Verdict,
-    place: Place,
-    heading: str = f"{LOOK_HEADING}: ",
-    style: str = "",
-) -> Text:
-    """Render a place with its evidence, its cause and the first two passages that show it."""
-    text = Text(heading, style=style or "bold")
-    text.append_text(plain(f"{place.agent or NOBODY}, step {place.step}", style or "bold"))
-    text.append_text(plain(f" ({basis_words(place, verdict)})", "dim"))
-    text.append_text(_cause(place, style))
-    return text
-
-
-def _cause(place: Place, style: str = "") -> Text:
-    text = plain(f"\n  {place.why}", style)
-    for quoted in place.quotes[:2]:
-        text.append_text(plain(f"\n  “{clip(quoted, 160)}”", "italic"))
-    if way := way_words(place):
-        text.append_text(plain(f"\n  {way}", style))
-    if place.good_run:
-        text.append_text(
-            plain(f"\n  See step {place.good_step} of the good run {place.good_run}.", style)
-        )
-    return text
-
-
-def _modes(verdict: Verdict) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("MODE", "NAME", "P", "EVIDENCE", "STEPS"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("WHY", overflow="fold")
-    above = {quoted for place in verdict.look_first for quoted in place.quotes[:2]}
-    for mode in verdict.modes:
-        why = plain(mode.reason)
-        for quoted in (each for each in mode.quotes[:3] if each not in above):
-            why.append_text(plain(f"\n“{clip(quoted, 160)}”", "italic"))
-        known = FAILURE_MODES.get(mode.code)
-        table.add_row(
-            mode.code,
-            known.name if known else "",
-            likelihood(mode),
-            mode.evidence.value,
-            ", ".join(map(str, mode.steps[:6])) + (" …" if len(mode.steps) > 6 else ""),
-            why,
-        )
-    return table
+def verdict_view(shown: FoundRun) -> list[RenderableType]:
+    """Return all that is said of a run: where to look first, the failure modes, and what replays have shown."""
+    rest = [*modes_and_judge(shown), *replays_said(shown.confirmation)]
+    return [*printed(where_to_look(shown)), *printed(rest)]
 
 
 def run_view(
@@ -186,16 +59,14 @@ def run_view(
         judged: show the verdict.
     """
     verdict = shown.verdict if judged else None
-    found = verdict_view(shown.row, verdict, shown.record) if judged else []
     yield _title(shown)
     yield ""
     if shown.stored.left_out is not None:
         yield plain(left_out_words(shown.stored.left_out))
-        yield from found
+        yield from verdict_view(shown) if judged else ()
         return
-    first = len(found) if shown.is_long else 1
-    yield from found[:first]
-    if found:
+    if judged:
+        yield from verdict_view(shown) if shown.is_long else printed(where_to_look(shown))
         yield ""
     if expected := shown.stored.outline.run.expected:
         yield plain(f"Expected answer: {clip(expected, 600)}\n")
@@ -207,7 +78,8 @@ def run_view(
             "`--steps 200-699` shows others, `--steps all` all of them.",
             "dim",
         )
-    yield from found[first:]
+    if judged and not shown.is_long:
+        yield from printed([*modes_and_judge(shown), *replays_said(shown.confirmation)])
 
 
 def steps_view(

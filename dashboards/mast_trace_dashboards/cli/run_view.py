@@ -76,4 +76,4 @@ def load(
     found = find_run(store, trace_id, project, idle=idle)
     if found is None:
         raise NotFound(f"there is no run {trace_id}")
-    return RunView(found.row, found.stored, found.verdict, found.record)
+    return RunView(**vars(found))

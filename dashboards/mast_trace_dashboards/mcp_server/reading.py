@@ -12,12 +12,14 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
+from mast_trace_dashboards.document import markdown
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, clipped, page, part
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
 from mast_trace_dashboards.run_names import NotFound, newest_runs, parse_time, resolve_run
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.step_input import input_of
@@ -53,8 +55,9 @@ _OF_RUN: Final = (
     "run_start",
     "run_end",
     "steps",
+    "candidates",
 )
-"""Fields of a verdict that its run has, too."""
+"""Fields of a verdict that its run has, too, or that are said of it."""
 _INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
 
 
@@ -182,15 +185,11 @@ class StoreReading:
         return next(found, "")
 
     def run(self, name: str) -> Any:
-        """Return a run with its verdict: failure modes with evidence, decisive error, candidates."""
+        """Return a run with what its page says of it, and its verdict as data."""
         found = self.find(name)
-        verdict = found.verdict
-        told = None if verdict is None else verdict.to_json()
-        if verdict is not None and told is not None:
-            told = {name: value for name, value in told.items() if name not in _OF_RUN}
-            told["candidates"] = [each.model_dump(mode="json") for each in verdict.named_candidates]
-            for finding in told["modes"]:
-                finding["name"] = FAILURE_MODES[finding["code"]].name
+        verdict = {} if found.verdict is None else found.verdict.to_json()
+        told = {name: value for name, value in verdict.items() if name not in _OF_RUN}
+        said = [*where_to_look(found), *modes_and_judge(found), *replays_said(found.confirmation)]
         cost = listed_costs(self._store, [found.row]).get(found.row["TraceId"], ListedCost())
         priced = {"CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
         row = {**found.row, **priced, **outcome_words(found.row)._asdict()}
@@ -198,7 +197,8 @@ class StoreReading:
         return {
             "run": clipped(run),
             "task": part(found.stored.task(), 0),
-            "verdict": clipped(told),
+            "said": part(markdown(said, str), 0)["text"],
+            "verdict": clipped(told) or None,
         }
 
     def steps(self, name: str, first: int, limit: int) -> Any:

@@ -142,7 +142,7 @@ class ReadingTools:
         return self._ask(ctx).search(text, since, limit)
 
     def get_run(self, ctx: Context[Any, Any], run: Run = "last") -> Any:
-        """Return a run and its verdict: outcome, failure modes with quotes, decisive error, evidence.
+        """Return a run, what is said of it (the cause or where to look, evidence, next commands), and its verdict.
 
         `evidence` tells how far to trust a finding: exact, heuristic or model. `abstained` means
         that no step is named as decisive; `calibrated` false means that probabilities only rank.

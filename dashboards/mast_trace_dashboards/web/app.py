@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -25,22 +25,12 @@ from mast_trace.taxonomy import mode_words
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.plugins import answers
 from mast_trace_collector.security import Right
-from mast_trace_dashboards.certainty import (
-    BASES,
-    LOOK_HEADING,
-    basis_words,
-    likelihood,
-    no_place,
-    not_examined,
-    not_measured,
-    nothing_found,
-    sureness,
-    suspicion_of,
-    way_words,
-)
+from mast_trace_dashboards.certainty import BASES, LOOK_HEADING, no_place, not_measured, share_of
 from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.document import Command
 from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
 from mast_trace_dashboards.run_outcome import in_words, outcome_words, tokens_of
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.conversation.graph import label_of
@@ -52,7 +42,7 @@ from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
-from mast_trace_dashboards.web.text_changes import visible
+from mast_trace_dashboards.web.text_changes import changes, visible
 from mast_trace_dashboards.web.views import Views, Web
 from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 
@@ -81,6 +71,7 @@ _LABEL = 32
 """Columns of an agent's name in a list of choices."""
 # A number and its unit stay on one line.
 _SPACE = "\N{NO-BREAK SPACE}"
+_PERCENT = re.compile(r"(?<=\d) ?%(?!\w)")
 _WEEK: Final = 7 * 86_400
 
 
@@ -140,24 +131,17 @@ def title_of(text: str) -> str:
     return found[1].strip() if found else ""
 
 
-class ReplayCommand(NamedTuple):
-    """A command, and its effect."""
-
-    effect: str
-    text: str
-
-
-def whole_run(trace_id: str, project: str) -> list[ReplayCommand]:
+def whole_run(trace_id: str, project: str) -> list[Command]:
     """Return the commands that replay a run from its beginning."""
     verify = "Runs the program again from the record, and shows the first difference"
     confirm = "Proves by replays which step decided the failure"
     return [
-        ReplayCommand(verify, command_line("replay", trace_id, project)),
-        ReplayCommand(confirm, command_line("prove", trace_id, project)),
+        Command(verify, command_line("replay", trace_id, project)),
+        Command(confirm, command_line("prove", trace_id, project)),
     ]
 
 
-def from_step(trace_id: str, project: str, step: int) -> list[ReplayCommand]:
+def from_step(trace_id: str, project: str, step: int) -> list[Command]:
     """Return the commands that keep the run up to a step, and run the rest live."""
     effects = {
         "Keeps this answer, and runs the rest live": f"--change keep:{step}",
@@ -165,7 +149,7 @@ def from_step(trace_id: str, project: str, step: int) -> list[ReplayCommand]:
         "Asks the model again here": f"--change resample:{step}",
     }
     return [
-        ReplayCommand(effect, command_line("replay", trace_id, project, change))
+        Command(effect, command_line("replay", trace_id, project, change))
         for effect, change in effects.items()
     ]
 
@@ -350,17 +334,10 @@ def _environment() -> Environment:
         percent=_percent, moment=_moment, ago=_ago, seconds=_seconds, visible=visible
     )
     made.filters.update(label=lambda name: label_of(name, _LABEL))
-    made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
-    made.filters.update(
-        basis_words=lambda *given: _spaced(basis_words(*given)),
-        nothing_found=nothing_found,
-        suspicion_of=suspicion_of,
-        no_place=no_place,
-        way_words=way_words,
-    )
-    made.filters.update(not_measured=not_measured, html=html_of)
-    made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
-    made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
+    made.filters.update(no_place=no_place, not_measured=not_measured, html=html_of)
+    made.filters.update(share_of=lambda rate: _spaced(share_of(rate)), outcome_words=outcome_words)
+    made.globals.update(where_to_look=where_to_look, modes_and_judge=modes_and_judge)
+    made.globals.update(replays_said=replays_said, changes=changes)
     made.filters.update(mode_words=mode_words)
     made.globals.update(bases=BASES, look_heading=LOOK_HEADING)
     made.globals.update(links=[link for _, _, links in added for link in links])
@@ -375,7 +352,7 @@ def _environment() -> Environment:
 
 def _spaced(text: str) -> str:
     """Write percentages as `_percent` does."""
-    return text.replace(" %", "%").replace("%", f"{_SPACE}%")
+    return _PERCENT.sub(f"{_SPACE}%", text)
 
 
 def _percent(value: float | None) -> str:

@@ -1,10 +1,9 @@
-"""A run as the pages show it, with the steps from which replays can run on; also one of a file that a visitor sends."""
+"""A run as the pages show it; also one of a file that a visitor sends."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.parser import BytesParser
 from email.policy import HTTP
 from functools import cached_property
@@ -13,17 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.exceptions import HTTPException
 
 from mast_trace.trajectory import Trajectory, trajectory_from_dict
-from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.found_run import FoundRun
 from mast_trace_dashboards.senders import RunTelemetry, telemetry_of
 from mast_trace_dashboards.web.finding.run_costs import RunCosts, run_costs
 from mast_trace_dashboards.web.run_view import Page
-from mast_trace_judge.decision_points import decision_points
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-
-    from mast_trace_dashboards.stored_run import StoredRun
 
 
 LARGEST: Final = 8 * 1024 * 1024
@@ -76,42 +71,6 @@ def _file_in(body: bytes, content_type: str) -> bytes:
     raise HTTPException(400, "The form has no file.")
 
 
-_LONG: Final = (
-    "The steps at which a model answered are marked in short runs only. "
-    "`mast-trace replay RUN --change keep:STEP` replays this one from a step."
-)
-_NOT_INSTALLED: Final = "The commands that replay a run are not installed here."
-_NO_CALLS: Final = "This run cannot be replayed: no model call of it was recorded."
-
-
-@dataclass(frozen=True)
-class ReplayPoints:
-    """The steps from which replays run on.
-
-    Attributes:
-        answers: the recorded answer of each such step.
-        obstacle: a sentence on why there are none; empty otherwise.
-    """
-
-    answers: Mapping[int, str] = field(default_factory=dict)
-    obstacle: str = ""
-
-
-def points_of(stored: StoredRun) -> ReplayPoints:
-    """Return the steps of a run at which a model answered.
-
-    Raises:
-        StorageError: the database does not answer.
-    """
-    if not has_command("replay"):
-        return ReplayPoints(obstacle=_NOT_INSTALLED)
-    trajectory = stored.trajectory()
-    if trajectory is None:
-        return ReplayPoints(obstacle=_LONG)
-    answers = {point.step: point.text for point in decision_points(trajectory)}
-    return ReplayPoints(answers, "" if answers else _NO_CALLS)
-
-
 @dataclass(frozen=True)
 class LoadedRun(FoundRun):
     """A run as the pages show it."""
@@ -134,19 +93,9 @@ class LoadedRun(FoundRun):
         return run_costs(self.stored)
 
     @cached_property
-    def points(self) -> ReplayPoints:
-        """The steps from which replays run on."""
-        return points_of(self.stored)
-
-    @cached_property
     def telemetry(self) -> RunTelemetry:
         """The instrumentation that sent it, and what its telemetry lacks."""
         return telemetry_of(self.stored)
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The step in which each quote of the verdict stands."""
-        return self.stored.places_of(self.verdict)
 
     @property
     def steps(self) -> int | None:

@@ -16,8 +16,8 @@ from mast_trace_dashboards.web.text_changes import visible
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Step
-    from mast_trace_dashboards.web.confirmation_view import ValuePoint
     from mast_trace_dashboards.web.finding.run_costs import CallCosts
+    from mast_trace_judge.confirmation import SuccessRate
 
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
@@ -83,7 +83,7 @@ class Row:
     rank: int = 0
     decisive: bool = False
     marks: tuple[str, ...] = ()
-    rate: ValuePoint | None = None
+    rate: SuccessRate | None = None
     replayable: bool = False
     spent: CallCosts | None = None
     modes: tuple[str, ...] = ()

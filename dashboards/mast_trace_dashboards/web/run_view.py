@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.outline import KINDS, Outline
 from mast_trace_dashboards.certainty import marked
+from mast_trace_dashboards.run_documents import LONGEST
 from mast_trace_dashboards.stored_run import StoredRun, left_out_words
-from mast_trace_dashboards.web.confirmation_view import LONGEST, ConfirmationView, confirmation_view
 from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of, pretty, shown
 from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
@@ -94,6 +94,7 @@ class Page:
         left_out: the sentence about steps that retention has left out; empty where it has not.
         colours: number of each agent's colour.
         proof: what replays have shown about the run; None where there were none.
+        rates: V by step.
     """
 
     def __init__(
@@ -131,7 +132,8 @@ class Page:
         self._marks = _marks(confirmation)
         self._answers = answers or {}
         self._spent = spent or {}
-        self.proof = self._view_of(confirmation) if confirmation else None
+        self.proof = confirmation
+        self.rates = {rate.step: rate for rate in confirmation.curve} if confirmation else {}
 
     @property
     def decisive(self) -> int | None:
@@ -217,15 +219,21 @@ class Page:
             heir=self._heirs.get(number, ""),
         )
 
-    def _view_of(self, confirmation: Confirmation) -> ConfirmationView:
-        """Return the view of what replays have shown, with the recorded answers and results beside the fixes."""
-        parts = [part for each in confirmation.contrasts for part in each.parts if part.fix_text]
+    @property
+    def recorded(self) -> tuple[Mapping[int, str], Mapping[int, str]]:
+        """The recorded answers and results in whose place fixes were tried, by step."""
+        parts = [
+            part
+            for each in (self.proof.contrasts if self.proof else ())
+            for part in each.parts
+            if part.fix_text
+        ]
         results = {part.step for part in parts if part.result}
         fixed = {part.step for part in parts} - set(self._answers)
         unknown = sorted(n for n in fixed | results if 0 <= n < self.count)
         steps = self._stored.steps(unknown, clip=LONGEST) if unknown else []
         texts = {step.index: step.text for step in steps}
-        return confirmation_view(confirmation, self._agent, texts | dict(self._answers), texts)
+        return texts | dict(self._answers), texts
 
     def _agent(self, number: int) -> str:
         return self.outline.actor(number) if 0 <= number < self.count else ""
@@ -243,7 +251,7 @@ class Page:
             rank=self._ranks.get(number, 0),
             decisive=number == self._decisive,
             marks=tuple(self._marks.get(number, ())),
-            rate=self.proof.by_step.get(number) if self.proof else None,
+            rate=self.rates.get(number),
             replayable=number in self._answers,
             spent=self._spent.get(number),
             modes=tuple(self._modes.get(number, ())),

@@ -22,11 +22,11 @@ from mast_trace_dashboards.cli.options import (
     RunName,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.render import confirmation_view
+from mast_trace_dashboards.cli.output import console, plain, print_json, printed, warn
 from mast_trace_dashboards.cli.step_texts import texts_by_step
 from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
+from mast_trace_dashboards.run_documents import replays_said
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.proof import proved_step
 from mast_trace_lab.confirm.confirm import Stopped, confirming
@@ -312,7 +312,7 @@ def _show(stopped: Stopped, *, in_a_sentence: bool) -> None:
     parts = (
         [plain(f"{heading(found)}: {found.text or price(found)}.")]
         if in_a_sentence
-        else confirmation_view(found)
+        else printed(replays_said(found))
     )
     for part in parts:
         out.print(part)

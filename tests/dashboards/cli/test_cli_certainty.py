@@ -63,7 +63,7 @@ def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
 def test_what_was_measured_has_percentages(shown: Any) -> None:
     out = shown(calibrated=True, decisive=DECISIVE)
     assert "Decisive error: analyst, step 2 (calibrated guess, 61% sure) it asked again" in out
-    assert "then: analyst, step 1 (by a rule, right in 3 of 9 labelled failures) first" in out
+    assert "Then: analyst, step 1 (by a rule, right in 3 of 9 labelled failures) first" in out
     assert "2 DECISIVE" in out
     assert NOT_MEASURED not in out
     assert "Not examined" not in out
@@ -71,7 +71,7 @@ def test_what_was_measured_has_percentages(shown: Any) -> None:
 
 def test_what_was_not_measured_has_none(shown: Any) -> None:
     out = shown(calibrated=False, decisive=None)
-    assert "Look here first: analyst, step 2 (a model suggests it) it asked again then: " in out
+    assert "Look here first: analyst, step 2 (a model suggests it) it asked again Then: " in out
     assert NOT_MEASURED not in out
     assert "61%" not in out
     assert "DECISIVE" not in out

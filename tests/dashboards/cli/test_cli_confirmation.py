@@ -72,8 +72,10 @@ def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
     assert "step 1 8 of 8 (100%, 95%: 68% to 100%) -12%" in below
     assert "step 2 2 of 8 (25%, 95%: 7% to 59%) +75% decisive" in below
     assert "step 3 no outcome point of no return" in below
-    assert "2 analyst person 6 of 7 0 of 7 +86% 85.5 of 60 1" in below
-    assert "Fix of step 2 (person): list_invoices(page=2)␛[2J" in below
+    assert "2 analyst a person's text 6 of 7 0 of 7 +86% 85.5 of 60 1 confirmed by replay" in below
+    assert any(
+        line.endswith("step 2 (a person's text): list_invoices(page=2)␛[2J") for line in below
+    )
     assert "31 replays, 1,120 live model calls, $0.1250." in below
 
 
@@ -123,7 +125,7 @@ def test_others_name_no_step(own_cli: CLI, told: dict[str, Any], heading: str, l
     out = own_cli("show", run)[1]
     assert heading in lines_of(out)
     assert "DECISIVE" not in out
-    assert "The error lies in one of these steps, at 90%: 2, 3." in lines_of(out)
+    assert "in one of these steps: step 2 (60%), step 3 (30%)." in out
     [line] = [line for line in own_cli("runs")[1].splitlines() if line.startswith(run[:8])]
     assert listed in line
 

@@ -203,10 +203,10 @@ class TestReading:
         assert told["run"].items() >= words.items()
         assert (told["run"]["look_why"], told["run"]["run"]) == (row["LookWhy"], SECOND)
         (mode,) = told["verdict"]["modes"]
-        whole = {**stored.to_json(), "modes": [mode]}
-        assert told["verdict"].items() <= whole.items()
+        assert told["verdict"].items() <= stored.to_json().items()
         assert not {"trace_id", "name", "steps"} & told["verdict"].keys()
-        assert (mode["name"], mode["evidence"]) == ("Reasoning-action mismatch", "exact")
+        assert "Reasoning-action mismatch" in told["said"]
+        assert mode["evidence"] == "exact"
         assert mode["quotes"] == ["shared text plain"]
         assert told["verdict"]["decisive"]["agent"] == "planner"
 

@@ -338,9 +338,7 @@ def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> N
     page.get_by_text("Hidden until your label of this run is saved").wait_for()
     run = page.url.split("/runs/")[1].split("?")[0]
     assert (
-        page.locator(
-            ".decisive, .candidate, .decisive-line, .chip, .tick.first, .tick.place"
-        ).count()
+        page.locator(".decisive, .candidate, .said-lead, .chip, .tick.first, .tick.place").count()
         == 0
     )
     press(page, "d", "j", "x", "l")

@@ -363,7 +363,7 @@ class TestQueue:
     ) -> None:
         save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
         told = (
-            *("DECISIVE", "decisive-line", ">Then<", "by the judge"),
+            *("DECISIVE", "said-lead", ">Then<", "by the judge"),
             *('class="chip"', "I know"),
         )
         monkeypatch.setattr("mast_trace_dashboards.web.pages.PAGE", 2)
@@ -391,13 +391,13 @@ class TestQueue:
             assert 'class="chip"' not in listed
             assert "failure</td>" not in listed
             zoe = named.get(f"/runs/{SURE}?queue=1", headers={"x-user": "zoe"}).text
-            assert "decisive-line" in zoe
+            assert "said-lead" in zoe
             form = {"outcome": "failure"}
             same_site = {**bob, "origin": "http://localhost", "sec-fetch-site": "same-origin"}
             saved = named.post(f"/runs/{SURE}/label?queue=1", data=form, headers=same_site)
             assert f'href="/runs/{SURE}">The judge' in saved.text
-            assert "decisive-line" in named.get(f"/runs/{SURE}?queue=1", headers=bob).text
-        assert "decisive-line" in client.get(f"/runs/{SURE}?queue=1").text
+            assert "said-lead" in named.get(f"/runs/{SURE}?queue=1", headers=bob).text
+        assert "said-lead" in client.get(f"/runs/{SURE}?queue=1").text
         assert "is saved" not in client.get("/queue?labelled=%3Cb%3E").text
 
     def test_a_label_without_a_list_of_steps_has_its_one_step(self, store: Store) -> None:

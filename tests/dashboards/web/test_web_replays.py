@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 from replayed_runs import FIX, PROVED, SAID, TWIN, conclude, contrast, proof, rate, team
-from web_runs import HOSTILE, LONG, SHORT, judged, message
+from rich.console import Console
+from web_runs import BARE, HEALTHY, HOSTILE, LONG, SHORT, UNSURE, judged, message
 
 from mast_trace_dashboards.certainty import HEADINGS, evidence_words
+from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.mcp_server.reading import StoreReading
 from mast_trace_dashboards.web import app
 from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, FurtherFix
 from mast_trace_judge.store.verdicts import save
@@ -51,7 +55,7 @@ def concluded(client: httpx.Client, store: Store) -> Callable[..., str]:
 def test_a_proved_step_is_decisive_with_its_rank(client: httpx.Client) -> None:
     """It takes the place of the step that the judge alone has named."""
     page = client.get(f"/runs/{PROVED}").text
-    assert "Decisive error: researcher, step 2 confirmed by replay" in said(page)
+    assert "Decisive error: researcher, step 2 (confirmed by replay)" in said(page)
     assert "DECISIVE confirmed by replay" in step_of(page, 2)
     assert "DECISIVE" not in step_of(page, 1)
     assert "refuted by replay" in step_of(page, 1)
@@ -62,23 +66,27 @@ def test_a_proved_step_is_decisive_with_its_rank(client: httpx.Client) -> None:
 
 def test_v_stands_under_the_steps_with_counts_and_intervals(client: httpx.Client) -> None:
     page = client.get(f"/runs/{PROVED}").text
-    assert "Replays from the start, with nothing kept: 7 of 8 (95 %: 53 % to 98 %)" in said(page)
+    assert "Replays from the start, with nothing kept: 7 of 8 (88 %, 95 %: 53 % to 98 %)" in said(
+        page
+    )
     for number, counts in {1: "6 of 8", 2: "3 of 8", 4: "0 of 8"}.items():
-        assert f"Replays that keep all up to here: {counts} (95 %:" in step_of(page, number)
+        assert f"Replays that keep all up to here: {counts} (" in step_of(page, number)
     assert "Replays that keep" not in step_of(page, 3)
 
 
 def test_both_arms_the_evidence_and_the_difference_are_shown(client: httpx.Client) -> None:
     page = client.get(f"/runs/{PROVED}").text
-    fixes = page.split('<ol class="fixes">')[1].split("</ol>")[0].split("<li>")[1:]
-    again, corrected = map(said, fixes)
-    assert "with the fix 6 of 8 recorded step kept 5 of 8" in again
-    assert "1 pair without an outcome counts against the fix" in again
-    assert "with the fix 8 of 8 recorded step kept 0 of 8" in corrected
-    assert "at most once in 312" in corrected
-    assert "<del>181</del><ins>118</ins>" in fixes[1]
-    assert "<del>362</del><ins>236</ins>" in fixes[1]
+    again, corrected = map(said, fixes_of(page))
+    assert "step 1 researcher the same model, asked again 6 of 8 5 of 8 +12 % 0.4 of 60 1" in again
+    assert "8 of 8 0 of 8 +100 % 312 of 60 0 confirmed by replay" in corrected
+    assert "at most once in 312" in said(page)
+    assert "<del>181</del><ins>118</ins>" in page
+    assert "<del>362</del><ins>236</ins>" in page
     assert "48 replays, 1,310 live model calls, $0.4242." in said(page)
+
+
+def fixes_of(page: str) -> list[str]:
+    return page.split('class="tested-fixes"')[1].split("</table>", maxsplit=1)[0].split("<tr>")[2:]
 
 
 def test_a_joint_fix_is_shown_with_all_its_steps(concluded: Callable[..., str]) -> None:
@@ -88,17 +96,49 @@ def test_a_joint_fix_is_shown_with_all_its_steps(concluded: Callable[..., str]) 
     alone = contrast(2, fix_successes=0, keep_successes=0, pairs=2, e_value=1.0, effect=0.0)
     both = proof(status="overdetermined", origin=None, contrasts=(alone, joint), refuted=())
     page = concluded("91" * 16, both)
-    fixes = page.split('<ol class="fixes">')[1].split("</ol>")[0].split("<li>")[1:]
-    single, together = map(said, fixes)
-    assert "together they help" not in single, fixes
-    assert "researcher, step 2 : fix by a person's text, with planner, step 4 : fix by" in together
-    assert "the judge's smallest fix, as the tool's result together they help" in together, together
-    assert "with all these fixes 2 of 2 recorded first step kept 0 of 2" in together
-    assert "were all alike" in together
-    assert "The fix against the recorded answer: A night" in together
-    assert "The fix of planner, step 4 against the recorded result: Then" in together
-    assert fixes[1].count('class="text change"') == 2
-    assert "Other" in together
+    single, together = map(said, fixes_of(page))
+    assert "together they help" not in single
+    assert "step 2 , step 4 researcher, planner a person's text, the judge's smallest" in together
+    assert "2 of 2 0 of 2" in together
+    assert "together they help" in together
+    assert "were all alike" in said(page)
+    assert "In place of the recorded answer of step 2 (a person's text): A night" in said(page)
+    assert "In place of the recorded result of step 4" in said(page)
+    assert page.count('class="text change"') == 2
+    assert "<ins>Other" in page
+
+
+@pytest.mark.parametrize("run", [PROVED, SHORT, UNSURE, HEALTHY, BARE])
+def test_page_terminal_and_assistant_say_the_same(
+    client: httpx.Client, store: Store, capsys: pytest.CaptureFixture[str], run: str
+) -> None:
+    page = client.get(f"/runs/{run}").text
+    console = Console(width=1000)
+    for part in run_view(load(store, run)):
+        console.print(part)
+    printed = said(capsys.readouterr().out)
+    told = StoreReading(store, idle=60.0).run(run)["said"]
+    sections = re.findall(r'class="(?:verdict|replays)">(.*?)</section>', page, re.DOTALL)
+    shown = {
+        said(words) for words in re.findall(r"<p class=\"said-[^>]*>(.*?)</p>", "".join(sections))
+    }
+    written = {
+        said(line.lstrip("* ")) for line in told.splitlines() if line and line[0] not in "|>#"
+    }
+    commands = {line for line in written if line.endswith("`")}
+    assert shown
+    assert {alike(line) for line in written - commands} == {alike(line) for line in shown}
+    for sentence in shown:
+        assert alike(sentence) in alike(printed), sentence
+    for command in commands:
+        effect, line = command[:-1].split(": `")
+        assert effect in said(page)
+        assert line in printed
+
+
+def alike(text: str) -> str:
+    """A text without blanks and signs of code, which a page has as markup."""
+    return re.sub(r"[\s`]", "", text)
 
 
 @pytest.mark.parametrize("status", get_args(ConfirmationStatus))
@@ -112,13 +152,13 @@ def test_a_conclusion_in_words(concluded: Callable[..., str], status: Confirmati
     assert ("DECISIVE confirmed by replay" in step_of(page, 2)) is proves
     assert ("DECISIVE" in step_of(page, 1)) is not (proves or spread)
     assert ("Origin, not proved" in said(page)) is not proves
-    assert ("With 90 % probability among" in said(page)) is not proves
+    assert ("With 90 % probability the error is in" in said(page)) is not proves
 
 
 def test_a_refuted_step_is_not_decisive(concluded: Callable[..., str]) -> None:
     refuted = proof(status="refuted", origin=None, point_of_no_return=None)
     page = concluded("9a" * 16, refuted)
-    assert "no step stands out as the decisive error, and replays have refuted" in said(page)
+    assert "No step stands out as the decisive error, and replays have refuted" in said(page)
     assert "refuted by replay" in step_of(page, 1)
     assert "DECISIVE" not in page
 

@@ -280,7 +280,7 @@ def follow(
     if as_json:
         print_json_line({"run": shown.row, "verdict": _verdict(shown)})
     else:
-        console().print("", *verdict_view(shown.row, shown.verdict, shown.record), sep="\n")
+        console().print("", *verdict_view(shown), sep="\n")
 
 
 def as_dict(shown: RunView) -> dict[str, Any]:

@@ -251,7 +251,7 @@ document.addEventListener("keydown", (event) => {
   const here = steps.indexOf(document.activeElement.closest(".step"));
   const there = event.key === "d" ? steps.find((step) => step.classList.contains("decisive"))
     : steps[event.key === "j" ? Math.min(here + 1, steps.length - 1) : Math.max(here - 1, 0)];
-  if (!there) document.querySelector(".decisive-line a")?.click(); // none, or not fetched yet
+  if (!there) document.querySelector(".said-lead a")?.click(); // none, or not fetched yet
   unfold(there);
   there?.focus();
 });
