@@ -50,7 +50,7 @@ class Bar:
     high: float
 
 
-Line: TypeAlias = Sequence["str | Words | Quote | Bar"]
+Line: TypeAlias = "str | Sequence[str | Words | Quote | Bar]"
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def step_link(step: int, agent: str | None = None) -> Words:
 
 def plain_line(line: Line) -> str:
     """Return the words of a line without links; bars have none."""
-    return "".join(map(_plain, line))
+    return line if isinstance(line, str) else "".join(map(_plain, line))
 
 
 def _plain(word: str | Words | Quote | Bar) -> str:

@@ -54,12 +54,12 @@ def where_to_look(found: FoundRun) -> list[Part]:
         return [_not_judged(found)]
     if verdict.status == "unscored":
         reason = verdict.status_reason.rstrip(".")
-        return [Sentence((f"The judge reached no verdict: {reason}.",), "note")]
+        return [Sentence(f"The judge reached no verdict: {reason}.", "note")]
     parts: list[Part] = []
     if found.row["State"] == "changed":
         parts.append(Sentence(("The run has changed since, and will be judged again.",), "muted"))
     if doubt := certainty.suspicion_of(verdict):
-        parts.append(Sentence((doubt,), "note"))
+        parts.append(Sentence(doubt, "note"))
     first = next((each.step for each in (verdict.decisive, *verdict.look_first) if each), None)
     error = verdict.decisive
     parts += _decisive(verdict, error, found.places) if error else _suggested(found, verdict)
@@ -74,23 +74,23 @@ def where_to_look(found: FoundRun) -> list[Part]:
         parts.append(Fold(title, [_candidate(each) for each in others]))
     missing = certainty.not_measured(verdict, found.record)
     if missing and verdict.model and first is not None:
-        parts.append(Sentence((missing,), "muted"))
+        parts.append(Sentence(missing, "muted"))
     return parts
 
 
 def _suggested(found: FoundRun, verdict: Verdict) -> Iterator[Part]:
     """Yield the first place to look at, or why there is none."""
     if verdict.outcome == "success" and not verdict.look_first:
-        yield Sentence(("No decisive error: the run succeeded.",))
+        yield Sentence("No decisive error: the run succeeded.")
         return
     if verdict.confirmation and verdict.confirmation.refuted:
-        yield Sentence((_REFUTED,))
+        yield Sentence(_REFUTED)
     for place in verdict.look_first[:1]:
         head = Words(f"{certainty.LOOK_HEADING}: ", "strong")
         yield Sentence((head, _to(place), _basis(place, verdict)), "lead")
         yield from _cause(place, found.places)
     if not verdict.look_first:
-        yield Sentence((certainty.nothing_found(verdict),))
+        yield Sentence(certainty.nothing_found(verdict))
 
 
 def _basis(place: Place, verdict: Verdict) -> Words:
@@ -115,28 +115,28 @@ def modes_and_judge(found: FoundRun) -> list[Part]:
     unscored = verdict.status == "unscored"
     parts: list[Part] = []
     if verdict.modes:
-        parts += [Sentence(("The rules found:",))] if unscored else []
+        parts += [Sentence("The rules found:")] if unscored else []
         parts.append(_modes(verdict, found.places))
     if unscored:
         return parts
     if not verdict.modes:
-        parts.append(Sentence(("No failure mode found.",)))
+        parts.append(Sentence("No failure mode found."))
     if missing := certainty.not_examined(verdict):
-        parts.append(Sentence((missing,), "muted"))
+        parts.append(Sentence(missing, "muted"))
     by = _JUDGED_BY.get(verdict.method, "rules and local attribution")
     by += f" ({verdict.model})" if verdict.model else ""
     cost = f", {cost_words(verdict.cost_usd, 0)}" if verdict.cost_usd else ""
     when = f"{verdict.judged_at:%Y-%m-%d %H:%M:%S} UTC"
     told = f"Judged by {by}, version {verdict.judge_version}, {when}{cost}."
-    parts.append(Sentence((told,), "muted"))
+    parts.append(Sentence(told, "muted"))
     if verdict.status_reason:
-        parts.append(Sentence((f"Note: {verdict.status_reason}.",), "note"))
+        parts.append(Sentence(f"Note: {verdict.status_reason}.", "note"))
     return parts
 
 
 def _not_judged(found: FoundRun) -> Part:
     if found.row["State"] == "running":
-        return Sentence(("Not judged yet: the run goes on.",), "muted")
+        return Sentence("Not judged yet: the run goes on.", "muted")
     health = Words("Judge health", to="/judge")
     now = Words(command_line("judge run", found.row["TraceId"], found.row["Project"]), "code")
     line = (
@@ -164,7 +164,7 @@ def _decisive(verdict: Verdict, error: DecisiveError, places: Mapping[str, int])
         yield from _cause(place, places)
     why = error.reason or error.rule
     if why and (place is None or place.why not in why):
-        yield Sentence((why,), "under")
+        yield Sentence(why, "under")
     if error.minimal_fix:
         fix = error.minimal_fix
         told = fix if len(fix) <= _FIX else f"{fix[:_FIX]} ..."
@@ -172,11 +172,11 @@ def _decisive(verdict: Verdict, error: DecisiveError, places: Mapping[str, int])
 
 
 def _cause(place: Place, places: Mapping[str, int]) -> Iterator[Part]:
-    yield Sentence((place.why,), "under")
+    yield Sentence(place.why, "under")
     if place.quotes:
         yield Quotes([Quote(each, places.get(each)) for each in place.quotes[:2]])
     if way := certainty.way_words(place):
-        yield Sentence((way,), "under")
+        yield Sentence(way, "under")
     if place.good_run:
         run = Words(place.good_run, "code", f"/runs/{place.good_run}")
         yield Sentence((f"See step {place.good_step} of the good run ", run, "."), "under")
@@ -232,7 +232,7 @@ def replays_said(
     found, proved = confirmation, proved_step(confirmation)
     parts: list[Part] = [Heading(certainty.heading(found))]
     if found.text:
-        parts.append(Sentence((found.text,)))
+        parts.append(Sentence(found.text))
     if found.origin is not None:
         name = "Origin" if proved == found.origin else "Origin, not proved"
         parts.append(Sentence((f"{name}: ", step_link(found.origin, found.origin_agent), ".")))
@@ -240,7 +240,7 @@ def replays_said(
         point = step_link(found.point_of_no_return, found.point_agent)
         parts.append(Sentence(("Point of no return: ", point, ".")))
         if found.origin is None:
-            parts.append(Sentence((_ALONE,), "muted"))
+            parts.append(Sentence(_ALONE, "muted"))
     if found.curve:
         parts += _curve(found)
     if found.contrasts:
@@ -248,7 +248,7 @@ def replays_said(
     if found.likely and proved is None:
         parts.append(Sentence(_likely(found.likely)))
     plan = f" Plan {found.plan_id}." if found.plan_id else ""
-    return [*parts, Sentence((f"{certainty.price(found)}.{plan}",), "muted")]
+    return [*parts, Sentence(f"{certainty.price(found)}.{plan}", "muted")]
 
 
 _ALONE: Final = (
@@ -281,7 +281,7 @@ def _curve(found: Confirmation) -> Iterator[Part]:
     )
     if len(found.curve) > _MOST_POINTS:
         said = f"The first {_MOST_POINTS} of {len(found.curve):,} tested steps."
-        yield Sentence((said,), "muted")
+        yield Sentence(said, "muted")
 
 
 def _bar(part: int, whole: int, low: float, high: float) -> tuple[Bar, ...]:

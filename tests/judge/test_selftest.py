@@ -35,8 +35,8 @@ from mast_trace_lab.selftest.store import (
     selftests,
 )
 from mast_trace_lab.selftest.words import (
-    lines_of,
     planted_sentences,
+    rows_of,
     sentences_of,
     share_text,
     title_of,
@@ -255,7 +255,7 @@ def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
         save_selftest(store, test)
         rows = {row["Mode"]: row for row in SELFTESTS.run(store)}
     texts = ("FoundText", "StepText", "StepFittedText", "NamedText", "NamedFittedText")
-    shown = {line.title: line.cells for line in lines_of(test)}
+    shown = {title: tuple(cells) for title, *cells in rows_of(test)}
     assert {
         title_of(mode): tuple(row[each] for each in texts) for mode, row in rows.items()
     } == shown
@@ -327,6 +327,6 @@ def test_the_words_say_what_is_too_small() -> None:
     assert "Only 1 healthy run differs" in told
     assert "After fitting no step was measured: ten labels are needed." in told
     assert "fewer than 8 faults say little" in told
-    titles = [line.title for line in lines_of(test)]
+    titles = [title for title, *_ in rows_of(test)]
     assert titles[-1] == "all together"
     assert titles[0].startswith("2.6 ")

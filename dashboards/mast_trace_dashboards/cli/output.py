@@ -102,7 +102,7 @@ def printed(parts: Sequence[Part]) -> Iterator[RenderableType]:
 
 def _line(line: Line, style: str = "") -> Text:
     text = Text(style=style)
-    for word in line:
+    for word in [line] if isinstance(line, str) else line:
         own = _STYLES.get(word.style, "") if isinstance(word, Words) else ""
         text.append_text(plain(plain_line([word]), own))
     return text

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
 from xml.etree import ElementTree as ET
 
+from mast_trace_dashboards import document
+from mast_trace_dashboards.document import Heading, Sentence, Table, Words
 from mast_trace_dashboards.printable import safe
 from mast_trace_judge.gate.comparison import FAILURES, ComparedRate, Finding, RateComparison, Side
 
 if TYPE_CHECKING:
+    from mast_trace_dashboards.document import Part
     from mast_trace_dashboards.gate.counting import Sides, WantedSides
 
 
@@ -25,6 +28,11 @@ _STATES: Final = {
     "running": "have not ended",
     "changed": "changed since they were judged",
     "unscored": "could not be judged",
+}
+_STYLES: Final[Mapping[str, Literal["bad", "note", "good"]]] = {
+    "worse": "bad",
+    "undecided": "note",
+    "not worse": "good",
 }
 _NAMED: Final = 10
 
@@ -137,8 +145,6 @@ def _side(side: Side) -> str:
 _SUITE: Final = "mast-trace check"
 # Characters that XML 1.0 does not have, whichever way they are written.
 _NOT_XML: Final = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# An entity is text to Markdown, also in a table, in HTML and in a mention.
-_MARKUP: Final = re.compile(r"[\\`*_{}\[\]()<>#+!|~@&\"':/=^$-]")
 
 
 def junit(found: RateComparison, sides: Sides, wanted: WantedSides) -> str:
@@ -193,38 +199,39 @@ def _decision(problem: str) -> ET.Element:
     return case
 
 
-def markdown(found: RateComparison, sides: Sides, wanted: WantedSides) -> str:
-    """Return the report in GitHub's Markdown."""
-    lines = [f"### {_SUITE}: {found.status}", "", _md(headline(found)), ""]
-    lines += [
-        "| rate | baseline | new runs | p, corrected | finding | |",
-        "|---|---|---|---|---|---|",
-    ]
+def said_of(found: RateComparison, sides: Sides, wanted: WantedSides) -> list[Part]:
+    """Return the report for people: the result, the rates, and what they are made of."""
     told, others = told_apart(found)
-    for measure in told:
-        counts = measure.counts
-        cells = (
+    rows = [
+        (
             measure.name,
-            share(counts.old, counts.of_old),
-            share(counts.new, counts.of_new),
+            share(measure.counts.old, measure.counts.of_old),
+            share(measure.counts.new, measure.counts.of_new),
             p_words(measure.corrected),
-            FINDINGS[measure.finding],
+            (Words(FINDINGS[measure.finding], "bad" if measure.finding == "worse" else ""),),
             note(measure, found),
         )
-        lines.append(f"| {' | '.join(map(_md, cells))} |")
-    lines += ["", *(f"* {_md(each)}" for each in (*others, *facts(found, sides, wanted))), ""]
-    return "\n".join(lines)
+        for measure in told
+    ]
+    return [
+        Heading(f"{_SUITE}: {found.status}"),
+        Sentence(headline(found), _STYLES[found.status]),
+        Table("Rates", ("rate", "baseline", "new runs", "p, corrected", "finding", ""), rows),
+        *(Sentence(each, "item") for each in (*others, *facts(found, sides, wanted))),
+    ]
+
+
+def markdown(found: RateComparison, sides: Sides, wanted: WantedSides) -> str:
+    """Return the report in GitHub's Markdown."""
+    return document.markdown(said_of(found, sides, wanted))
 
 
 def markdown_without(reason: str) -> str:
     """Return the report of a check that compared nothing, in GitHub's Markdown."""
-    return f"### {_SUITE}: undecided\n\n{_md(f'Nothing was compared: {reason}')}\n"
+    return (
+        f"### {_SUITE}: undecided\n\n{document.markdown_safe(f'Nothing was compared: {reason}')}\n"
+    )
 
 
 def _xml(text: str) -> str:
     return _NOT_XML.sub("\ufffd", safe(text))
-
-
-def _md(text: str) -> str:
-    line = " ".join(safe(text).split())
-    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", line)

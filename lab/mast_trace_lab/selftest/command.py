@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import console, print_document, print_json
+from mast_trace_dashboards.document import Sentence
 from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_lab.inject.command import Operators, planted_operators, stopped
@@ -31,12 +31,7 @@ from mast_trace_lab.replay.options import (
 from mast_trace_lab.replay.replaying import ask, going_on, warning
 from mast_trace_lab.selftest.session import Reports, SelfTestPlan, examine
 from mast_trace_lab.selftest.store import SelfTest
-from mast_trace_lab.selftest.words import (
-    COLUMNS,
-    lines_of,
-    planted_sentences,
-    sentences_of,
-)
+from mast_trace_lab.selftest.words import planted_sentences, said_of
 
 
 def register(app: typer.Typer) -> None:
@@ -130,32 +125,21 @@ def selftest(
             }
         )
     else:
-        show(made.test)
-        for sentence in planted_sentences(made.verdicts):
-            console().print(plain(sentence))
-        console().print(plain(f"{made.replays} replays, {made.live_calls} live model calls."))
+        told = [
+            *planted_sentences(made.verdicts),
+            f"{made.replays} replays, {made.live_calls} live model calls.",
+        ]
         if left:
-            console().print(
-                plain(
-                    f"Not planted: {len(left)} operators whose labels are uncertain ({', '.join(left)}); "
-                    "--operator plants one that it names."
-                )
+            told.append(
+                f"Not planted: {len(left)} operators whose labels are uncertain ({', '.join(left)}); "
+                "--operator plants one that it names."
             )
+        print_document([*said_of(made.test), *map(Sentence, told)])
     # The limit of a single run is the rest that earlier ones have left.
     used = f" {made.live_calls} of {budget.max_calls} calls are used in all."
     stopped(made.limit, used if budget.max_calls else "")
     if not made.faults:
         raise typer.Exit(1)
-
-
-def show(test: SelfTest) -> None:
-    """Print the table of a self-test, and what it does not say."""
-    table = Table(*COLUMNS, title=f"The judge on {test.service or 'your program'}")
-    for line in lines_of(test):
-        table.add_row(line.title, *line.cells, end_section=False)
-    console().print(table)
-    for sentence in sentences_of(test):
-        console().print(plain(sentence))
 
 
 def as_dict(test: SelfTest) -> dict[str, object]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.plugins import CommandReport, Plugin, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
@@ -35,8 +35,7 @@ class SelfTestPlugin(Plugin):
         from mast_trace_lab.selftest import words as selftest_words
 
         newest = selftests.newest_of_services(selftests.selftests(store))
-        shown: dict[str, Any] = {"tests": newest, "columns": selftest_words.COLUMNS}
-        return (Section("_selftests.html", shown),)
+        return (Section("_selftests.html", {"tests": list(map(selftest_words.said_of, newest))}),)
 
     def reports(self, command: str, store: Store, config: Path | None) -> Sequence[CommandReport]:  # noqa: ARG002
         """Return the planted steps that the judge names in each service, for `judge agree`."""
@@ -46,15 +45,6 @@ class SelfTestPlugin(Plugin):
         newest = selftests.newest_of_services(selftests.selftests(store))
         lines = tuple(map(selftest_words.planted_steps, newest))
         return (CommandReport(lines, lines),) if lines else ()
-
-    def words(self) -> Mapping[str, Callable[..., Any]]:
-        """Return the filters of its section."""
-        from mast_trace_lab.selftest import words as selftest_words
-
-        return {
-            "selftest_lines": selftest_words.lines_of,
-            "selftest_sentences": selftest_words.sentences_of,
-        }
 
     def panels(self) -> Mapping[str, Sequence[Sequence[Panel]]]:
         """Return the table of self-tests, for the judge's dashboard."""

@@ -1,15 +1,17 @@
-"""Words for the results of a self-test, which the terminal and the web view share."""
+"""The results of a self-test in words, the same in a terminal and on a page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.document import Heading, Sentence, Table
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW, Measured, SelfTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mast_trace_dashboards.document import Part
 
 
 COLUMNS: Final = (
@@ -25,19 +27,6 @@ _RUNS: Final = frozenset({"accused", "survived"})
 _NOT_MEASURED: Final = "not measured"
 
 
-@dataclass(frozen=True)
-class Line:
-    """A row of the table.
-
-    Attributes:
-        title: the failure mode.
-        cells: a text for each column after the first.
-    """
-
-    title: str
-    cells: tuple[str, ...]
-
-
 def share_text(share: Measured | None) -> str:
     """Return a share as people read it: hits of runs, and the interval; no percentage of a few runs."""
     if share is None or not share.runs or share.low is None or share.high is None:
@@ -49,11 +38,29 @@ def share_text(share: Measured | None) -> str:
     return f"{counted}, {100 * share.hits / share.runs:.0f} % ({around})"
 
 
-def lines_of(test: SelfTest) -> list[Line]:
-    """Return the rows of the table, those over all modes last."""
+def said_of(test: SelfTest) -> list[Part]:
+    """Return the result of a self-test."""
+    operators = f"{len(test.operators)} {'operator' if len(test.operators) == 1 else 'operators'}"
+    named = f": {', '.join(test.operators)}" if test.operators else ""
+    runs = f"{test.originals} different {'run' if test.originals == 1 else 'runs'}"
+    measured = (
+        f"{test.measured_at:%Y-%m-%d %H:%M} UTC, judge version {test.judge_version}. Counts, shares and 95 % intervals; "
+        f"faults were planted in {runs}, by {operators}{named}."
+    )
+    service = test.service or "your program"
+    return [
+        Heading(f"The judge on {service}"),
+        Sentence(measured, "muted"),
+        Table(f"Self-test of {service}", COLUMNS, rows_of(test)),
+        *map(Sentence, sentences_of(test)),
+    ]
+
+
+def rows_of(test: SelfTest) -> list[tuple[str, ...]]:
+    """Return the rows of the table, those over all modes last; the first cell is the title."""
     seen = {each.mode for each in test.shares if each.measure not in _RUNS} - {ALL}
     modes = [*sorted(seen - {ENVIRONMENT}), *sorted(seen & {ENVIRONMENT}), ALL]
-    return [Line(title_of(mode), _cells(test, mode)) for mode in modes]
+    return [(title_of(mode), *_cells(test, mode)) for mode in modes]
 
 
 def title_of(mode: str) -> str:

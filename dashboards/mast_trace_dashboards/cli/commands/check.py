@@ -11,26 +11,20 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
+from mast_trace_dashboards.cli.output import draft_of, fail, print_document, print_json
 from mast_trace_dashboards.gate.counting import Sides, WantedSides, count_sides
 from mast_trace_dashboards.gate.reports import (
-    FINDINGS,
     facts,
-    headline,
     junit,
     junit_without,
     markdown,
     markdown_without,
-    note,
-    p_words,
-    share,
-    told_apart,
+    said_of,
 )
 from mast_trace_dashboards.printable import safe
 from mast_trace_dashboards.run_names import parse_time
@@ -45,7 +39,6 @@ WORSE: Final = 1
 """Exit status if a rate is higher than the baseline's."""
 _AGE: Final = re.compile(r"\d+\s*[smhdw]")
 _VERSION: Final = "version:"
-_STYLES: Final = {"worse": "bold red", "undecided": "bold yellow", "not worse": "bold green"}
 
 
 @contextmanager
@@ -178,7 +171,7 @@ def check(
     if as_json:
         print_json(_as_dict(found, sides, wanted))
     else:
-        _show(found, sides, wanted)
+        print_document(said_of(found, sides, wanted))
     if found.status != "not worse":
         raise typer.Exit(WORSE if found.status == "worse" else UNDECIDED)
 
@@ -207,32 +200,6 @@ def _wanted(
     if version == name:
         raise ConfigurationError(f"--version and --baseline are both {name}: nothing is compared")
     return WantedSides(since=parse_time(lookback), version=name, **both)
-
-
-def _show(found: RateComparison, sides: Sides, wanted: WantedSides) -> None:
-    shown = console()
-    for line in facts(found, sides, wanted):
-        shown.print(plain(line), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RATE", "BASELINE", "NEW", "P", "FINDING", ""):
-        table.add_column(name, overflow="fold", no_wrap=name in {"P", "FINDING"})
-    told, others = told_apart(found)
-    for measure in told:
-        counts = measure.counts
-        table.add_row(
-            plain(measure.name),
-            share(counts.old, counts.of_old),
-            share(counts.new, counts.of_new),
-            p_words(measure.corrected),
-            plain(FINDINGS[measure.finding], "bold red" if measure.finding == "worse" else ""),
-            plain(note(measure, found)),
-        )
-    shown.print()
-    shown.print(table)
-    for line in others:
-        shown.print(plain(line), soft_wrap=True)
-    shown.print()
-    shown.print(plain(headline(found), _STYLES[found.status]), soft_wrap=True)
 
 
 def _as_dict(found: RateComparison, sides: Sides, wanted: WantedSides) -> dict[str, Any]:
