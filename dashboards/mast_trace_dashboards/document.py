@@ -55,10 +55,11 @@ Line: TypeAlias = "str | Sequence[str | Words | Quote | Bar]"
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading."""
+    """A heading, with its name for links of a page."""
 
     kind: ClassVar[str] = "heading"
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True)

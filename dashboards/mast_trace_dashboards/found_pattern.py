@@ -7,12 +7,23 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.cost_words import cost_words
-from mast_trace_dashboards.printable import UNSAFE, clip
+from mast_trace_dashboards.document import (
+    Command,
+    Line,
+    Part,
+    Quote,
+    Quotes,
+    Sentence,
+    Table,
+    Words,
+)
+from mast_trace_dashboards.printable import ID_SHOWN, UNSAFE, clip
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, newest_runs
 from mast_trace_judge.patterns.states import PatternState, save_state
@@ -229,6 +240,60 @@ def find_pattern(
     runs = QUERIES["pattern_runs"].run(store, pattern=row["PatternId"], limit=_RUNS, **owners)
     newest = newest_runs(store, outcomes=["success"], services=row["Services"], limit=1, **owners)
     return FoundPattern(row, runs, newest[0]["TraceId"] if newest else "")
+
+
+def said_of(found: FoundPattern, cost_row: Mapping[str, Any]) -> list[Part]:
+    """Return what is said of a pattern: its figures, its newest runs, and the commands that go on from it.
+
+    Args:
+        found: the pattern.
+        cost_row: the row of `cost_totals` on its newest runs; empty if unknown.
+    """
+    row = found.row
+    named_or_not = [Sentence(said) for said in (named(row), nameless(row)) if said]
+    quotes = [Quotes([Quote(each) for each in row["Quotes"]])] if row["Quotes"] else []
+    facts = {
+        "Pattern": row["PatternId"],
+        "State": state(row) + (f": {clip(row['Note'], _TEXT)}" if row["Note"] else ""),
+        "Share": share(row),
+        "Trend": trend(row),
+        "Seen": f"{row['FirstSeen']:%Y-%m-%d %H:%M} to {row['LastSeen']:%Y-%m-%d %H:%M} UTC",
+        "Text": text(row) if row["Text"] else "",
+        "Outcomes": contrast(row),
+        "Place": decisive(row),
+        "Services": ", ".join(row["Services"]),
+        "Versions": ", ".join(row["Versions"]) or "none stated",
+        "Tokens": f"{row['Tokens']:,} in its runs",
+        "Cost": cost(row, cost_row, len(found.runs)),
+        "Confirmed": confirmed(row),
+    }
+    columns = ("Run", "Started (UTC)", "Service", "Version", "Recorded outcome", "Step", "Replays")
+    return [
+        *named_or_not,
+        *quotes,
+        *(
+            Sentence((Words(f"{name}: ", "muted"), told), "item")
+            for name, told in facts.items()
+            if told
+        ),
+        Table("Its newest runs", columns, [_run_cells(run) for run in found.runs]),
+        *(Command(effect, line) for effect, line in found.commands),
+    ]
+
+
+def _run_cells(run: Mapping[str, Any]) -> list[Line]:
+    of = f"?{urlencode({'project': run['Project']})}" if run["Project"] else ""
+    page = f"/runs/{run['TraceId']}{of}"
+    replayed = "confirmed" if run["Confirmed"] else "not confirmed"
+    return [
+        (Words(run["TraceId"][:ID_SHOWN], to=page),),
+        f"{run['RunStart']:%Y-%m-%d %H:%M:%S}",
+        run["ServiceName"],
+        run["Version"] or "-",
+        run["Outcome"] or "not recorded",
+        (Words(f"step {run['Step']}", to=f"{page}#step-{run['Step']}"),),
+        replayed if run["Replayed"] else "-",
+    ]
 
 
 def cost_of(store: Store, found: FoundPattern) -> Mapping[str, Any]:

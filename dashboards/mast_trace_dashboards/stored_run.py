@@ -55,6 +55,11 @@ SELECT ScopeName, max(ScopeVersion) AS Version FROM otel_traces
 WHERE TraceId = {trace_id:String} AND Project = {project:String} AND Operation != '' AND ScopeName != ''
 GROUP BY ScopeName ORDER BY ScopeName LIMIT 9
 """
+_GROUPS = """
+SELECT max(ServiceVersion) AS version, max(UserId) AS user, max(ConversationId) AS session,
+    arraySort(groupUniqArrayIf(9)(Model, Model != '')) AS models
+FROM otel_traces WHERE TraceId = {trace_id:String} AND Project = {project:String}
+"""
 
 Key = tuple[str, str, str, str, str]
 
@@ -315,6 +320,16 @@ class StoredRun:
         """
         rows = self._store.query(_SCOPES, {"trace_id": self.trace_id, "project": self.project})
         return {row["ScopeName"]: row["Version"] for row in rows}
+
+    def groups(self) -> dict[str, list[str]]:
+        """Return the version, user, session and the first models of the run, by the filter of the list that each has.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        (row,) = self._store.query(_GROUPS, {"trace_id": self.trace_id, "project": self.project})
+        one = {name: [row[name]] if row[name] else [] for name in ("version", "user", "session")}
+        return {**one, "model": list(row["models"])}
 
     def json(self, verdict: Verdict | None) -> Iterator[str]:
         """Yield the run and its verdict as JSON text, with the outcome that was recorded last.

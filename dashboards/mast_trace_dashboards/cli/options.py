@@ -10,7 +10,7 @@ from typer import Context
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.render import ID_SHOWN
+from mast_trace_dashboards.printable import ID_SHOWN
 from mast_trace_dashboards.queries import QUERIES
 
 _OFFERED = 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -11,12 +11,10 @@ from rich.text import Text
 from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.certainty import BASES, NOBODY, no_place
 from mast_trace_dashboards.cli.output import plain
-from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.printable import ID_SHOWN, clip
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import in_words, outcome_words
 
-ID_SHOWN: Final = 8
-"""Characters of a run's id in lists: enough to pass it to `show`."""
 _CAUSE = 72
 """Characters of a cause in a list."""
 _OUTCOME_STYLES = {"success": "green", "failure": "red"}

@@ -13,7 +13,7 @@ from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.document import markdown
-from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.found_pattern import cost_of, find_pattern, set_state
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, clipped, page, part
 from mast_trace_dashboards.plugins import named_queries
@@ -82,17 +82,8 @@ def pattern_of(store: Store, name: str) -> Any:
         ConfigurationError: several ids begin so.
     """
     found = find_pattern(store, name, lister=_LISTER)
-    runs = [
-        {
-            "run": run["TraceId"],
-            "step": run["Step"],
-            "outcome": run["Outcome"],
-            "version": run["Version"],
-        }
-        for run in found.runs
-    ]
-    commands = [{"effect": effect, "command": line} for effect, line in found.commands]
-    return {**_told(found.row), "quotes": found.row["Quotes"], "runs": runs, "commands": commands}
+    said = markdown(found_pattern.said_of(found, cost_of(store, found)), str)
+    return {**_told(found.row), "said": said, "runs": [run["TraceId"] for run in found.runs]}
 
 
 def acknowledge(store: Store, name: str, author: str, note: str) -> Any:

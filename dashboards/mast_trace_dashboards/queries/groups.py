@@ -82,26 +82,28 @@ RUNS_BY_USER: Final = _by("user", _COLUMNS["user"])
 RUNS_BY_SESSION: Final = _by("session", _COLUMNS["session"])
 RUNS_BY_VERSION: Final = _by("version", _COLUMNS["version"])
 
+_OF_GROUP = " AND ".join(
+    f"({{{name}:String}} = '' OR {column} = {{{name}:String}})" for name, column in _COLUMNS.items()
+)
+
 RUNS_OF_GROUP: Final = Query(
     name="runs_of_group",
-    meaning="The ids of the runs of a user, a session or a version, the latest first.",
+    meaning="The ids of the runs of a user, a session, a version or a model, the latest first.",
     template=f"""
 SELECT TraceId
 FROM (
   SELECT toString(Project) AS OfProject, TraceId, min(Timestamp) AS Begun
   FROM otel_traces
   WHERE {_EARLY}
-    AND ({{user:String}} = '' OR UserId = {{user:String}})
-    AND ({{session:String}} = '' OR ConversationId = {{session:String}})
-    AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
+    AND {_OF_GROUP}
+    AND ({{model:String}} = '' OR Model = {{model:String}})
   GROUP BY OfProject, TraceId
   UNION ALL
   SELECT toString(Project) AS OfProject, TraceId, min(RunStart) AS Begun
   FROM mast_left_out
   WHERE RunStart >= {{since:DateTime64(3)}}
-    AND ({{user:String}} = '' OR UserId = {{user:String}})
-    AND ({{session:String}} = '' OR ConversationId = {{session:String}})
-    AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
+    AND {_OF_GROUP}
+    AND {{model:String}} = ''
   GROUP BY OfProject, TraceId
 )
 GROUP BY OfProject, TraceId
@@ -113,6 +115,7 @@ LIMIT {{limit:UInt32}}""",
         "user": Param("String", "", "the user; empty for all"),
         "session": Param("String", "", "the session; empty for all"),
         "version": Param("String", "", "the version of the service; empty for all"),
+        "model": Param("String", "", "a model that was called; empty for all"),
         "limit": Param("UInt32", 10_000, "most rows to return"),
     },
     columns={"TraceId": Column("String", "the run's id")},

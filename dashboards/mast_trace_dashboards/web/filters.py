@@ -101,6 +101,7 @@ class Filters:
         user: the user for whom the program ran.
         session: the conversation that the run belongs to.
         version: of the service.
+        model: that was called.
         decided_by: the agent that made the decisive error.
         basis: the kind of evidence of the place to look at first.
         sort: of `ORDERS`; empty for the newest first.
@@ -122,6 +123,7 @@ class Filters:
     user: str = ""
     session: str = ""
     version: str = ""
+    model: str = ""
     decided_by: str = ""
     basis: str = ""
     text: str = ""
@@ -169,7 +171,7 @@ class Filters:
     @property
     def group(self) -> dict[str, str]:
         """The parameters of the query `runs_of_group`; empty if no group is chosen."""
-        chosen = {"user": self.user, "session": self.session, "version": self.version}
+        chosen = {name: getattr(self, name) for name in ("user", "session", "version", "model")}
         return {name: value for name, value in chosen.items() if value}
 
     @property

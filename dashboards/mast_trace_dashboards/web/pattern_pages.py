@@ -233,11 +233,9 @@ class PatternPages(StoredPages):
         return self._html(
             request,
             "pattern.html",
-            found=found,
             row=found.row,
-            cost=found_pattern.cost(found.row, cost, len(found.runs)),
-            modes=FAILURE_MODES,
-            words=found_pattern,
+            title=found_pattern.title(found.row),
+            said=found_pattern.said_of(found, cost),
         )
 
     async def pattern_state(self, request: Request) -> Response:

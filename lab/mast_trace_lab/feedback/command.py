@@ -12,11 +12,11 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.experiment.assignment import ARMS, HASH, PAIRS
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, plain, print_document, print_json
 from mast_trace_lab.feedback.experiment import look_at, make_plan
 from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 from mast_trace_lab.feedback.store import projects_with
-from mast_trace_lab.feedback.words import looked, planned
+from mast_trace_lab.feedback.words import planned, said_of
 
 
 class Design(str, Enum):
@@ -83,8 +83,7 @@ def experiment(
             if as_json:
                 print_json(_as_dict(look))
             else:
-                for part in looked(look):
-                    console().print(part)
+                print_document(said_of(look))
             return
         try:
             wanted = ExperimentPlan(

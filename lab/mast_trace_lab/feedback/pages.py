@@ -100,10 +100,8 @@ class ExperimentPages(StoredPages):
         name = request.path_params["name"]
         asked = request.query_params.get("project")
         look = await asyncio.to_thread(self._look, name, asked)
-        cells = [experiment_words.contrast_cells(each) for each in look.conclusion.contrasts]
-        return self._html(
-            request, "experiment.html", look=look, words=experiment_words, cells=cells
-        )
+        said = experiment_words.said_of(look)
+        return self._html(request, "experiment.html", name=look.plan.name, said=said)
 
     def _look(self, name: str, asked: str | None) -> Look:
         owners = projects_with(self._store, name)

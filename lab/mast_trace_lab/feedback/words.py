@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from rich.table import Table
-
-from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.document import Sentence, Table, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from rich.console import RenderableType
-
+    from mast_trace_dashboards.document import Part
     from mast_trace_lab.feedback.experiment import Look
     from mast_trace_lab.feedback.statistics.conclusion import ArmContrast, ArmRuns
     from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
@@ -26,7 +23,7 @@ HOLDS: Final = (
     "against every claim."
 )
 
-_STYLES = {"better": "bold green", "worse": "bold red"}
+_STYLES: Final[Mapping[str, Literal["good", "bad"]]] = {"better": "good", "worse": "bad"}
 
 
 def planned(plan: ExperimentPlan) -> str:
@@ -137,21 +134,22 @@ def _share(part: int, whole: int) -> str:
     return f"{part} of {whole}"
 
 
-def looked(look: Look) -> Iterator[RenderableType]:
-    """Yield the parts of a look."""
-    yield plain(planned(look.plan))
-    yield plain(counted_words(look))
-    arms = Table(*ARM_COLUMNS, box=None)
-    for arm in look.conclusion.arms:
-        arms.add_row(*map(plain, arm_cells(arm)))
-    yield arms
-    contrasts = Table(*contrast_columns(look.plan), box=None)
-    for each in look.conclusion.contrasts:
-        *cells, word = contrast_cells(each)
-        contrasts.add_row(*map(plain, cells), plain(word, _STYLES.get(word, "")))
-    yield contrasts
-    for text in reasons(look):
-        yield plain(text)
-    yield plain(HOLDS)
-    for text in notes(look):
-        yield plain(f"Note: {text}", "yellow")
+def said_of(look: Look) -> list[Part]:
+    """Return what a look says."""
+    arms = [arm_cells(arm) for arm in look.conclusion.arms]
+    return [
+        *map(Sentence, planned(look.plan).splitlines()),
+        Sentence(counted_words(look)),
+        Table("Arms", ARM_COLUMNS, arms, frozenset(range(1, len(ARM_COLUMNS)))),
+        contrast_table(look.plan, map(contrast_cells, look.conclusion.contrasts)),
+        *map(Sentence, reasons(look)),
+        Sentence(HOLDS, "muted"),
+        *(Sentence(f"Note: {text}", "note") for text in notes(look)),
+    ]
+
+
+def contrast_table(plan: ExperimentPlan, rows: Iterable[tuple[str, ...]]) -> Table:
+    """Return the table of contrasts, of which each row is one of `contrast_cells`."""
+    columns = contrast_columns(plan)
+    told = [(*cells, (Words(word, _STYLES.get(word, "strong")),)) for *cells, word in rows]
+    return Table("Contrasts", columns, told, frozenset(range(1, len(columns) - 1)))

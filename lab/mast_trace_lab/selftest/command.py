@@ -12,7 +12,7 @@ from rich.progress import Progress
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Url
-from mast_trace_dashboards.cli.output import console, print_document, print_json
+from mast_trace_dashboards.cli.output import console, print_document, print_json, warn
 from mast_trace_dashboards.document import Sentence
 from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
 from mast_trace_judge.config import JudgeConfig

@@ -7,37 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import console, print_document, print_json, warn
+from mast_trace_dashboards.document import Heading, Sentence
 from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
 from mast_trace_lab.teams.profile import (
     MOST_RUNS,
     Gap,
-    ServiceProfile,
     left_out,
     service_profile,
     team_gaps,
 )
-from mast_trace_lab.teams.words import (
-    HINT,
-    gap_words,
-    interval_words,
-    null_words,
-    presence_words,
-    runs_words,
-    side_words,
-    value_words,
-)
+from mast_trace_lab.teams.words import gap_words, said_of, side_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.multi_agent.measure import Measure
+    from mast_trace_dashboards.document import Part
 
 
 def register(app: typer.Typer) -> None:
@@ -116,8 +106,9 @@ def profile(
             {**dataclasses.asdict(found), "gaps": [dataclasses.asdict(each) for each in gaps]}
         )
     else:
-        _show(found)
-        _listed(f"Variants of {experiment}", _variants(experiment, gaps))
+        of_version = f" {found.version}" if found.version else ""
+        title = Heading(f"How multi-agent {found.service}{of_version} is")
+        print_document([title, *said_of(found), *_variants(experiment, gaps)])
     if missing:
         warn(
             f"retention left out the spans of {missing:,} successful runs of this time, which are not "
@@ -134,56 +125,10 @@ def _only_service(store: Store, project: str | None) -> str:
     raise ConfigurationError(f"name one of the services: {', '.join(names[:20])}")
 
 
-def _show(found: ServiceProfile) -> None:
-    of_version = f" {found.version}" if found.version else ""
-    _line(f"{found.service}{of_version}: {runs_words(found)}")
-    told = [each for each in found.profile.measures if each.value is not None]
-    if told:
-        _line("")
-        console().print(_table(told))
-    for each in told:
-        _explain(each)
-    silent = [each for each in found.profile.measures if each.value is None]
-    _listed("Not measured", [f"{each.question.title}: {each.silent}" for each in silent])
-    hints = [presence_words(each) for each in found.profile.presences]
-    _listed("Success with and without an agent", [*hints, HINT] if hints else [])
-
-
-def _variants(experiment: str, gaps: Sequence[Gap]) -> list[str]:
+def _variants(experiment: str, gaps: Sequence[Gap]) -> list[Part]:
     if not gaps:
         return []
     sides = [gaps[0].team, *(each.other for each in gaps)]
     decided = f"`mast-trace experiment {experiment}` says which differences are decided, and allows a look at any time."
-    return [*map(side_words, sides), *map(gap_words, gaps), decided]
-
-
-def _table(measures: Sequence[Measure]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("MEASURE")
-    for name in ("VALUE", "95 % INTERVAL", "BY CHANCE", "RUNS"):
-        table.add_column(name, justify="right")
-    for each in measures:
-        values = (value_words(each), interval_words(each), null_words(each), f"{each.runs:,}")
-        table.add_row(plain(each.question.title), *values)
-    return table
-
-
-def _explain(measure: Measure) -> None:
-    asked = measure.question
-    _line("")
-    _line(f"{asked.title}. {asked.asks}")
-    by_chance = [f"By chance: {asked.null}."] if asked.null else []
-    for text in (*measure.detail, asked.leaves_open, *by_chance):
-        _line(f"  {text}", style="dim")
-
-
-def _listed(heading: str, lines: Sequence[str]) -> None:
-    if lines:
-        _line("")
-        _line(heading, style="bold")
-    for line in lines:
-        _line(f"  {line}", style="dim")
-
-
-def _line(text: str, style: str = "") -> None:
-    console().print(plain(text, style))
+    told = [*map(side_words, sides), *map(gap_words, gaps), decided]
+    return [Heading(f"Variants of {experiment}"), *(Sentence(each, "item") for each in told)]

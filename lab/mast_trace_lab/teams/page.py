@@ -9,11 +9,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.document import Sentence, Table
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.streaming import streamed
 from mast_trace_dashboards.web.views import StoredPages
 from mast_trace_lab.feedback import words as experiment_words
-from mast_trace_lab.feedback.experiment import Look, look_at
+from mast_trace_lab.feedback.experiment import look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams import words as profile_words
 from mast_trace_lab.teams.profile import (
@@ -25,19 +26,21 @@ from mast_trace_lab.teams.profile import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.document import Part
 
 MOST: Final = 3
 """Most experiments of which a page shows more than the name, the ones with the latest runs."""
 _MOST_NAMES: Final = 5
+_FEW: Final = f"Below {LEAST} runs with an outcome in both arms no difference is given."
 COLUMNS: Final = (*experiment_words.ARM_COLUMNS[:-1], "agents a run", "lacks", "tokens a run")
-"""Headings of `Variants.arms`."""
+"""Headings of the table of arms."""
 
 FRESH_SECONDS = 60.0
 """Time for which a measured profile is shown, even if new runs arrive: measuring takes seconds."""
@@ -52,34 +55,13 @@ class Variants:
     Attributes:
         project: its project.
         name: its name.
-        look: its state, at a look that is not counted; None if it cannot be told or is not shown.
-        problem: the reason why it cannot be told; empty otherwise.
-        arms: a row of cells for each arm.
+        said: its arms and contrasts at a look that is not counted, or why they cannot be told; empty if it is
+            not shown.
     """
 
     project: str
     name: str
-    look: Look | None = None
-    problem: str = ""
-    arms: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def contrasts(self) -> Iterator[tuple[str, ...]]:
-        """A row of cells for each contrast, without a difference where an arm has few outcomes."""
-        if self.look is None:
-            return
-        found = self.look.conclusion
-        known = {each.arm: each.runs - each.missing for each in found.arms}
-        for each in found.contrasts:
-            cells = experiment_words.contrast_cells(each)
-            few = min(known[each.treatment], known[each.control]) < LEAST
-            yield (cells[0], "-" if few else cells[1], *cells[2:])
-
-    @property
-    def few(self) -> bool:
-        """True if some arm has too few outcomes for a difference."""
-        arms = self.look.conclusion.arms if self.look else ()
-        return any(each.runs - each.missing < LEAST for each in arms)
+    said: Sequence[Part] = ()
 
 
 def team_variants(store: Store, service: str) -> list[Variants]:
@@ -108,17 +90,28 @@ def _shown(store: Store, project: str, name: str, rows: Sequence[Mapping[str, An
     try:
         look = look_at(store, project, name, count=False)
     except ConfigurationError as error:
-        return Variants(project, name, problem=str(error))
+        return Variants(project, name, [Sentence(f"Nothing can be told of it: {error}.")])
     team = max(rows, key=lambda row: row["AgentsPerRun"] or 0)
     of_arm = {row["Arm"]: row for row in rows}
+    found = look.conclusion
     arms = [
-        (
-            *experiment_words.arm_cells(result)[:-1],
-            *_team_cells(of_arm.get(result.arm), team),
-        )
-        for result in look.conclusion.arms
+        (*experiment_words.arm_cells(arm)[:-1], *_team_cells(of_arm.get(arm.arm), team))
+        for arm in found.arms
     ]
-    return Variants(project, name, look, arms=tuple(arms))
+    few = {each.arm for each in found.arms if each.runs - each.missing < LEAST}
+    contrasts = []
+    for each in found.contrasts:
+        first, difference, *others = experiment_words.contrast_cells(each)
+        known = few.isdisjoint({each.treatment, each.control})
+        contrasts.append((first, difference if known else "-", *others))
+    said: list[Part] = [
+        Table(f"Arms of {name}", COLUMNS, arms, frozenset({*range(1, 7), 8})),
+        experiment_words.contrast_table(look.plan, contrasts),
+        *map(Sentence, experiment_words.reasons(look)),
+    ]
+    if few:
+        said.append(Sentence(_FEW, "muted"))
+    return Variants(project, name, said)
 
 
 def _team_cells(row: Mapping[str, Any] | None, team: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -174,11 +167,8 @@ class ProfilePage(StoredPages):
             "versions": versions if service else [],
             "left_out": gone,
             "variants": lambda: team_variants(self._store, service),
-            "variant_columns": COLUMNS,
-            "experiment_words": experiment_words,
-            "least": LEAST,
-            "profile": lambda: self._profile(service, version),
-            "words": profile_words,
+            "profile": lambda: profile_words.said_of(self._profile(service, version)),
+            "holds": f"{experiment_words.HOLDS} {profile_words.GAP_LEAVES_OPEN}",
             "most": MOST_RUNS,
         }
 

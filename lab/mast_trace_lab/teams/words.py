@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mast_trace_dashboards.document import Heading, Sentence, Table, Words
 from mast_trace_lab.teams.profile import LEAST, Gap, ServiceProfile, VariantRuns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_dashboards.document import Line, Part
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.profile import Presence
 
@@ -95,3 +99,42 @@ def runs_words(found: ServiceProfile) -> str:
     if profile.without_content:
         words.append(f"{profile.without_content:,} have no texts, which measures of words need")
     return "; ".join(words) + "."
+
+
+def said_of(found: ServiceProfile) -> list[Part]:
+    """Return the measures of a service, the reasons of those that are silent, and success with and without an agent."""
+    profile = found.profile
+    if not profile.runs and not found.unread:
+        return [Sentence("There are no such finished runs.")]
+    told = [each for each in profile.measures if each.value is not None]
+    silent = [each for each in profile.measures if each.value is None]
+    parts: list[Part] = [Sentence(runs_words(found))]
+    if told:
+        columns = ("Measure", "Value", "95 % interval", "By chance", "Runs")
+        parts.append(Table("Measures", columns, list(map(_row, told)), frozenset({1, 2, 3, 4})))
+    for each in told:
+        parts += _explained(each)
+    if silent:
+        parts.append(Heading("Not measured"))
+        parts += [Sentence(f"{each.question.title}: {each.silent}.", "item") for each in silent]
+    if profile.presences:
+        parts.append(Heading("Success with and without an agent"))
+        parts += [Sentence(f"{presence_words(each)}.", "item") for each in profile.presences]
+        parts.append(Sentence(HINT, "muted"))
+    return parts
+
+
+def _row(measure: Measure) -> list[Line]:
+    title = Words(measure.question.title, to=f"#{measure.question.code}")
+    values = (value_words(measure), interval_words(measure), null_words(measure) or "-")
+    return [(title,), *values, f"{measure.runs:,}"]
+
+
+def _explained(measure: Measure) -> Iterator[Part]:
+    asked = measure.question
+    yield Heading(f"{asked.title}: {value_words(measure)}", asked.code)
+    yield Sentence(asked.asks)
+    for line in measure.detail:
+        yield Sentence(line, "item")
+    by_chance = f" By chance: {asked.null}." if asked.null else ""
+    yield Sentence(f"{asked.leaves_open}{by_chance}", "muted")

@@ -72,7 +72,10 @@ def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
     assert "step 1 8 of 8 (100%, 95%: 68% to 100%) -12%" in below
     assert "step 2 2 of 8 (25%, 95%: 7% to 59%) +75% decisive" in below
     assert "step 3 no outcome point of no return" in below
-    assert "2 analyst a person's text 6 of 7 0 of 7 +86% 85.5 of 60 1 confirmed by replay" in below
+    assert (
+        "step 2 analyst a person's text 6 of 7 0 of 7 +86% 85.5 of 60 1 confirmed by replay"
+        in below
+    )
     assert any(
         line.endswith("step 2 (a person's text): list_invoices(page=2)␛[2J") for line in below
     )

@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 from stores import new_store
 
 from mast_trace_dashboards import found_pattern
-from mast_trace_dashboards.cli.commands.patterns import details, listing
+from mast_trace_dashboards.cli.commands.patterns import listing
+from mast_trace_dashboards.cli.output import printed
 from mast_trace_dashboards.found_pattern import cost_of, find_pattern
 from mast_trace_dashboards.mcp_server.reading import acknowledge, pattern_of, patterns_of
 from mast_trace_dashboards.queries import QUERIES
@@ -136,10 +137,10 @@ def test_a_pattern_shows_the_cost_of_its_newest_runs(view: TestClient, store: St
     store_prices(store, {"own": OwnPrice(input=Decimal("1.5"), output=Decimal(6))})
     told = "$1.50 and 1 call of unknown price in its runs"
     page = view.get(f"/patterns/{found.row['PatternId']}").text
-    assert f"<dt>Cost</dt><dd>{told}</dd>" in page
+    assert f'<span class="muted">Cost: </span>{told}</p>' in page
     assert "has the cost" not in page
     table = Console(width=200, record=True, file=StringIO())
-    for part in details(found, cost_of(store, found)):
+    for part in printed(found_pattern.said_of(found, cost_of(store, found))):
         table.print(part)
     assert told in table.export_text()
     assert found_pattern.cost(found.row, cost_of(store, found), 3).endswith(
@@ -171,13 +172,12 @@ def test_an_assistant_is_told_all_of_a_pattern(store: Store) -> None:
     told |= {name: getattr(found_pattern, name)(found.row) for name in WORDS}
     told |= {"named_by": "", "place": found_pattern.decisive(found.row)}
     assert patterns_of(store, "", "", "", 0) == {"patterns": [told], "next": None}
-    runs = [
-        {"run": f"{n:032x}", "step": 0, "outcome": "failure", "version": ""} for n in range(1, 5)
-    ]
-    commands = [{"effect": effect, "command": line} for effect, line in found.commands]
-    more = {"quotes": found.row["Quotes"], "runs": runs, "commands": commands}
     name = told["pattern"]
-    assert pattern_of(store, name[:6]) == {**told, **more}
+    whole = pattern_of(store, name[:6])
+    assert {**whole, **told} == whole
+    assert whole["runs"] == [f"{n:032x}" for n in range(1, 5)]
+    for _, line in found.commands:
+        assert line in whole["said"]
     known = {"recorded": "acknowledged", "pattern": name, "by": "ada"}
     assert acknowledge(store, name[:6], "ada", "ticket 18") == known
     for given, shown in (
@@ -219,9 +219,9 @@ def test_a_name_stands_beside_the_title_with_its_model(view: TestClient, store: 
     assert told["title"].startswith("2.6")
     table = Console(width=200, record=True, file=StringIO())
     table.print(listing(QUERIES["patterns"].run(store)))
-    for part in details(find_pattern(store, name), {}):
+    for part in printed(found_pattern.said_of(find_pattern(store, name), {})):
         table.print(part)
     shown = table.export_text()
     assert shown.count("The search <b>gives up</b>. (named by m-1)") == 2
-    assert '"timed out <script>"' in shown
+    assert "“timed out <script>”" in shown
     assert "2.6" in shown

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import getpass
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -16,24 +16,18 @@ from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cli.commands import patterns_more
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import console, plain, print_document, print_json, warn
+from mast_trace_dashboards.document import Heading
 from mast_trace_dashboards.found_pattern import (
-    FoundPattern,
     cost_of,
     find_pattern,
     naming_problems,
+    said_of,
     set_state,
 )
-from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.printable import ID_SHOWN
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-
-_SHOWN_ID = 8
-_TITLE = 90
 
 PatternName = Annotated[
     str, typer.Argument(metavar="PATTERN", help="The pattern's id, or the beginning of it.")
@@ -54,7 +48,7 @@ def listing(rows: Sequence[Mapping[str, Any]]) -> Table:
         if row["Text"]:
             told = f"{told}\n  {found_pattern.text(row)}"
         table.add_row(
-            plain(row["PatternId"][:_SHOWN_ID]),
+            plain(row["PatternId"][:ID_SHOWN]),
             plain(told),
             plain(found_pattern.share(row)),
             plain(row["Trend"]),
@@ -73,67 +67,6 @@ def _failed(row: Mapping[str, Any]) -> str:
         return "unknown"
     own, others = row["Failed"] / known, (row["KnownFailed"] - row["Failed"]) / rest
     return f"{own:.0%} / {others:.0%}, p = {row['Corrected']:.2g}"
-
-
-def details(found: FoundPattern, cost: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Yield the parts of one pattern's page.
-
-    Args:
-        found: the pattern.
-        cost: the row of `cost_totals` on its newest runs; empty if unknown.
-    """
-    row = found.row
-    yield plain(found_pattern.title(row), style="bold")
-    for told in (found_pattern.named(row), found_pattern.nameless(row)):
-        if told:
-            yield plain(told)
-    for quote in row["Quotes"]:
-        yield plain(f'  "{quote}"', style="dim")
-    facts = Table.grid(padding=(0, 3))
-    for name, told in _facts(row, cost, len(found.runs)):
-        facts.add_row(plain(name), plain(told))
-    yield facts
-    table = patterns_more.headed(
-        "RUN", "STARTED", "SERVICE", "VERSION", "OUTCOME", "STEP", "CONFIRMED"
-    )
-    for run in found.runs:
-        replayed = "confirmed" if run["Confirmed"] else "not confirmed"
-        table.add_row(
-            plain(run["TraceId"]),
-            f"{run['RunStart']:%Y-%m-%d %H:%M:%S}",
-            plain(run["ServiceName"]),
-            plain(run["Version"] or "-"),
-            plain(run["Outcome"] or "not recorded"),
-            str(run["Step"]),
-            replayed if run["Replayed"] else "-",
-        )
-    yield ""
-    yield table
-    yield ""
-    for effect, line in found.commands:
-        yield plain(f"{effect}:")
-        yield plain(f"  {line}")
-
-
-def _facts(
-    row: Mapping[str, Any], cost: Mapping[str, Any], priced: int
-) -> Iterator[tuple[str, str]]:
-    yield "pattern", row["PatternId"]
-    yield "state", found_pattern.state(row)
-    if row["Note"]:
-        yield "note", clip(row["Note"], _TITLE)
-    yield "share", found_pattern.share(row)
-    yield "trend", found_pattern.trend(row)
-    yield "seen", f"{row['FirstSeen']:%Y-%m-%d %H:%M} to {row['LastSeen']:%Y-%m-%d %H:%M}"
-    if row["Text"]:
-        yield "text", found_pattern.text(row)
-    yield "outcomes", found_pattern.contrast(row)
-    yield "place", found_pattern.decisive(row)
-    yield "services", ", ".join(row["Services"])
-    yield "versions", ", ".join(row["Versions"]) or "none stated"
-    yield "tokens", f"{row['Tokens']:,} in its runs"
-    yield "cost", found_pattern.cost(row, cost, priced)
-    yield "confirmed", found_pattern.confirmed(row)
 
 
 class State(str, Enum):
@@ -229,8 +162,7 @@ def show(
         told = {"pattern": found.row, "runs": found.runs, "cost": cost, "commands": commands}
         print_json(told)
     else:
-        for part in details(found, cost):
-            console().print(part)
+        print_document([Heading(found_pattern.title(found.row)), *said_of(found, cost)])
 
 
 def acknowledge(

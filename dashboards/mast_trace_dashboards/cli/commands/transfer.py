@@ -19,7 +19,8 @@ from mast_trace_dashboards.cli.commands.judge import judge_now
 from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
-from mast_trace_dashboards.cli.render import ID_SHOWN, runs_table
+from mast_trace_dashboards.cli.render import runs_table
+from mast_trace_dashboards.printable import ID_SHOWN
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
 from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
