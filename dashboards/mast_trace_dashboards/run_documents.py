@@ -66,15 +66,10 @@ def where_to_look(found: FoundRun) -> list[Part]:
     for place in verdict.look_first:
         if place.step != first:
             parts.append(Sentence(("Then: ", _to(place), _basis(place, verdict), f" {place.why}")))
-    if first is not None:
-        parts += next_commands(found)
-    shown = {first, *(place.step for place in verdict.look_first)}
-    if others := [each for each in verdict.named_candidates if each.step not in shown]:
-        title = "Other steps by position or likelihood, which is no evidence"
-        parts.append(Fold(title, [_candidate(each) for each in others]))
     missing = certainty.not_measured(verdict, found.record)
-    if missing and verdict.model and first is not None:
-        parts.append(Sentence(missing, "muted"))
+    if first is not None:
+        parts += [Sentence(missing, "muted")] if missing and verdict.model else []
+        parts += next_commands(found)
     return parts
 
 
@@ -121,6 +116,10 @@ def modes_and_judge(found: FoundRun) -> list[Part]:
         return parts
     if not verdict.modes:
         parts.append(Sentence("No failure mode found."))
+    shown = {each.step for each in (verdict.decisive, *verdict.look_first) if each}
+    if others := [each for each in verdict.named_candidates if each.step not in shown]:
+        title = "Other steps by position or likelihood, which is no evidence"
+        parts.append(Fold(title, [_candidate(each) for each in others]))
     if missing := certainty.not_examined(verdict):
         parts.append(Sentence(missing, "muted"))
     by = _JUDGED_BY.get(verdict.method, "rules and local attribution")

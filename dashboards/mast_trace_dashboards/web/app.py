@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route
@@ -71,6 +71,7 @@ _LABEL = 32
 """Columns of an agent's name in a list of choices."""
 # A number and its unit stay on one line.
 _SPACE = "\N{NO-BREAK SPACE}"
+_COMMAND = re.compile(r"`([^`]+)`")
 _PERCENT = re.compile(r"(?<=\d) ?%(?!\w)")
 _WEEK: Final = 7 * 86_400
 
@@ -345,7 +346,7 @@ def _environment() -> Environment:
         made.filters.update(
             {name: each for name, each in words.items() if name not in made.filters}
         )
-    made.filters.update(tokens=tokens_of, spaced=_spaced, cost_words=cost_words)
+    made.filters.update(said=_said, tokens=tokens_of, spaced=_spaced, cost_words=cost_words)
     made.globals.update(replay_from=from_step, replay_whole=whole_run)
     return made
 
@@ -353,6 +354,11 @@ def _environment() -> Environment:
 def _spaced(text: str) -> str:
     """Write percentages as `_percent` does."""
     return _PERCENT.sub(f"{_SPACE}%", text)
+
+
+def _said(text: str) -> Markup:
+    """Return a sentence with its commands, which stand between backticks, as code."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(visible(_spaced(text))))))  # noqa: S704  # escaped
 
 
 def _percent(value: float | None) -> str:

@@ -158,7 +158,7 @@ class Pages(PatternPages):
             "verdict": opened.verdict,
             "labels": [] if blind else labels,
             "modes": FAILURE_MODES,
-            "first_steps": _first_steps,
+            "first_steps": lambda opened: _some_steps(opened.page, 0, opened.page.count),
             "choice": choice,
             "graph_of": lambda page: _graph_of(page, choice),
             "table_of": lambda page: table_of(page.outline.said, page.outline.handed, choice),
@@ -175,15 +175,16 @@ class Pages(PatternPages):
         opened, _, _ = await asyncio.to_thread(self._seen_by, request)
         page = await asyncio.to_thread(lambda: opened.page)
         end = min(_number(request.query_params.get("to", str(page.count))), page.count)
-        rows = await asyncio.to_thread(page.rows, begin, min(begin + PAGE, end))
+        values = await asyncio.to_thread(_some_steps, page, begin, end)
+        name = "_lanes.html" if "lanes" in request.query_params else "_steps.html"
         return self._html(
             request,
-            "_steps.html",
-            blocks=list(blocks(rows)),
-            next=begin + PAGE,
-            end=end,
+            name,
+            page=page,
+            known_rows=values["rows"],
             run_id=opened.stored.trace_id,
             run_project=opened.stored.project,
+            **values,
         )
 
     async def step(self, request: Request) -> Response:
@@ -306,14 +307,15 @@ class Pages(PatternPages):
         return LoadedRun(**vars(found))
 
 
-def _first_steps(opened: LoadedRun) -> dict[str, Any]:
-    """Return the part of a run's beginning that the template of the steps shows."""
-    rows = opened.page.rows(0, PAGE)
-    end = opened.page.count
+def _some_steps(page: Page, begin: int, end: int) -> dict[str, Any]:
+    """Return what the templates of steps and lanes show of one page of steps, at most up to an end."""
+    next_page = min(begin + PAGE, end)
+    rows = page.rows(begin, next_page)
     return {
         "blocks": list(blocks(rows)),
         "rows": {row.step.index: row for row in rows},
-        "next": PAGE,
+        "ticks": page.ticks(begin, next_page),
+        "next": begin + PAGE,
         "end": end,
         "shown": len(rows),
     }

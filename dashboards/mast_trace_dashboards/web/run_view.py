@@ -25,8 +25,6 @@ PAGE = 500
 """Number of steps that are sent at once."""
 MOST_AGENTS = 60
 """Most agents that are listed above the steps."""
-MOST_TICKS = PAGE
-"""Most steps in the lanes of agents."""
 _COLOURS = 8
 MOST_LANES = 8
 """Most lanes; further agents share the last one."""
@@ -153,10 +151,9 @@ class Page:
         decisive = self.outline.actor(number) if number is not None and known else None
         return Blamed(decisive, frozenset(map(self._agent, self._modes)) - {""})
 
-    @property
-    def ticks(self) -> list[Tick]:
-        """The first steps, without their texts."""
-        return [self._tick(number) for number in range(min(self.count, MOST_TICKS))]
+    def ticks(self, begin: int, end: int) -> list[Tick]:
+        """Return the steps from one number up to, not including, another, without their texts."""
+        return [self._tick(number) for number in range(max(begin, 0), min(end, self.count))]
 
     @property
     def lanes(self) -> list[tuple[str, int]]:

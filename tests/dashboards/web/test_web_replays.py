@@ -140,12 +140,9 @@ def test_page_terminal_and_assistant_say_the_same(
 
 
 def alike(text: str) -> str:
-    """A text without blanks and signs of code; a page has the end of a title, and a text in place of another, as markup."""
-    return (
-        re.sub(r"[\s`]|:$|(?<=\)): .*|:$", "", text)
-        if "In place of" in text
-        else re.sub(r"[\s`]|:$", "", text)
-    )
+    """A text without blanks and signs of code; the end of a title, and a text in place of another, are markup on a page."""
+    title = re.sub(r"(?<=\)):.*", "", text) if text.startswith("In place of") else text
+    return re.sub(r"[\s`]|:$", "", title)
 
 
 @pytest.mark.parametrize("status", get_args(ConfirmationStatus))

@@ -71,6 +71,7 @@ async function keepUp() {
         return;
       } else {
         run.replaceChildren(fresh.content);
+        watchMore();
         // A long run that goes on takes its time to read: it is asked for less often. After its end, the verdict is next.
         wait = state(run).state === "running" ? Math.max(SOON, 4 * (Date.now() - begun)) : SOON;
       }
@@ -121,14 +122,27 @@ document.addEventListener("toggle", (event) => {
 // Further steps of a long run.
 async function more(link) {
   const item = link.closest("li");
+  if (item.hasAttribute("aria-busy")) return;
   item.setAttribute("aria-busy", "true");
   try {
     item.outerHTML = await fetched(link.href);
+    watchMore();
   } catch (error) {
     link.textContent = `Could not be loaded (${error.message}). Try again.`;
     item.removeAttribute("aria-busy");
   }
 }
+// They come by themselves while somebody scrolls towards them.
+const near = new IntersectionObserver((seen) => {
+  for (const each of seen.filter((one) => one.isIntersecting)) {
+    near.unobserve(each.target);
+    more(each.target.querySelector("a"));
+  }
+}, { rootMargin: "1000px", scrollMargin: "1000px" });
+function watchMore() {
+  for (const link of document.querySelectorAll("a[data-more]")) near.observe(link.closest("li"));
+}
+watchMore();
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-more]");
   if (link) {
@@ -140,7 +154,7 @@ document.addEventListener("click", (event) => {
 // A link to a step that is not there yet fetches its page; what lies between is left for later.
 const PAGE = 500;
 async function fetchPageOf(number) {
-  const link = [...document.querySelectorAll("a[data-more]")]
+  const link = [...document.querySelectorAll(".steps a[data-more]")]
     .find((each) => Number(each.dataset.from) <= number && number < Number(each.dataset.to));
   if (!link) return;
   const begin = Math.floor(number / PAGE) * PAGE;
