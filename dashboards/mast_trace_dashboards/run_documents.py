@@ -98,7 +98,9 @@ def next_commands(found: FoundRun) -> Iterator[Part]:
     effect = "Compare with the nearest good run"
     yield Command(effect, command_line("compare", run, project), f"/compare?run={run}")
     proved = found.verdict is not None and found.verdict.rank == "confirmed by replay"
-    if not proved and not found.points.obstacle and has_command("prove"):
+    # A long run is not read for it: this is said before its steps are.
+    short = not found.stored.is_long
+    if not proved and short and not found.points.obstacle and has_command("prove"):
         yield Command("Prove it", command_line("prove", run, project))
 
 

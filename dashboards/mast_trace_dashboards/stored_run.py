@@ -297,11 +297,12 @@ class StoredRun:
         return tasks_of(self._store, [self.trace_id]).get((self.project, self.trace_id), "")
 
     def places_of(self, verdict: Verdict | None) -> dict[str, int]:
-        """Find the step of each quote, among the first steps of its own finding."""
+        """Find the step of each quote, among the first steps of its own finding; no long run is read for it."""
         asked: dict[str, list[tuple[int, str]]] = {}
         for finding in verdict.modes if verdict else ():
-            steps = finding.steps[:_QUOTED]
-            span_ids = finding.span_ids or [self.outline.span_ids[number] for number in steps]
+            steps, span_ids = finding.steps[:_QUOTED], finding.span_ids
+            if not span_ids and self.is_ready:
+                span_ids = tuple(self.outline.span_ids[number] for number in steps)
             for number, span_id in zip(steps, span_ids, strict=False):
                 asked.setdefault(span_id, []).extend((number, quote) for quote in finding.quotes)
         places: dict[str, int] = {}

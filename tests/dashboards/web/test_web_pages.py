@@ -102,8 +102,8 @@ def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
         assert text in page
     assert "same as step 3" not in page  # by another agent
     assert "<mark>A night costs 181 EUR.</mark>" in page
-    assert '<a href="#step-1" aria-label="Quote from step 1">A night costs 181 EUR.</a>' in page
-    assert page.count("<mark>") == 1
+    assert '181 EUR.</mark> <a class="small" href="#step-1">step 1</a></blockquote>' in page
+    assert page.count("<mark>") == 2
 
 
 def test_who_writes_to_whom_is_drawn_and_written(client: httpx.Client) -> None:
