@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -111,13 +111,9 @@ def _line(line: Line, style: str = "") -> Text:
 def _table(part: Table) -> RichTable:
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(part.columns):
-        justify = "right" if number in part.numbers else "left"
-        table.add_column(
-            name.upper(),
-            justify=justify,
-            no_wrap=number in part.numbers,
-            overflow="fold",
-        )
+        counts = number in part.numbers
+        justify: JustifyMethod = "right" if counts else "left"
+        table.add_column(name.upper(), justify=justify, no_wrap=counts, overflow="fold")
     for row in part.rows:
         table.add_row(*map(_line, row))
     return table

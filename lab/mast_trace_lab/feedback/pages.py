@@ -101,7 +101,7 @@ class ExperimentPages(StoredPages):
         asked = request.query_params.get("project")
         look = await asyncio.to_thread(self._look, name, asked)
         said = experiment_words.said_of(look)
-        return self._html(request, "experiment.html", name=look.plan.name, said=said)
+        return self._html(request, "experiment.html", look=look, said=said)
 
     def _look(self, name: str, asked: str | None) -> Look:
         owners = projects_with(self._store, name)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from mast_trace_dashboards.document import Sentence, Table, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace_dashboards.document import Part
+    from mast_trace_dashboards.document import Line, Part
     from mast_trace_lab.feedback.experiment import Look
     from mast_trace_lab.feedback.statistics.conclusion import ArmContrast, ArmRuns
     from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
@@ -151,5 +151,7 @@ def said_of(look: Look) -> list[Part]:
 def contrast_table(plan: ExperimentPlan, rows: Iterable[tuple[str, ...]]) -> Table:
     """Return the table of contrasts, of which each row is one of `contrast_cells`."""
     columns = contrast_columns(plan)
-    told = [(*cells, (Words(word, _STYLES.get(word, "strong")),)) for *cells, word in rows]
+    told: list[Sequence[Line]] = [
+        (*cells, (Words(word, _STYLES.get(word, "strong")),)) for *cells, word in rows
+    ]
     return Table("Contrasts", columns, told, frozenset(range(1, len(columns) - 1)))

@@ -36,6 +36,7 @@ from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.printable import ID_SHOWN
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -161,7 +162,7 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView)
         table.add_column(name, no_wrap=name != "THE TEAM ...")
     for one in finished:
         table.add_row(
-            one.row["TraceId"][: render.ID_SHOWN],
+            one.row["TraceId"][:ID_SHOWN],
             one.row["Framework"],
             one.act.story,
             render.outcome(one.row),
@@ -183,7 +184,7 @@ def _wishes_more(running: RunningInstance) -> bool:
 
 def _next(running: RunningInstance, shown: RunView, *, keep: bool) -> Text:
     trace_id = shown.row["TraceId"]
-    run = trace_id[: render.ID_SHOWN]
+    run = trace_id[:ID_SHOWN]
     if keep:
         lines = [
             f"Open this run in a browser: {running.web}/runs/{trace_id}",
