@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.commands import has_command

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from conftest import CLI
 
 DAY = 24 * 60
-OF_SPANS = {"spans_over_time", "latency_over_time", "arrival", "searched", "table_sizes", "team_runs"}
+OF_SPANS = {
+    "spans_over_time",
+    "latency_over_time",
+    "arrival",
+    "searched",
+    "table_sizes",
+    "team_runs",
+}
 """Queries on stored spans and tables."""
 RETAIN = ("retain", "--successes-after", "14", "--keep", "0")
 """Leaves out all successes that are older than two weeks."""

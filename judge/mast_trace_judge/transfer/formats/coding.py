@@ -50,7 +50,8 @@ def _is_claude(value: Any) -> bool:
 def _is_of_sdk(value: Mapping[str, Any]) -> bool:
     """Return whether a line is a message of the Agent SDK, which `claude --output-format stream-json` prints as well."""
     return is_record(value, "session_id", "type") and (
-        "parent_tool_use_id" in value or word_in(value, "type") in {"system", "result", "rate_limit_event"}
+        "parent_tool_use_id" in value
+        or word_in(value, "type") in {"system", "result", "rate_limit_event"}
     )
 
 

@@ -137,7 +137,11 @@ def _content(message: Mapping[str, Any]) -> tuple[list[str], list[ToolCall], lis
                 arguments = next((part[key] for key in ARGUMENTS if key in part), None)
                 calls.append(call_of(part.get("name"), arguments, part.get("id")))
         elif kind == ANSWER:
-            results.append(_result(part, part.get("id"), _error_of(part), part.get("response", part.get("result"))))
+            results.append(
+                _result(
+                    part, part.get("id"), _error_of(part), part.get("response", part.get("result"))
+                )
+            )
         elif isinstance(part, dict) and "toolCallId" in part:
             done.append(part)
         else:

@@ -73,7 +73,9 @@ def _is_trace(value: Any) -> bool:
         return True
     if is_record(value, "info", "data"):
         return isinstance(value["info"], dict) and is_record(value["data"], "spans")
-    return any(is_record(x.get("attributes"), "mlflow.spanType") for x in objects_in(value, "spans"))
+    return any(
+        is_record(x.get("attributes"), "mlflow.spanType") for x in objects_in(value, "spans")
+    )
 
 
 MLFLOW = Format(
