@@ -137,7 +137,7 @@ def modes_and_judge(found: FoundRun) -> list[Part]:
 
 def _not_judged(found: FoundRun) -> Part:
     if found.row["State"] == "running":
-        return Sentence("Not judged yet: the run goes on.", "muted")
+        return Sentence("Not judged yet. The run goes on.", "muted")
     health = Words("Judge health", to="/judge")
     now = Words(command_line("judge run", found.row["TraceId"], found.row["Project"]), "code")
     line = (
