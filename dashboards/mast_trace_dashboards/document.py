@@ -1,4 +1,4 @@
-"""What is said of a result, as parts that pages, terminals and Markdown render: each sentence is written once."""
+"""Results in words: parts that pages, terminals and Markdown render, so that each sentence is written once."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Quotes:
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """A table.
 
     Attributes:
@@ -119,7 +119,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandLine:
     """A command with its effect; pages show a link in its place where they have a page for it."""
 
     kind: ClassVar[str] = "command"
@@ -129,7 +129,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Fold:
+class Folded:
     """Parts that pages show on request."""
 
     kind: ClassVar[str] = "fold"
@@ -137,7 +137,7 @@ class Fold:
     parts: Sequence[Part]
 
 
-Part: TypeAlias = "Heading | Sentence | Quotes | Table | Difference | Command | Fold"
+Part: TypeAlias = "Heading | Sentence | Quotes | DataTable | Difference | CommandLine | Folded"
 
 
 def step_link(step: int, agent: str | None = None) -> Words:
@@ -188,7 +188,7 @@ def _markdown(parts: Sequence[Part], escape: Callable[[str], str]) -> Iterator[s
                 yield from () if item else ("",)
             case Quotes():
                 yield from (f"> {escape(clip(each.text, _QUOTED))}" for each in part.quotes)
-            case Table():
+            case DataTable():
                 yield f"\n| {' | '.join(map(escape, part.columns))} |"
                 yield "|---" * len(part.columns) + "|"
                 for row in part.rows:
@@ -197,8 +197,8 @@ def _markdown(parts: Sequence[Part], escape: Callable[[str], str]) -> Iterator[s
                 yield ""
             case Difference():
                 yield escape(f"{part.name}: {clip(part.after, _QUOTED)}")
-            case Command():
+            case CommandLine():
                 yield f"{escape(part.effect)}: `{part.text}`\n"
-            case Fold():
+            case Folded():
                 yield f"{escape(part.title)}:"
                 yield from _markdown(part.parts, escape)

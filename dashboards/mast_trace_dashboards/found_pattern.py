@@ -14,13 +14,13 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.document import (
-    Command,
+    CommandLine,
+    DataTable,
     Line,
     Part,
     Quote,
     Quotes,
     Sentence,
-    Table,
     Words,
 )
 from mast_trace_dashboards.printable import ID_SHOWN, UNSAFE, clip
@@ -276,8 +276,8 @@ def said_of(found: FoundPattern, cost_row: Mapping[str, Any]) -> list[Part]:
             for name, told in facts.items()
             if told
         ),
-        Table("Its newest runs", columns, [_run_cells(run) for run in found.runs]),
-        *(Command(effect, line) for effect, line in found.commands),
+        DataTable("Its newest runs", columns, [_run_cells(run) for run in found.runs]),
+        *(CommandLine(effect, line) for effect, line in found.commands),
     ]
 
 

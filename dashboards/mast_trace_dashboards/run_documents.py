@@ -1,4 +1,4 @@
-"""What is said of a run: its verdict, and what replays have shown, the same on pages, in terminals and over MCP."""
+"""A run in words: its verdict, and what replays have shown, the same on pages, in terminals and over MCP."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.document import (
     Bar,
-    Command,
+    CommandLine,
+    DataTable,
     Difference,
-    Fold,
+    Folded,
     Heading,
     Line,
     Part,
     Quote,
     Quotes,
     Sentence,
-    Table,
     Words,
     step_link,
 )
@@ -96,12 +96,12 @@ def next_commands(found: FoundRun) -> Iterator[Part]:
     """Yield what can be done with a failed run: compare it, and prove its cause."""
     run, project = found.row["TraceId"], found.row["Project"]
     effect = "Compare with the nearest good run"
-    yield Command(effect, command_line("compare", run, project), f"/compare?run={run}")
+    yield CommandLine(effect, command_line("compare", run, project), f"/compare?run={run}")
     proved = found.verdict is not None and found.verdict.rank == "confirmed by replay"
     # A long run is not read for it: this is said before its steps are.
     short = not found.stored.is_long
     if not proved and short and not found.points.obstacle and has_command("prove"):
-        yield Command("Prove it", command_line("prove", run, project))
+        yield CommandLine("Prove it", command_line("prove", run, project))
 
 
 def modes_and_judge(found: FoundRun) -> list[Part]:
@@ -121,7 +121,7 @@ def modes_and_judge(found: FoundRun) -> list[Part]:
     shown = {each.step for each in (verdict.decisive, *verdict.look_first) if each}
     if others := [each for each in verdict.named_candidates if each.step not in shown]:
         title = "Other steps by position or likelihood, which is no evidence"
-        parts.append(Fold(title, [_candidate(each) for each in others]))
+        parts.append(Folded(title, [_candidate(each) for each in others]))
     if missing := certainty.not_examined(verdict):
         parts.append(Sentence(missing, "muted"))
     by = _JUDGED_BY.get(verdict.method, "rules and local attribution")
@@ -187,10 +187,10 @@ def _candidate(each: Candidate) -> Sentence:
     return Sentence((_to(each), f": {each.rule}" if each.rule else ""), "item")
 
 
-def _modes(verdict: Verdict, places: Mapping[str, int]) -> Table:
+def _modes(verdict: Verdict, places: Mapping[str, int]) -> DataTable:
     above = verdict.look_first[0].quotes[:2] if verdict.look_first else ()
     rows = [_mode(finding, above, places) for finding in verdict.modes]
-    return Table("Failure modes", ("Failure mode", "Sure", "Evidence", "Steps", "Why"), rows)
+    return DataTable("Failure modes", ("Failure mode", "Sure", "Evidence", "Steps", "Why"), rows)
 
 
 def _mode(finding: ModeFinding, above: Sequence[str], places: Mapping[str, int]) -> list[Line]:
@@ -277,7 +277,7 @@ def _curve(found: Confirmation) -> Iterator[Part]:
         ]
         for rate, fall in islice(certainty.falls(found), _MOST_POINTS)
     ]
-    yield Table(
+    yield DataTable(
         "Success by kept step", ("Kept to", "Succeeds (V)", "Fall", ""), rows, frozenset({0, 2})
     )
     if len(found.curve) > _MOST_POINTS:
@@ -313,7 +313,7 @@ def _contrasts(
         ]
         for each in found.contrasts
     ]
-    yield Table("Tested fixes", _FIX_COLUMNS, rows, frozenset({3, 4, 5, 6, 7}))
+    yield DataTable("Tested fixes", _FIX_COLUMNS, rows, frozenset({3, 4, 5, 6, 7}))
     told: set[tuple[int, str, str]] = set()
     for each in found.contrasts:
         alike = each is proof and each.e_value < each.threshold

@@ -14,15 +14,15 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from mast_trace_dashboards.document import (
-    Command,
+    CommandLine,
+    DataTable,
     Difference,
-    Fold,
+    Folded,
     Heading,
     Line,
     Part,
     Quotes,
     Sentence,
-    Table,
     Words,
     plain_line,
 )
@@ -87,15 +87,15 @@ def printed(parts: Sequence[Part]) -> Iterator[RenderableType]:
                     yield Padding(
                         plain(f"\u201c{clip(each.text, 160)}\u201d", "italic"), (0, 0, 0, 2)
                     )
-            case Table():
+            case DataTable():
                 yield Text("")
                 yield _table(part)
             case Difference():
                 yield plain(f"{part.name}: {clip(part.after, _CLIP)}", "dim")
-            case Command():
+            case CommandLine():
                 # A command is copied: it is not broken by the table's rules.
                 yield Text.assemble(plain(f"{part.effect}: ", "dim"), plain(part.text))
-            case Fold():
+            case Folded():
                 yield plain(f"{part.title}:", "dim")
                 yield from printed(part.parts)
 
@@ -108,7 +108,7 @@ def _line(line: Line, style: str = "") -> Text:
     return text
 
 
-def _table(part: Table) -> RichTable:
+def _table(part: DataTable) -> RichTable:
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(part.columns):
         counts = number in part.numbers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from xml.etree import ElementTree as ET
 
 from mast_trace_dashboards import document
-from mast_trace_dashboards.document import Heading, Sentence, Table, Words
+from mast_trace_dashboards.document import DataTable, Heading, Sentence, Words
 from mast_trace_dashboards.printable import safe
 from mast_trace_judge.gate.comparison import FAILURES, ComparedRate, Finding, RateComparison, Side
 
@@ -216,7 +216,7 @@ def said_of(found: RateComparison, sides: Sides, wanted: WantedSides) -> list[Pa
     return [
         Heading(f"{_SUITE}: {found.status}"),
         Sentence(headline(found), _STYLES[found.status]),
-        Table("Rates", ("rate", "baseline", "new runs", "p, corrected", "finding", ""), rows),
+        DataTable("Rates", ("rate", "baseline", "new runs", "p, corrected", "finding", ""), rows),
         *(Sentence(each, "item") for each in (*others, *facts(found, sides, wanted))),
     ]
 

@@ -27,7 +27,7 @@ from mast_trace_collector.plugins import answers
 from mast_trace_collector.security import Right
 from mast_trace_dashboards.certainty import BASES, LOOK_HEADING, no_place, not_measured, share_of
 from mast_trace_dashboards.cost_words import cost_words
-from mast_trace_dashboards.document import Command
+from mast_trace_dashboards.document import CommandLine
 from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
@@ -132,17 +132,17 @@ def title_of(text: str) -> str:
     return found[1].strip() if found else ""
 
 
-def whole_run(trace_id: str, project: str) -> list[Command]:
+def whole_run(trace_id: str, project: str) -> list[CommandLine]:
     """Return the commands that replay a run from its beginning."""
     verify = "Runs the program again from the record, and shows the first difference"
     confirm = "Proves by replays which step decided the failure"
     return [
-        Command(verify, command_line("replay", trace_id, project)),
-        Command(confirm, command_line("prove", trace_id, project)),
+        CommandLine(verify, command_line("replay", trace_id, project)),
+        CommandLine(confirm, command_line("prove", trace_id, project)),
     ]
 
 
-def from_step(trace_id: str, project: str, step: int) -> list[Command]:
+def from_step(trace_id: str, project: str, step: int) -> list[CommandLine]:
     """Return the commands that keep the run up to a step, and run the rest live."""
     effects = {
         "Keeps this answer, and runs the rest live": f"--change keep:{step}",
@@ -150,7 +150,7 @@ def from_step(trace_id: str, project: str, step: int) -> list[Command]:
         "Asks the model again here": f"--change resample:{step}",
     }
     return [
-        Command(effect, command_line("replay", trace_id, project, change))
+        CommandLine(effect, command_line("replay", trace_id, project, change))
         for effect, change in effects.items()
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_dashboards.document import Sentence, Table, Words
+from mast_trace_dashboards.document import DataTable, Sentence, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,7 +140,7 @@ def said_of(look: Look) -> list[Part]:
     return [
         *map(Sentence, planned(look.plan).splitlines()),
         Sentence(counted_words(look)),
-        Table("Arms", ARM_COLUMNS, arms, frozenset(range(1, len(ARM_COLUMNS)))),
+        DataTable("Arms", ARM_COLUMNS, arms, frozenset(range(1, len(ARM_COLUMNS)))),
         contrast_table(look.plan, map(contrast_cells, look.conclusion.contrasts)),
         *map(Sentence, reasons(look)),
         Sentence(HOLDS, "muted"),
@@ -148,10 +148,10 @@ def said_of(look: Look) -> list[Part]:
     ]
 
 
-def contrast_table(plan: ExperimentPlan, rows: Iterable[tuple[str, ...]]) -> Table:
+def contrast_table(plan: ExperimentPlan, rows: Iterable[tuple[str, ...]]) -> DataTable:
     """Return the table of contrasts, of which each row is one of `contrast_cells`."""
     columns = contrast_columns(plan)
     told: list[Sequence[Line]] = [
         (*cells, (Words(word, _STYLES.get(word, "strong")),)) for *cells, word in rows
     ]
-    return Table("Contrasts", columns, told, frozenset(range(1, len(columns) - 1)))
+    return DataTable("Contrasts", columns, told, frozenset(range(1, len(columns) - 1)))

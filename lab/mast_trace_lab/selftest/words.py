@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.document import Heading, Sentence, Table
+from mast_trace_dashboards.document import DataTable, Heading, Sentence
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW, Measured, SelfTest
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def said_of(test: SelfTest) -> list[Part]:
     return [
         Heading(f"The judge on {service}"),
         Sentence(measured, "muted"),
-        Table(f"Self-test of {service}", COLUMNS, rows_of(test)),
+        DataTable(f"Self-test of {service}", COLUMNS, rows_of(test)),
         *map(Sentence, sentences_of(test)),
     ]
 

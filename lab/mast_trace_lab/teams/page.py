@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.document import Sentence, Table
+from mast_trace_dashboards.document import DataTable, Sentence
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.streaming import streamed
 from mast_trace_dashboards.web.views import StoredPages
@@ -105,7 +105,7 @@ def _shown(store: Store, project: str, name: str, rows: Sequence[Mapping[str, An
         known = few.isdisjoint({each.treatment, each.control})
         contrasts.append((first, difference if known else "-", *others))
     said: list[Part] = [
-        Table(f"Arms of {name}", COLUMNS, arms, frozenset({*range(1, 7), 8})),
+        DataTable(f"Arms of {name}", COLUMNS, arms, frozenset({*range(1, 7), 8})),
         experiment_words.contrast_table(look.plan, contrasts),
         *map(Sentence, experiment_words.reasons(look)),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_dashboards.document import Heading, Sentence, Table, Words
+from mast_trace_dashboards.document import DataTable, Heading, Sentence, Words
 from mast_trace_lab.teams.profile import LEAST, Gap, ServiceProfile, VariantRuns
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def said_of(found: ServiceProfile) -> list[Part]:
     parts: list[Part] = [Sentence(runs_words(found))]
     if told:
         columns = ("Measure", "Value", "95 % interval", "By chance", "Runs")
-        parts.append(Table("Measures", columns, list(map(_row, told)), frozenset({1, 2, 3, 4})))
+        parts.append(DataTable("Measures", columns, list(map(_row, told)), frozenset({1, 2, 3, 4})))
     for each in told:
         parts += _explained(each)
     if silent:
