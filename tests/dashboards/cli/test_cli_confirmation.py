@@ -79,7 +79,7 @@ def test_a_confirmed_run_is_shown_with_its_proof(own_cli: CLI) -> None:
     assert any(
         line.endswith("step 2 (a person's text): list_invoices(page=2)␛[2J") for line in below
     )
-    assert "31 replays, 1,120 live model calls, $0.1250." in below
+    assert any(line.startswith("31 replays, 1,120 live model calls, $0.1250. ") for line in below)
 
 
 def test_lists_and_json_have_the_proof(own_cli: CLI) -> None:

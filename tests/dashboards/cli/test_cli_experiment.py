@@ -197,7 +197,7 @@ def test_a_look_says_who_is_better(empty: CLI) -> None:
     store_all(empty, in_arms(60, lambda arm: arm == "feedback"))
     out = empty.out("experiment", "e")
     assert "Look 1: 60 tasks, 60 runs." in out
-    assert [line.split()[-1] for line in out.splitlines() if line.startswith(" feedback -")] == [
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("feedback -")] == [
         "better",
         "better",
     ]

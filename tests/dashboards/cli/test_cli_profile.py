@@ -38,7 +38,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_profile_has_values_and_chance(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "hidden", "--url", url]) == 0
-    told = capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
     assert "24 runs read, 24 of them of several agents" in told
     assert "Uptake of what is new" in told
     assert "By chance: the same messages with their authors shuffled within the run." in told
