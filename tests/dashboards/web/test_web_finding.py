@@ -363,7 +363,7 @@ class TestQueue:
     ) -> None:
         save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
         told = (
-            *("DECISIVE", "said-lead", ">Then<", "by the judge"),
+            *("DECISIVE", "said-lead", "Then: ", "by the judge"),
             *('class="chip"', "I know"),
         )
         monkeypatch.setattr("mast_trace_dashboards.web.pages.PAGE", 2)
