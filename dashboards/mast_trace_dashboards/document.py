@@ -103,7 +103,7 @@ class DataTable:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Replaced:
     """A text in place of another.
 
     Attributes:
@@ -112,7 +112,7 @@ class Difference:
         after: the text in its place.
     """
 
-    kind: ClassVar[str] = "difference"
+    kind: ClassVar[str] = "replaced"
     name: str
     before: str
     after: str
@@ -137,7 +137,7 @@ class Folded:
     parts: Sequence[Part]
 
 
-Part: TypeAlias = "Heading | Sentence | Quotes | DataTable | Difference | CommandLine | Folded"
+Part: TypeAlias = "Heading | Sentence | Quotes | DataTable | Replaced | CommandLine | Folded"
 
 
 def step_link(step: int, agent: str | None = None) -> Words:
@@ -195,7 +195,7 @@ def _markdown(parts: Sequence[Part], escape: Callable[[str], str]) -> Iterator[s
                     cells = (escape(" ".join(plain_line(cell).split())) for cell in row)
                     yield f"| {' | '.join(cells)} |"
                 yield ""
-            case Difference():
+            case Replaced():
                 yield escape(f"{part.name}: {clip(part.after, _QUOTED)}")
             case CommandLine():
                 yield f"{escape(part.effect)}: `{part.text}`\n"

@@ -15,13 +15,13 @@ from mast_trace_dashboards.document import (
     Bar,
     CommandLine,
     DataTable,
-    Difference,
     Folded,
     Heading,
     Line,
     Part,
     Quote,
     Quotes,
+    Replaced,
     Sentence,
     Words,
     step_link,
@@ -328,7 +328,7 @@ def _contrasts(
                 recorded = (results if part.result else answers).get(part.step, "")
                 what = "result" if part.result else "answer"
                 name = f"In place of the recorded {what} of step {part.step} ({_source(part)})"
-                yield Difference(name, recorded[:LONGEST], part.fix_text[:LONGEST])
+                yield Replaced(name, recorded[:LONGEST], part.fix_text[:LONGEST])
     if any(each.censored for each in found.contrasts):
         yield Sentence(("Censored pairs have no outcome, and count against the fix.",), "muted")
 

@@ -16,12 +16,12 @@ from rich.text import Text
 from mast_trace_dashboards.document import (
     CommandLine,
     DataTable,
-    Difference,
     Folded,
     Heading,
     Line,
     Part,
     Quotes,
+    Replaced,
     Sentence,
     Words,
     plain_line,
@@ -90,7 +90,7 @@ def printed(parts: Sequence[Part]) -> Iterator[RenderableType]:
             case DataTable():
                 yield Text("")
                 yield _table(part)
-            case Difference():
+            case Replaced():
                 yield plain(f"{part.name}: {clip(part.after, _CLIP)}", "dim")
             case CommandLine():
                 # A command is copied: it is not broken by the table's rules.
