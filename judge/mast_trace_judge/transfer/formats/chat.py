@@ -104,12 +104,12 @@ def _is_sharegpt_message(value: Any) -> bool:
 
 
 def _is_langchain_message(value: Any) -> bool:
-    if not isinstance(value, dict) or is_rewritten(value):
+    if not isinstance(value, dict) or "role" in value or is_rewritten(value):
         return False
     message = unwrapped(value)
-    kinds = {word_in(value, "type"), word_in(message, "type")}
-    if "role" in value or "content" not in message:
+    if "content" not in message:
         return False
+    kinds = {word_in(value, "type"), word_in(message, "type")}
     return bool(kinds & _LANGCHAIN) or (
         (message is not value and bool(role_of(message))) or "response_metadata" in message
     )

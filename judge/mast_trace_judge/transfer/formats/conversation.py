@@ -65,11 +65,11 @@ class _Steps:
         """Add an entry."""
         first = len(self.steps)
         if entry.text or entry.handoff_to or not (entry.calls or entry.results):
-            self.steps.append(_said(entry))
+            self.steps.append(_said(entry, len(self.steps)))
         for call in entry.calls:
             self._caller = entry.agent
             called = Step(
-                index=0,
+                index=len(self.steps),
                 kind=StepKind.TOOL,
                 agent=entry.agent,
                 text="",
@@ -105,14 +105,15 @@ class _Steps:
                 step = dataclasses.replace(  # noqa: PLW2901  # the step as it is kept
                     step, kind=StepKind.MODEL, tool="", call_id="", arguments=asked
                 )
-            kept.append(dataclasses.replace(step, index=len(kept)))
+            moved = step.index != len(kept)
+            kept.append(dataclasses.replace(step, index=len(kept)) if moved else step)
         return tuple(kept)
 
     def _answer(self, result: Result, entry: Entry) -> None:
         number = self._place_of(result)
         if number is None:
             orphan = Step(
-                index=0,
+                index=len(self.steps),
                 kind=StepKind.TOOL,
                 agent=self._caller or entry.agent,
                 text=result.text,
@@ -137,10 +138,10 @@ class _Steps:
         return next((n for n, tool in tools if result.tool in {"", tool}), None)
 
 
-def _said(entry: Entry) -> Step:
+def _said(entry: Entry, index: int) -> Step:
     calls = [{"name": call.name, "arguments": call.arguments} for call in entry.calls]
     return Step(
-        index=0,
+        index=index,
         kind=StepKind.MESSAGE,
         agent=entry.agent,
         text=entry.text,

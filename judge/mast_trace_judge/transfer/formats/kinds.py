@@ -44,7 +44,7 @@ def nanoseconds_of(value: Any, what: str = "a time") -> int:
 def moment_or_zero(value: Any) -> int:
     """Return a moment as `nanoseconds_of` does; 0 where there is none."""
     try:
-        return nanoseconds_of(value)
+        return 0 if value is None else nanoseconds_of(value)
     except ValueError:
         return 0
 

@@ -19,6 +19,8 @@ def unwrapped(shape: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(inner, dict) and "content" in inner:
             kind = str(shape.get("type", ""))
             return {**inner, "type": inner.get("type") or kind}
+    if "role" in shape:
+        return shape
     return next((read(shape) for is_one, read in _REWRITTEN if is_one(shape)), shape)
 
 
@@ -44,9 +46,9 @@ def _from_sharegpt(shape: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def is_pydantic_ai(shape: Any) -> bool:
     """Return whether a value is a message of pydantic-ai."""
-    return word_in(shape, "kind") in {"request", "response"} and any(
-        "part_kind" in part for part in objects(shape.get("parts"))
-    )
+    if not isinstance(shape, dict) or shape.get("kind") not in ("request", "response"):
+        return False
+    return any("part_kind" in part for part in objects(shape.get("parts")))
 
 
 def _from_pydantic_ai(shape: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -73,9 +75,10 @@ def _from_pydantic_ai(shape: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def is_smolagents(shape: Any) -> bool:
     """Return whether a value is a step in the memory of an agent of smolagents."""
-    if is_record(shape, "step_number", "tool_calls", "observations"):
-        return True
-    return isinstance(shape, dict) and tuple(shape) in {("system_prompt",), ("task", "task_images")}
+    if not isinstance(shape, dict) or "role" in shape:
+        return False
+    first = tuple(shape) in {("system_prompt",), ("task", "task_images")}
+    return first or is_record(shape, "step_number", "tool_calls", "observations")
 
 
 def _from_smolagents(shape: Mapping[str, Any]) -> Mapping[str, Any]:

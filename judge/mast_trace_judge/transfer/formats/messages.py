@@ -26,7 +26,7 @@ from mast_trace_judge.transfer.formats.kinds import (
 from mast_trace_judge.transfer.formats.libraries import unwrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 ROLES: Mapping[str, str] = {
     "system": "system",
@@ -78,8 +78,9 @@ def entry_of(shape: Any) -> Entry:
     if not role:
         given = message.get("role", message.get("type"))
         raise ValueError("it has no role" if given is None else f"its role is {str(given)[:40]!r}")
-    texts, calls, results = _content(message)
-    calls += _calls(message)
+    listed = _calls(message)
+    texts, calls, results = _content(message, listed)
+    calls += listed
     if role == "tool" and not results:
         told = objects(message.get("tool_responses")) or [{**message, "content": "\n".join(texts)}]
         error = _error_of(message)
@@ -94,7 +95,9 @@ def entry_of(shape: Any) -> Entry:
         calls=tuple(calls),
         results=tuple(results),
         time=moment_or_zero(message.get("timestamp") or message.get("created_at")),
-        usage=next(filter(None, (usage_of(message.get(key)) for key in _USAGE)), None),
+        usage=next(
+            filter(None, (usage_of(message[key]) for key in _USAGE if key in message)), None
+        ),
     )
 
 
@@ -116,16 +119,18 @@ def text_of_parts(content: Any) -> str:
     return "\n".join(text for part in content if (text := _text_of(part)) is not None)
 
 
-def _content(message: Mapping[str, Any]) -> tuple[list[str], list[ToolCall], list[Result]]:
-    """Return texts, tool calls and tool results in the content."""
+def _content(
+    message: Mapping[str, Any], asked: Sequence[ToolCall]
+) -> tuple[list[str], list[ToolCall], list[Result]]:
+    """Return texts, tool calls and tool results in the content, without the calls that are listed beside it."""
     content = message.get("content", message.get("parts"))
     done = [each for key in _DONE for each in objects(message.get(key))]
-    if content is None and not (message.keys() & _EMPTY or done or _calls(message)):
+    if content is None and not (message.keys() & _EMPTY or done or asked):
         raise ValueError("it has no content")
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Result] = []
-    listed = {call.id for call in _calls(message)}
+    listed = {call.id for call in asked}
     if not isinstance(content, list):
         texts += [text] if (text := text_of_parts(content)) else []
         content = []
