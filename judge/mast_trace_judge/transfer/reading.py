@@ -117,6 +117,8 @@ _ENVELOPES = (
     *("samples", "content", "events", "result", "trace"),
 )
 """Keys under which APIs put their results."""
+_ENVELOPED = 4
+"""Lists and answers of APIs that may stand around what is read."""
 _LOOKED_AT = 100
 _SHOWN_KEYS = 6
 _HEAD = 4096
@@ -340,12 +342,14 @@ def _belongs(row: Format, value: Any) -> bool:
     return isinstance(value, list) and bool(value) and any(map(row.message, value))
 
 
-def _records_in(value: Any, row: Format | None) -> list[Any] | None:
+def _records_in(value: Any, row: Format | None, depth: int = _ENVELOPED) -> list[Any] | None:
     """Return the items of a list, or of an answer of an API, that are read one by one."""
+    if not depth:
+        return None
     known = row.record if row is not None else format_of_record
     for listed in [value] if isinstance(value, list) else _under(value):
         if any(
-            (isinstance(each, list) and each) or known(each) or _records_in(each, row)
+            (isinstance(each, list) and each) or known(each) or _records_in(each, row, depth - 1)
             for each in listed[:_LOOKED_AT]
         ):
             return listed

@@ -226,8 +226,8 @@ def _nested_calls(
     for span in spans:
         if found := inner.get(key(span)):
             more = min(map(_told, found)) >= _told(span)
-            left, kept = ([span], found) if more else (found, [span])
-            alone = kept if len(found) == 1 else []
+            left, stays = ([span], found) if more else (found, [span])
+            alone = stays if len(found) == 1 else []
             copies |= {key(each): alone for each in left}
     return copies
 

@@ -57,13 +57,12 @@ def _nanoseconds(value: Any) -> int:
     if isinstance(value, datetime):
         return _of_datetime(value)
     text = str(value).strip()
-    try:
+    if text.removeprefix("-").isdecimal():
         return _scaled(int(text))
-    except ValueError:
-        pass
     fraction = _FRACTION.search(text)
-    whole = _FRACTION.sub("", text, count=1).replace("Z", "+00:00").replace(" UTC", "+00:00")
+    whole = text[: fraction.start()] + text[fraction.end() :] if fraction else text
     digits = fraction[1][:9].ljust(9, "0") if fraction else "0"
+    whole = whole.replace("Z", "+00:00").replace(" UTC", "+00:00")
     return _of_datetime(datetime.fromisoformat(whole)) + int(digits)
 
 
