@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from expected_examples import ANSWER, TASK, says, told
+from expected_examples import ANSWER, FOUND, TASK, says, told, tool
+from test_foreign import largest_trace
 
 from mast_trace.trajectory import SpanRecord, read_trajectory, to_dict, trajectory_from_dict
 from mast_trace.trajectory.dialects import DIALECTS
@@ -103,3 +104,42 @@ def test_odd_values_in_a_dialect_are_read_all_the_same(scope: str, kind: str) ->
     run = read_trajectory(spans)
     written = json.dumps(to_dict(run), ensure_ascii=False).encode()
     assert trajectory_from_dict(json.loads(written)) == run
+
+
+def test_mastra_before_its_first_release_is_read() -> None:
+    run = read_trajectory(largest_trace("other/mastra-0"))
+    assert told(run) == [FOUND, says("desk", ANSWER)]
+    assert (run.task, run.input_tokens, run.output_tokens) == (TASK, 152, 17)
+
+
+def test_a_session_of_the_claude_agent_sdk_is_read_with_its_sub_agent() -> None:
+    run = read_trajectory(largest_trace("other/claude-agent-sdk"))
+    main, inner = run.agents
+    asked = {"command": "echo A-17: 3 kg, to Lisbon", "description": "Look up"}
+    steps = told(run)
+    assert main == "claude"
+    assert steps[:2] == [
+        says("claude", "I look the order up."),
+        tool("claude", "Bash", "A-17: 3 kg, to Lisbon", **asked),
+    ]
+    assert tool(inner, "Bash", "24.90 EUR", command="echo 24.90 EUR", description="Price") in steps
+    assert steps[-1] == says(inner, ANSWER)
+    assert (run.task, run.input_tokens, run.output_tokens) == (TASK, 500, 100)
+
+
+def test_the_span_of_a_call_that_stays_is_completed_by_the_one_around_it() -> None:
+    """A framework knows what a model was shown, and its client the tokens."""
+    shown = json.dumps([{"role": "user", "content": TASK}])
+    said = json.dumps([{"role": "assistant", "content": ANSWER}])
+    call = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
+    spans = [
+        SpanRecord(
+            *("0" * 32, "1" * 16, "", "call", 1, 9), {**call, "gen_ai.input.messages": shown}
+        ),
+        SpanRecord(
+            *("0" * 32, "2" * 16, "1" * 16, "call", 2, 8), {**call, "gen_ai.usage.input_tokens": 7}
+        ),
+    ]
+    run = read_trajectory(spans)
+    (only,) = run.invocations
+    assert (run.input_tokens, [each.content for each in run.seen_by(only)]) == (7, [TASK])

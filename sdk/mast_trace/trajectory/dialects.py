@@ -253,7 +253,7 @@ def _mastra(span: SpanRecord) -> Mapping[str, Any]:
         for told in [span.attributes.get(f"mastra.{kind}.{side}", span.attributes.get(side))]
     )
     text = as_text(made.get("text") or "") if isinstance(made, dict) else ""
-    if kind == "model_step" and isinstance(made, dict):
+    if isinstance(made, dict) and (kind == "model_step" or span.operation == semconv.CHAT):
         said = vercel_answer(text, made.get("toolCalls"))
         answer = {semconv.OUTPUT_MESSAGES: [message.to_genai() for message in said]}
         return {semconv.OPERATION_NAME: semconv.CHAT, **_asked(given), **answer}
