@@ -177,3 +177,14 @@ def loaded(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def at(value: Any, path: str) -> Any:
+    """Return what stands at a path of keys and places, in JSON texts as well; None where nothing does."""
+    for key in path.split("."):
+        inner = loaded(value)
+        if isinstance(inner, list):
+            value = inner[int(key)] if key.isdecimal() and int(key) < len(inner) else None
+        else:
+            value = inner.get(key) if isinstance(inner, dict) else None
+    return loaded(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, at, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+_USAGE = (
+    *("usage_metadata", "llm_output.token_usage"),
+    *("generations.0.0.message.kwargs.usage_metadata", "generations.0.0.message.usage_metadata"),
+)
+"""Places of the tokens in what a model has answered."""
 _PLUMBING = ("Runnable", "Channel", "ChatPromptTemplate", "__start__", "LangGraph")
 """Chains that LangChain makes of its own parts: no agent acts in them."""
 
@@ -68,12 +73,7 @@ def _attributes(
     run: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
 ) -> dict[str, Any]:
     kind, inputs, outputs = run["run_type"], run.get("inputs"), run.get("outputs")
-    told = outputs if isinstance(outputs, dict) else {}
-    beside = told.get("llm_output")
-    usages = (
-        *(run, told.get("usage_metadata"), metadata.get("usage_metadata")),
-        beside.get("token_usage") if isinstance(beside, dict) else None,
-    )
+    usages = (run, metadata.get("usage_metadata"), *(at(outputs, path) for path in _USAGE))
     acts = kind == "chain" and "langgraph_node" not in metadata and not title.startswith(_PLUMBING)
     return {
         **({semconv.AGENT_NAME: title} if acts and not is_root else {}),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, at, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     is_record,
@@ -98,34 +98,27 @@ _OPIK = _Names(
 )
 
 
-def _at(value: Any, path: str) -> Any:
-    """Return what stands at a path of keys; None where nothing does."""
-    for key in path.split("."):
-        value = loaded(value).get(key) if isinstance(loaded(value), dict) else None
-    return loaded(value)
-
-
 def _read(names: _Names, value: Mapping[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
-    parent = _at(value, names.parent)
+    parent = at(value, names.parent)
     above = parent[0] if isinstance(parent, list) and parent else parent
-    title = _OP.sub("", str(_at(value, names.title) or ""))
-    models = [str(found) for path in names.model if (found := _at(value, path))]
-    usage, error = _at(value, names.usage), _at(value, names.error)
-    kind = _KINDS.get(str(_at(value, names.kind)), "")
+    title = _OP.sub("", str(at(value, names.title) or ""))
+    models = [str(found) for path in names.model if (found := at(value, path))]
+    usage, error = at(value, names.usage), at(value, names.error)
+    kind = _KINDS.get(str(at(value, names.kind)), "")
     if not kind and models and usage:  # a call of Weave need not say what it is
         kind = semconv.CHAT
     yield request_of(
         ForeignSpan(
-            trace_id=str(_at(value, names.trace) or ""),
-            span_id=str(_at(value, names.span) or ""),
+            trace_id=str(at(value, names.trace) or ""),
+            span_id=str(at(value, names.span) or ""),
             parent_id=str(above or ""),
             name=title,
-            start=nanoseconds_of(_at(value, names.start) or value.get("created"), "its start"),
-            end=moment_or_zero(_at(value, names.end)),
+            start=nanoseconds_of(at(value, names.start) or value.get("created"), "its start"),
+            end=moment_or_zero(at(value, names.end)),
             attributes=of_kind(
                 kind,
                 title,
-                _at(value, names.inputs),
+                at(value, names.inputs),
                 loaded(value.get("output")),
                 is_root=not above,
                 model=models[0] if models else None,
