@@ -176,7 +176,7 @@ def _of_openai_agents(row: sqlite3.Row) -> Any:
 
 def _of_adk(row: sqlite3.Row) -> Any:
     told = dict(row)
-    whole = told.pop("event_data", None)  # of newer releases
+    whole = told.pop("event_data", None)  # newer releases write it
     event = {**told, **json.loads(whole)} if whole else told
     for key in ("content", "usage_metadata"):
         event[key] = vocabulary.loaded(event.get(key))
