@@ -401,6 +401,12 @@ def _told_once(found: Iterable[Piece | Refused]) -> Iterator[Piece | Refused]:
     for each in rest:
         if not isinstance(each, Refused) or not each.is_unknown:
             yield from held
+            if unknown > _TOLD:
+                yield Refused(
+                    held[0].file,
+                    None,
+                    f"{unknown - _TOLD:,} more of its values are of no known format",
+                )
             yield each
             yield from rest
             return

@@ -168,7 +168,10 @@ def columns_of(start: str) -> tuple[list[str], bool]:
     There are no columns where a text begins no table.
     """
     for mark in (",", "\t", ";"):
-        head, *rows = [*islice(csv.reader(io.StringIO(start), delimiter=mark), 2)] or [[]]
+        try:
+            head, *rows = [*islice(csv.reader(io.StringIO(start), delimiter=mark), 2)] or [[]]
+        except csv.Error:
+            continue
         names = [name.strip("\ufeff ") for name in head]
         if len(names) > 1 and all(map(_COLUMN.fullmatch, names)):
             return names, bool(rows) and len(rows[0]) == len(names)

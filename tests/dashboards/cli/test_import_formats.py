@@ -131,14 +131,18 @@ def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> 
 
 def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
     other = "".join(json.dumps({f"key{number}": 1}) + "\n" for number in range(49))
-    (tmp_path / "bad.jsonl").write_text(other + "{}\n" * 50)
+    good = '{"messages": [{"role": "user", "content": "Hi"}]}\n'
+    (tmp_path / "bad.jsonl").write_text(good + other + "{}\n" * 50)
     status, _, err = empty("import", str(tmp_path / "bad.jsonl"))
     assert status == 1
     assert len(err.splitlines()) == 21
     assert "... and 79 more that cannot be read" in err
-    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n' + "{}\n" * 5000)
+    (tmp_path / "bad.jsonl").write_text(good + '{"a": 1}\n' + "{}\n" * 5000)
     err = empty("import", str(tmp_path / "bad.jsonl"))[2]
     assert err.splitlines()[2:] == ["mast-trace: ... and 4,999 more after it likewise"]
+    (tmp_path / "bad.jsonl").write_text(other)
+    (told,) = empty("import", str(tmp_path / "bad.jsonl"))[2].splitlines()
+    assert "(48 more likewise)" in told
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
