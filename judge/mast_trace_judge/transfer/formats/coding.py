@@ -15,6 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     is_record,
     moment_or_zero,
     usage_of,
+    usage_of_models,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import entry_of
@@ -80,11 +81,16 @@ def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
         spent = usage_of(line["message"].get("usage"))
         if spent is not None:  # each block of an answer has a line, and the last the whole usage
             usage[word_in(line["message"], "id")] = spent
+    results = [line for line in told if line.get("type") == "result"]
+    # The Agent SDK gives messages when they begin, and counts what they came to at the end.
+    whole = usage_of_models(results[-1].get("modelUsage")) if results else None
+    if whole:
+        usage = {}
     entries = [
         _claude_entry(line, agents, usage) for line in lines if _holds_more_than_thoughts(line)
     ]
     models = (word_in(line["message"], "model") for line in lines)
-    ends = (word_in(line, "subtype") for line in told if line.get("type") == "result")
+    ends = (word_in(line, "subtype") for line in results)
     entries = [entry for entry in entries if not entry.text.startswith(_SHOWN_BY_PROGRAM)]
     yield transcript_of(
         entries,
@@ -92,6 +98,7 @@ def _read_claude(value: Any, name: str) -> Iterator[Transcript]:
         framework="claude-code",
         task=task_at_first(entries) if lines and lines[0]["type"] == "user" else "",
         model=next(filter(None, models), ""),
+        usage=whole,
         termination_reason=next((end for end in ends if end not in {"", "success"}), ""),
     )
 

@@ -192,7 +192,7 @@ def usage_of(value: Any) -> tuple[int, int] | None:
         more = [value[name] for name in beside if _is_count(value.get(name))]
         return None if first is None else first + sum(more)
 
-    spent = total(_INPUT, "cache_read_input_tokens", "cache_creation_input_tokens")
+    spent = total(_INPUT, *_CACHED)
     made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
     return (spent or 0, made or 0) if spent or made else None
 
@@ -213,6 +213,10 @@ _MOST = 2**40
 _INPUT = (
     *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
     *("total_prompt_tokens", "inputTokens", "promptTokens", "input"),
+)
+_CACHED = (
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+    *("cacheReadInputTokens", "cacheCreationInputTokens"),
 )
 _OUTPUT = (
     *("output_tokens", "completion_tokens", "candidates_token_count", "candidatesTokenCount"),
