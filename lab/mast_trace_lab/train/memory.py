@@ -154,8 +154,6 @@ def fitted(training: Training, shape: Shape, tokens: int, card: float) -> Plan:
                 more = {"steps_per_generation": drawn // micro, **given}
                 found = replace(training, micro_batch=micro, more=more)
                 plans.append(plan_of(found, shape, tokens, card))
-    if not plans:
-        raise ConfigurationError("--micro-batch divides the answers to one prompt, or to several")
     fitting = [each for each in plans if each.fits]
     if not fitting:
         return min(plans, key=lambda each: each.total)

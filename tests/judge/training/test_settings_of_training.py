@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_lab.train.memory import CARDS, Shape, check, fitted, plan_of, shape_of
 from mast_trace_lab.train.settings import Training, begin, last_checkpoint, setting
 
 if TYPE_CHECKING:
@@ -114,3 +115,54 @@ def test_further_settings_are_json_or_text() -> None:
     for wrong in ("use_vllm", "=1", "a b=1"):
         with pytest.raises(ConfigurationError, match="NAME=VALUE"):
             setting(wrong)
+
+
+QWEN = Shape(36, 4096, 12288, 32, 8, 128, 151_936)
+"""Sizes of Qwen3-8B."""
+LORA = Training("", lora_rank=16)
+
+
+def test_the_cache_of_keys_and_values_counts() -> None:
+    """32 answers to 25,000 tokens take 118 GB of cache beside 16 GB of weights: they do not fit 80 GB, and 8 do."""
+    assert round(QWEN.parameters / 1e9, 1) == 8.2
+    whole = replace(LORA, answer_tokens=1, micro_batch=1, more={"steps_per_generation": 32})
+    plan = plan_of(whole, QWEN, 24_999, 80)
+    read = 32 * 24_999 * 2 * (4 * 4096 + 2 * 12_288) / 1e9
+    assert round(plan.drawing - read) == 118
+    assert not plan.fits
+    found = fitted(LORA, QWEN, 25_000, 80)
+    assert (found.at_once, found.training.micro_batch, found.fits) == (8, 2, True)
+    assert found.training.answers == LORA.answers
+    assert [fitted(LORA, QWEN, 25_000, card).fits for card in CARDS] == [False, False, True, True]
+    assert fitted(replace(LORA, generations=4), QWEN, 25_000, 48).fits
+    with pytest.raises(ConfigurationError, match="lower --generations"):
+        check(fitted(LORA, QWEN, 25_000, 48))
+
+
+@pytest.mark.parametrize(
+    ("mode", "share", "fits"),
+    [
+        ("colocate", 0.3, True),
+        ("colocate", 0.5, False),
+        ("colocate", 0.2, False),
+        ("server", 0.5, True),
+    ],
+)
+def test_the_share_of_vllm_counts(mode: str, share: float, fits: bool) -> None:
+    """Half of the card leaves too little for the training, a fifth too little for vLLM's own copy of the weights."""
+    more = {"use_vllm": True, "vllm_mode": mode, "vllm_gpu_memory_utilization": share}
+    plan = fitted(replace(LORA, micro_batch=2, more=more), QWEN, 25_000, 80)
+    assert plan.fits == fits
+    assert plan.vllm == (80 * share if mode == "colocate" else 0)
+
+
+def test_what_a_person_sets_stays() -> None:
+    given = replace(LORA, micro_batch=1, more={"steps_per_generation": 8})
+    assert fitted(given, QWEN, 1000, 141).training == given
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", "{}", '{"num_experts": 8}'])
+def test_models_of_another_kind_have_no_plan(tmp_path: Path, broken: str) -> None:
+    (tmp_path / "config.json").write_text(broken)
+    assert shape_of(tmp_path) is None
+    assert shape_of(tmp_path / "none") is None
