@@ -24,12 +24,17 @@ class ReplayedRun:
     """
 
     def __init__(
-        self, recorded: Sequence[Trajectory], captured: CapturedSpans, player: Player
+        self,
+        recorded: Sequence[Trajectory],
+        captured: CapturedSpans,
+        player: Player,
+        masks: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.recorded = recorded[-1]
         self._runs = recorded
         self.captured = captured
         self._player = player
+        self._masks = masks
 
     @property
     def report(self) -> ReplayReport:
@@ -43,7 +48,7 @@ class ReplayedRun:
             AssertionError: the run has diverged, has left out recorded calls, or has a step that
                 differs.
         """
-        from mast_trace.replay.comparison import first_difference
+        from mast_trace.replay.comparison import first_difference, masked_run
 
         report = self.report
         if report.divergence is not None:
@@ -60,14 +65,18 @@ class ReplayedRun:
             tree = self.captured.tree()
             raise AssertionError(f"{len(runs)} runs were recorded, not {len(self._runs)}:\n{tree}")
         for before, after in zip(self._runs, runs, strict=True):
-            difference = first_difference(before, after)
+            difference = first_difference(*(masked_run(e, self._masks) for e in (before, after)))
             if difference is not None:
                 raise AssertionError(f"Step {difference.index}: {difference.text}.")
 
 
 @contextmanager
 def replayed(
-    run: Trajectory | str | Path, *, live_tools: Sequence[str] = (), **options: Any
+    run: Trajectory | str | Path,
+    *,
+    live_tools: Sequence[str] = (),
+    clock: bool = True,
+    **options: Any,
 ) -> Iterator[ReplayedRun]:
     """Answer the model calls and tool calls of a code block from a recorded run.
 
@@ -77,7 +86,7 @@ def replayed(
             my_team.main()
         replay.assert_identical()
 
-    The rest of the program runs for real. Import the agents' framework and your tools as the program
+    The masks that a case holds apply. The rest of the program runs for real. Import the agents' framework and your tools as the program
     does; the patches are removed afterwards.
 
     Args:
@@ -85,6 +94,7 @@ def replayed(
             or with an interrupted run and those that continue it; also compressed by gzip.
         live_tools: names of tools that are executed if the run has no result of the
             call; ``*`` for all.
+        clock: whether the block's clock starts when the recorded run did, where time-machine is installed.
         options: further arguments of `mast_trace.instrument`.
 
     Raises:
@@ -95,23 +105,27 @@ def replayed(
     from unittest.mock import patch
 
     from mast_trace._session import current_session, paused
+    from mast_trace.replay.canonical import masking
     from mast_trace.replay.lessons import giving
     from mast_trace.replay.player import Player
-    from mast_trace.replay.program import interception
+    from mast_trace.replay.program import clock_from, interception
     from mast_trace.replay.recording import tape_of
-    from mast_trace.replay.run_files import runs_of
+    from mast_trace.replay.run_files import masks_in, runs_of
 
     recorded = [run] if isinstance(run, Trajectory) else runs_of(run)
+    masks = [] if isinstance(run, Trajectory) else masks_in(run)
     tape = tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools)
     player = Player(tape, live_tools)
     patches = interception(player)
-    with paused(), giving(tape.lessons), patch.dict(os.environ, tape.environment):
+    environment = patch.dict(os.environ, tape.environment)
+    with paused(), giving(tape.lessons), environment, masking(masks):
         patches.start()  # first, so that the spans of the instrumentations enclose the answers
         try:
             with capture_spans(**options) as captured:
                 provider = getattr(current_session(), "provider", None)
                 if provider is not None:
                     provider.add_span_processor(player.branches)
-                yield ReplayedRun(recorded, captured, player)
+                with clock_from(tape.start if clock else None):
+                    yield ReplayedRun(recorded, captured, player, masks)
         finally:
             patches.stop()

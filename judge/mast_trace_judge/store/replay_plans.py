@@ -207,6 +207,20 @@ def plans_of_run(
     return tuple(map(_PLAN.record, rows))
 
 
+MASKS: Final = "masks"
+"""Beginning of the names of the plans that hold masks of a run's prompts."""
+
+
+def masks_of(store: Store, project: str, trace_id: str) -> tuple[tuple[str, str], ...]:
+    """Return the masks that are kept with a run, as pairs of a pattern and a name.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    plans = plans_of_run(store, project, trace_id, prefix=MASKS)
+    return tuple((pattern, name) for plan in plans for pattern, name in json.loads(plan.text))
+
+
 def precedence(moment: datetime, *, ended: bool = False) -> int:
     """Return the number by which one of several rows of a key stays: results first, then the earliest."""
     microseconds = int(utc(moment).timestamp() * 1e6)

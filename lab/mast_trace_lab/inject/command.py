@@ -19,6 +19,7 @@ from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
 from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.store.replay_plans import masks_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject
@@ -26,7 +27,6 @@ from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, Phrasings, check_model
 from mast_trace_lab.program.forking import parents_of
 from mast_trace_lab.program.setup import setup_of
-from mast_trace_lab.replay.masks import masks_of
 from mast_trace_lab.replay.options import (
     COMMAND,
     Given,
@@ -255,7 +255,9 @@ def plant(
                         dataclasses.replace(
                             setup,
                             prices=priced(recorded),
-                            masks=masks_of(store, run) if program.masks else (),
+                            masks=masks_of(store, run.project, run.trace_id)
+                            if program.masks
+                            else (),
                         ),
                         left,
                         seed=seed,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.spans.randomness import HASH_SEED
-from mast_trace_judge.store.replay_plans import plan_of, plans_of_run
+from mast_trace_judge.store.replay_plans import MASKS, plan_of, plans_of_run
 from mast_trace_lab.replay.runner import Replayed, play, replay
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_lab.program.setup import Setup
 
-_PLANS: Final = "masks"
 _DAY: Final = 86_400 * 10**9
 _SECONDS: Final = 0.11
 """The time that an answer of the second replay takes."""
@@ -183,16 +182,6 @@ def keep_masks(store: Store, run: RunSummary, masks: Sequence[Mask]) -> None:
     Raises:
         StorageError: the database does not answer, or does not accept them.
     """
-    number = len(plans_of_run(store, run.project, run.trace_id, prefix=_PLANS)) + 1
+    number = len(plans_of_run(store, run.project, run.trace_id, prefix=MASKS)) + 1
     if masks:
-        plan_of(store, run, json.dumps([each.pair for each in masks]), name=f"{_PLANS} {number}")
-
-
-def masks_of(store: Store, run: RunSummary) -> tuple[tuple[str, str], ...]:
-    """Return the masks that are kept with a run, as pairs of a pattern and a name.
-
-    Raises:
-        StorageError: the database does not answer.
-    """
-    plans = plans_of_run(store, run.project, run.trace_id, prefix=_PLANS)
-    return tuple((pattern, name) for plan in plans for pattern, name in json.loads(plan.text))
+        plan_of(store, run, json.dumps([each.pair for each in masks]), name=f"{MASKS} {number}")

@@ -18,10 +18,11 @@ from mast_trace_collector.storage.runs import RunSummary, run_summary, summary_o
 from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
+from mast_trace_judge.store.replay_plans import masks_of
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
-from mast_trace_lab.replay.masks import NotMaskable, keep_masks, masks_of, propose
+from mast_trace_lab.replay.masks import NotMaskable, keep_masks, propose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -112,7 +113,7 @@ def setup_of_run(
         StorageError: the database does not answer.
     """
     earlier = earlier_runs(store, run, recorded, program.run)
-    masks = masks_of(store, run) if program.masks else ()
+    masks = masks_of(store, run.project, run.trace_id) if program.masks else ()
     return setup_of(program, earlier=earlier, masks=masks, **others)
 
 

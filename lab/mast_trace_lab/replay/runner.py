@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace.replay.canonical import canonical_text, mask_of, masked_text
-from mast_trace.replay.comparison import first_difference
+from mast_trace.replay.comparison import first_difference, masked_run
 from mast_trace.replay.live import LiveCall, LiveCalls
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.semconv import Termination
-from mast_trace.trajectory import SpanRecord, StepKind, Trajectory, read_trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 from mast_trace_lab.program.process import run_alone
 
 if TYPE_CHECKING:
@@ -182,18 +181,6 @@ def _of_another_run(recorded: Sequence[Trajectory], played: Played) -> str:
     )
 
 
-def _masked(run: Trajectory, masks: Sequence[tuple[str, str]]) -> Trajectory:
-    """Return a run with masks in the texts of its messages."""
-    made = [mask_of(*each) for each in masks]
-    steps = [
-        replace(step, text=masked_text(canonical_text(step.text), made))
-        if step.kind is StepKind.MESSAGE
-        else step
-        for step in run.steps
-    ]
-    return replace(run, steps=tuple(steps)) if masks else run
-
-
 def _outcome(
     recorded: Sequence[Trajectory],
     runs: Sequence[Trajectory | None],
@@ -217,7 +204,7 @@ def _outcome(
     for before, after in zip(recorded, runs, strict=True):
         if after is None:
             return "unfinished", "The program ended without a run."
-        difference = first_difference(_masked(before, masks), _masked(after, masks))
+        difference = first_difference(masked_run(before, masks), masked_run(after, masks))
         if difference is not None:
             return "different", f"Step {difference.index}: {difference.text}."
     return "identical", ""

@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, Final
 
@@ -57,6 +58,18 @@ def normalize(pattern: str | re.Pattern[str], name: str) -> None:
     mask = mask_of(pattern, name)
     if mask not in MASKS:
         MASKS.append(mask)
+
+
+@contextmanager
+def masking(masks: Iterable[tuple[str, str]]) -> Iterator[None]:
+    """Mask requests while a block runs, besides the program's own masks."""
+    before = [*MASKS]
+    for pattern, name in masks:
+        normalize(pattern, name)
+    try:
+        yield
+    finally:
+        MASKS[:] = before
 
 
 def mask_of(pattern: str | re.Pattern[str], name: str) -> tuple[re.Pattern[str], str]:

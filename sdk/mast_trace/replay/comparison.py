@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 
-from mast_trace.replay.canonical import canonical_arguments, canonical_text
+from mast_trace.replay.canonical import canonical_arguments, canonical_text, mask_of, masked_text
 from mast_trace.trajectory import Step, StepKind, Trajectory
 
 
@@ -22,6 +22,18 @@ class StepDifference:
 
     index: int
     text: str
+
+
+def masked_run(run: Trajectory, masks: Sequence[tuple[str, str]]) -> Trajectory:
+    """Return a run with masks in the texts of its messages."""
+    made = [mask_of(*each) for each in masks]
+    steps = [
+        replace(step, text=masked_text(canonical_text(step.text), made))
+        if step.kind is StepKind.MESSAGE
+        else step
+        for step in run.steps
+    ]
+    return replace(run, steps=tuple(steps)) if masks else run
 
 
 def first_difference(recorded: Trajectory, replayed: Trajectory) -> StepDifference | None:

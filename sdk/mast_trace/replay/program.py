@@ -16,6 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import import_module
@@ -258,18 +259,20 @@ def play(folder: str) -> TracerProvider:
     player.network = Network(player.refuse, plan["hosts"])
     player.network.close()
     interception(player).start()
-    _set_clock(plan["clock"])
+    clock_from(plan["clock"]).__enter__()  # until the process ends
     end_with(plan["starter"], replay.path)
     provider = make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
     provider.add_span_processor(player.branches)
     return provider
 
 
-def _set_clock(start: int | None) -> None:
-    """Let this program's clock start at a time and tick, where time-machine is installed."""
-    if start is not None and find_spec("time_machine"):
-        travel = import_module("time_machine").travel
-        travel(datetime.fromtimestamp(start / 1e9, timezone.utc), tick=True).start()
+def clock_from(start: int | None) -> AbstractContextManager[object]:
+    """Return a block in which this program's clock starts at a time and ticks, where time-machine is installed."""
+    if start is None or not find_spec("time_machine"):
+        return nullcontext()
+    begun = datetime.fromtimestamp(start / 1e9, timezone.utc)
+    made: AbstractContextManager[object] = import_module("time_machine").travel(begun, tick=True)
+    return made
 
 
 class FileExporter(SpanExporter):

@@ -57,6 +57,19 @@ def run_of(shape: dict[str, Any], path: str | Path = "") -> Trajectory:
         raise ValueError(f"{path or 'the line'} holds no run: {error}") from None
 
 
+def masks_in(path: str | Path) -> list[tuple[str, str]]:
+    """Return the masks that a case holds of its runs, as pairs of a pattern and a name.
+
+    Raises:
+        ValueError: the file holds something else in their place.
+        OSError: it cannot be read.
+    """
+    try:
+        return [(str(a), str(b)) for shape in lines_of(path) for a, b in shape.get("masks") or ()]
+    except TypeError as error:
+        raise ValueError(f"{path} holds masks that are none: {error}") from None
+
+
 def runs_of(path: str | Path) -> list[Trajectory]:
     """Return the only run of a file, after the interrupted runs that it continues.
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from datetime import datetime, timezone
 from pathlib import Path
 
+import openai
 import pytest
+import time_machine
 from replays import NOWHERE, record
 from scripted_llm import ScriptedLLM, last_text
 
+import mast_trace
+from mast_trace.replay import replayed
 from mast_trace.replay.canonical import remedy
+from mast_trace.testing import capture_spans
+from mast_trace.trajectory import to_dict
+from mast_trace_judge.gate.case_files import write_case
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 from mast_trace_lab.replay.masks import NotMaskable, propose
@@ -67,6 +76,54 @@ def test_a_run_of_another_day(
     elif status == "diverged":
         masks, again = propose(recorded, setup)
         assert (again.status, len(masks)) == ("identical", proposed)
+
+
+@pytest.mark.parametrize(
+    ("question", "masks", "clock", "same"),
+    [
+        ("Today is {now:%d %B %Y}.", [], True, True),
+        ("Today is {now:%d %B %Y}.", [], False, False),
+        ("Session {drawn}.", [], True, False),
+        ("Session {drawn}.", [(r"(?<=Session )\w+", "mask 1")], True, True),
+    ],
+)
+def test_a_case_does_not_break_overnight(
+    tmp_path: Path, question: str, masks: list[tuple[str, str]], clock: bool, same: bool
+) -> None:
+    """A test that replays it has the clock of the run, and the masks that were kept with it."""
+
+    def program(drawn: str) -> None:
+        asked = question.format(now=datetime.now(timezone.utc), drawn=drawn)
+        with mast_trace.run("desk"), mast_trace.agent("clerk"):
+            openai.OpenAI().chat.completions.create(
+                model="m", messages=[{"role": "user", "content": asked}]
+            )
+
+    with (
+        ScriptedLLM(lambda _: "Done.") as server,
+        pytest.MonkeyPatch.context() as patch,
+        time_machine.travel("2025-11-03 10:11", tick=True),
+        capture_spans(frameworks=["openai"]) as captured,
+    ):
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        program("one")
+    case = tmp_path / "case.json.gz"
+    shape = {"trajectory": to_dict(captured.trajectories()[0]), "masks": masks}
+    write_case(case, [shape], added="", note="")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        replayed(case, clock=clock, frameworks=["openai"]) as replay_,
+        suppress(openai.APIError),
+    ):
+        patch.setenv("OPENAI_BASE_URL", NOWHERE)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        program("two")
+    if same:
+        replay_.assert_identical()
+        return
+    with pytest.raises(AssertionError, match="has diverged"):
+        replay_.assert_identical()
 
 
 @pytest.mark.parametrize(

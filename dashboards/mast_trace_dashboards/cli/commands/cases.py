@@ -30,6 +30,7 @@ from mast_trace_judge.gate.case_files import (
     same_failures,
     write_case,
 )
+from mast_trace_judge.store.replay_plans import masks_of
 from mast_trace_judge.transfer.exporting import export_runs
 from mast_trace_judge.transfer.run_json import LongRun
 
@@ -199,7 +200,8 @@ def _exported(store: Store, trace_id: str, project: str | None) -> list[dict[str
             raise CaseRefused(
                 f"run {trace_id} is too long for a case; `mast-trace export` writes it"
             )
-        found.insert(0, rows[0])
+        masks = masks_of(store, rows[0]["project"], trace_id)
+        found.insert(0, {**rows[0], "masks": masks} if masks else rows[0])
         trace_id = rows[0]["trajectory"].get("resumes") or ""
     return found
 
