@@ -11,10 +11,13 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from scripted_llm import Reply, ScriptedLLM
 
 import mast_trace
+from mast_trace.replay.run_files import masks_in
 from mast_trace.testing import capture_spans, replayed
 from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.store.replay_plans import MASKS, plan_of
 from mast_trace_judge.testing import assert_no_mode, assert_outcome, load_case, load_cases
 
 if TYPE_CHECKING:
@@ -82,6 +85,12 @@ def test_a_failure_becomes_a_file_that_answers_its_program(own_cli: CLI, folder:
     before, after = json.loads(first), json.loads(gzip.decompress(path.read_bytes()))
     assert before.pop("case") | {"added": ""} == after.pop("case") | {"added": ""}
     assert before == after
+    with Store.open(own_cli.recorded.url) as store:
+        summary = run_summary(store, trace_id)
+        assert summary is not None
+        plan_of(store, summary, json.dumps([["Cap", "place"]]), name=f"{MASKS} 1")
+    assert own_cli("cases", "add", trace_id, "--replace")[0] == 0
+    assert masks_in(path) == [("Cap", "place")]
 
 
 def test_a_run_without_replay_is_refused_or_kept_as_a_record(cli: CLI, folder: Path) -> None:

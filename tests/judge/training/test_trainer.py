@@ -183,3 +183,10 @@ def test_a_model_that_is_not_there_is_named(model: Path, tmp_path: Path) -> None
     (empty / "model.safetensors").unlink()
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
         train(DIVISION, settings(empty), tmp_path / "out")
+
+
+def test_answers_to_one_prompt_at_a_time_make_as_many_steps(model: Path, tmp_path: Path) -> None:
+    """A step of four prompts draws four times then, and each pass over the prompts holds as many steps as before."""
+    small = {"steps": 3, "micro_batch": 8, "more": {"steps_per_generation": 1}}
+    done = train(DIVISION, settings(model, evaluate_every=3, save_every=3, **small), tmp_path)
+    assert [each.at for each in done.curve] == [0, 3]
