@@ -27,7 +27,7 @@ from mast_trace_lab.train.export import (
     set_failures,
     stored_failures,
 )
-from mast_trace_lab.train.memory import CARDS, Plan, fitted, shape_of
+from mast_trace_lab.train.memory import CARDS, MemoryPlan, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting
 
@@ -226,7 +226,7 @@ def _show_plans(training: Training, data: Path) -> None:
     console().print(_plans([fitted(training, shape, tokens, card) for card in CARDS]))
 
 
-def _plans(plans: Sequence[Plan]) -> Table:
+def _plans(plans: Sequence[MemoryPlan]) -> Table:
     table = Table("GB of the card", "answers drawn at a time", "micro-batch", *_PARTS, "fits")
     for each in plans:
         sizes = (each.held, each.vllm, each.drawing, each.learning, each.total)

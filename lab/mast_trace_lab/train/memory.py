@@ -21,7 +21,7 @@ _GB: Final = 1e9
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """The sizes of a dense decoder, under the names of its ``config.json``."""
 
     num_hidden_layers: int
@@ -51,7 +51,7 @@ class Shape:
         return self.num_hidden_layers * block + words
 
 
-def shape_of(model: Path) -> Shape | None:
+def shape_of(model: Path) -> ModelShape | None:
     """Return the sizes of a model's folder; None without a folder, or of a model that is built otherwise."""
     try:
         found: dict[str, Any] = json.loads((model / "config.json").read_text("utf-8"))
@@ -63,14 +63,14 @@ def shape_of(model: Path) -> Shape | None:
             "head_dim": found["hidden_size"] // heads,
             "tie_word_embeddings": False,
         }
-        names = Shape.__dataclass_fields__
-        return Shape(**{name: found.get(name) or usual[name] for name in names})
+        names = ModelShape.__dataclass_fields__
+        return ModelShape(**{name: found.get(name) or usual[name] for name in names})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """The memory of a training with its settings, in gigabytes.
 
     Attributes:
@@ -104,7 +104,7 @@ class Plan:
         return self.total <= _USABLE * self.card and self.vllm_least <= self.vllm
 
 
-def plan_of(training: Training, shape: Shape, tokens: int, card: float) -> Plan:
+def plan_of(training: Training, shape: ModelShape, tokens: int, card: float) -> MemoryPlan:
     """Return the memory of a training on a card.
 
     The weights of a training with adapters take 2 bytes each, and an adapter's weight 16 with its gradient and Adam's two
@@ -137,10 +137,10 @@ def plan_of(training: Training, shape: Shape, tokens: int, card: float) -> Plan:
     share = float(given.get("vllm_gpu_memory_utilization", _VLLM_SHARE)) * card if own else 0.0
     least = (2 * shape.parameters + whole * cache) / _GB if own else 0.0
     drawn = 0.0 if given.get("use_vllm") else drawing / _GB
-    return Plan(training, at_once, held / _GB, drawn, learning / _GB, share, least, card)
+    return MemoryPlan(training, at_once, held / _GB, drawn, learning / _GB, share, least, card)
 
 
-def fitted(training: Training, shape: Shape, tokens: int, card: float) -> Plan:
+def fitted(training: Training, shape: ModelShape, tokens: int, card: float) -> MemoryPlan:
     """Return the plan with the most answers at a time that fits a card; where none fits, the smallest.
 
     Settings that a person has given stay as they are. Those that are found change neither prompts nor answers of a step.
@@ -160,7 +160,7 @@ def fitted(training: Training, shape: Shape, tokens: int, card: float) -> Plan:
     return max(fitting, key=lambda each: (each.at_once, each.training.micro_batch))
 
 
-def check(plan: Plan) -> None:
+def check(plan: MemoryPlan) -> None:
     """Refuse a training that does not fit its card.
 
     Raises:

@@ -15,7 +15,7 @@ from trl.trainer.utils import RepeatSampler
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_lab.train.examples import Division, Example, Reward, named_step
-from mast_trace_lab.train.memory import Plan, check, fitted, shape_of
+from mast_trace_lab.train.memory import MemoryPlan, check, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, point_of, read_curve, write_curve
 from mast_trace_lab.train.settings import CHECKPOINTS, Training, last_checkpoint
 
@@ -122,7 +122,7 @@ def train(
     folder: Path,
     *,
     told: Callable[[CurvePoint], None] = lambda _: None,
-    planned: Callable[[Plan], None] = lambda _: None,
+    planned: Callable[[MemoryPlan], None] = lambda _: None,
     bars: bool = False,
 ) -> Trained:
     """Train a model, from its last checkpoint on if there is one.
@@ -350,7 +350,7 @@ def _longest(examples: Sequence[Example], tokenizer: Any, template: Mapping[str,
     )
 
 
-def _sized(training: Training, longest: int, planned: Callable[[Plan], None]) -> Training:
+def _sized(training: Training, longest: int, planned: Callable[[MemoryPlan], None]) -> Training:
     """Return the settings that fit the accelerator; without one, or for a model of another kind, the usual ones."""
     shape = shape_of(Path(training.model))
     if training.cpu or not torch.cuda.is_available() or shape is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_lab.train.memory import CARDS, Shape, check, fitted, plan_of, shape_of
+from mast_trace_lab.train.memory import CARDS, ModelShape, check, fitted, plan_of, shape_of
 from mast_trace_lab.train.settings import Training, begin, last_checkpoint, setting
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_further_settings_are_json_or_text() -> None:
             setting(wrong)
 
 
-QWEN = Shape(36, 4096, 12288, 32, 8, 128, 151_936)
+QWEN = ModelShape(36, 4096, 12288, 32, 8, 128, 151_936)
 """Sizes of Qwen3-8B."""
 LORA = Training("", lora_rank=16)
 
