@@ -28,7 +28,7 @@ from mast_trace_judge.transfer.labelled_sets import take_set
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.program.forking import PreparedParent
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import run_arm
 
@@ -67,7 +67,7 @@ class Team:
     def inject(self, store: Store, budget: Budget | None = None, **given: Any) -> Injected:
         command = (sys.executable, str(SHOP), *given.pop("way", ()))
         run = summary(trace_id=self.recorded.trace_id, outcome="success")
-        with PreparedParent(command, ("openai",)) as parent:
+        with PreparedParents(("openai",), warn=print) as parent:
             oracle = given.pop("oracle", ())
             setup = Setup(command, oracle, timeout=given.pop("timeout", 60), parent=parent)
             return inject(
