@@ -42,7 +42,7 @@ from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E40
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
 from mast_trace_lab.confirm.preparation import FailedRun, check  # noqa: E402
 from mast_trace_lab.program.budget import Budget  # noqa: E402
-from mast_trace_lab.program.forking import Forking, PreparedParent  # noqa: E402
+from mast_trace_lab.program.forking import Forking, PreparedParents  # noqa: E402
 from mast_trace_lab.program.setup import Setup  # noqa: E402
 from mast_trace_lab.replay.arm_runner import executing  # noqa: E402
 
@@ -145,9 +145,8 @@ class Bench:
             command = (sys.executable, str(HERE / "team_program.py"), *arguments)
             parent: Forking = InProcess(lambda: team_program.main(*arguments))
             if self._forked:
-                parent = stack.enter_context(
-                    PreparedParent(command, ["langchain_openai", "langgraph"])
-                )
+                modules = ["langchain_openai", "langgraph"]
+                parent = stack.enter_context(PreparedParents(modules, warn=print))
             setup = Setup(command, parent=parent)
             points = check(recorded, setup)
             run = summary(kind, number, recorded)
