@@ -145,8 +145,8 @@ class Bench:
             command = (sys.executable, str(HERE / "team_program.py"), *arguments)
             parent: Forking = InProcess(lambda: team_program.main(*arguments))
             if self._forked:
-                modules = ["langchain_openai", "langgraph"]
-                parent = stack.enter_context(PreparedParents(modules, warn=print))
+                parent = PreparedParents(["langchain_openai", "langgraph"], warn=print)
+                stack.enter_context(parent)
             setup = Setup(command, parent=parent)
             points = check(recorded, setup)
             run = summary(kind, number, recorded)
