@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -17,7 +19,7 @@ from scripted_llm import ScriptedLLM
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.arms import ReplayArm
+from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
@@ -25,12 +27,13 @@ from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.datasets.set_files import shapes_of, write_set
 from mast_trace_judge.study.labelled_runs import labelled_runs
 from mast_trace_judge.transfer.labelled_sets import take_set
+from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.dataset import build
-from mast_trace_lab.inject.injecting import Injected, NotInjectable, inject
-from mast_trace_lab.program.budget import Budget
+from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject
+from mast_trace_lab.program.budget import Budget, ReplayAllowance, ReplayTrial
 from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import Setup
-from mast_trace_lab.replay.arm_runner import run_arm
+from mast_trace_lab.replay.arm_runner import executing, run_arm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +70,7 @@ class Team:
     def inject(self, store: Store, budget: Budget | None = None, **given: Any) -> Injected:
         command = (sys.executable, str(SHOP), *given.pop("way", ()))
         run = summary(trace_id=self.recorded.trace_id, outcome="success")
-        with PreparedParents(("openai",), warn=print) as parent:
+        with PreparedParents(("openai",), 2, warn=print) as parent:
             oracle = given.pop("oracle", ())
             setup = Setup(command, oracle, timeout=given.pop("timeout", 60), parent=parent)
             return inject(
@@ -239,6 +242,34 @@ def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store)
         each.fault_id for each in whole.injections
     ]
     assert len(list(injections(store))) == len(whole.injections) == 1
+
+
+def test_an_interruption_returns_what_is_known(
+    team: Team, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replay that it hits is not taken for one that crashed, and the next call goes on."""
+    given: dict[str, Any] = {"only": ["2.6-computed", "tool-wrong"], "count": 2, "jobs": 2}
+    told: list[str] = []
+
+    def interrupted(recorded: Trajectory, setup: Setup, *others: Any) -> Any:
+        execute = executing(recorded, setup, *others)
+
+        def counted(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
+            told.append(trial.phase)
+            if len(told) == 12:
+                os.kill(os.getpid(), signal.SIGINT)
+            return execute(trial, allowance)
+
+        return counted
+
+    monkeypatch.setattr(injecting, "executing", interrupted)
+    first = team.inject(store, **given)
+    assert first.limit == STOPPED
+    monkeypatch.undo()
+    whole = team.inject(store, **given)
+    assert (whole.limit, [each.verdict for each in whole.injections]) == ("", ["kept"] * 2)
+    crashed = store.query("SELECT count() AS n FROM mast_replays FINAL WHERE Status = 'crashed'")
+    assert crashed == [{"n": 0}]
 
 
 def test_a_message_is_changed_on_its_way(team: Team, store: Store) -> None:

@@ -197,6 +197,28 @@ def test_verifying_and_scoring(team: Team) -> None:
     assert team.run(ReplayArm("score")).success is False
 
 
+class Spoiled:
+    """An origin of forked replays in which the program does something else."""
+
+    is_unasked = True
+
+    def give_up(self) -> None:
+        """Fork no longer."""
+        self.is_unasked = False
+
+    def run(self, *_: object) -> int:
+        """Run nothing."""
+        return 0
+
+
+def test_a_program_that_forks_otherwise_is_not_forked(team: Team) -> None:
+    """A replay in a process of its own tells it, where nobody has asked for forks."""
+    parent = Spoiled()
+    assert team.run(ReplayArm("verify"), parent=parent).status == "ok"
+    assert not parent.is_unasked
+    assert team.run(ReplayArm("verify"), parent=parent).status == "error"
+
+
 def test_an_oracle_judges_where_nothing_is_recorded(team: Team) -> None:
     """The oracle gets the final answer; an oracle that fails is an error, not a failure of the run."""
     arm = ReplayArm("keep", PLAN)
