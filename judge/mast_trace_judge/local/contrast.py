@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
@@ -30,7 +29,7 @@ from mast_trace_judge.local.rules._facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -71,7 +70,7 @@ class Relation(NamedTuple):
     of: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Relations:
     """The relations of a run.
 
@@ -79,59 +78,41 @@ class Relations:
         trace_id: of the run.
         task: its task.
         all: the relations, in the order of the steps.
-        open: the takings over that were possible, as relations say it.
+        counts: how often each holds.
+        first: the first time of each action.
+        before: the calls before that, with their numbers of times; those of the whole run under ``""``.
+        values: of arguments and results by their names, each with its first relation.
+        taken: the figures of results that each action takes over.
+        open: those that a message could have taken over.
     """
 
     trace_id: str
     task: str
-    all: tuple[Relation, ...]
-    open: frozenset[str]
+    all: list[Relation] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, Relation] = field(default_factory=dict)
+    before: dict[str, frozenset[str]] = field(default_factory=lambda: {"": frozenset()})
+    values: dict[str, dict[str, Relation]] = field(default_factory=dict)
+    taken: dict[str, set[str]] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
 
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """How often each relation holds."""
-        return Counter(each.says for each in self.all)
-
-    @cached_property
-    def first(self) -> Mapping[str, Relation]:
-        """The first time of each action."""
-        return {each.of: each for each in reversed(self.all) if each.says == each.of}
-
-    @cached_property
-    def values(self) -> Mapping[str, Mapping[str, Relation]]:
-        """The values of arguments and results by their names, each with its first relation."""
-        found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
-        for each in self.all:
-            if each.kind in _VALUES:
-                name, _, value = each.says.partition("=")
-                found[name].setdefault(value, each)
-        return dict(found)
-
-    @cached_property
-    def taken(self) -> Mapping[str, frozenset[str]]:
-        """The figures of results that each action takes over."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for each in self.all:
-            if each.kind == "takes":
-                found[each.of].add(each.says)
-        return {of: frozenset(says) for of, says in found.items()}
-
-    @cached_property
-    def before(self) -> Mapping[str, frozenset[str]]:
-        """The calls before the first time of each action, with their numbers of times; all of them under ``""``."""
-        found: dict[str, frozenset[str]] = {}
-        seen: set[str] = set()
-        times: Counter[str] = Counter()
-        for each in self.all:
-            if each.says == each.of:
-                found.setdefault(each.of, frozenset(seen))
-                times[each.of] += 1
-                if each.kind in {"act", "look"}:
-                    number = times[each.of]
-                    seen.add(each.of if number == 1 else f"{each.of} {number} times")
-                elif each.kind == "failure":
-                    seen.add(each.of.removesuffix(_IN_VAIN))
-        return found | {"": frozenset(seen)}
+    def add(self, kind: str, says: str, step: int, of: str = "") -> None:
+        """Add a relation; without ``of``, it is an action."""
+        each = Relation(kind, says, step, of or says)
+        self.all.append(each)
+        self.counts[says] += 1
+        if kind in _VALUES:
+            name, _, value = says.partition("=")
+            self.values.setdefault(name, {}).setdefault(value, each)
+        elif kind == "takes":
+            self.taken.setdefault(of, set()).add(says)
+        elif not of:
+            self.first.setdefault(says, each)
+            self.before.setdefault(says, self.before[""])
+            if kind != "message":
+                number, call = self.counts[says], says.removesuffix(_IN_VAIN)
+                again = f"{call} {number} times" if number > 1 and kind != "failure" else call
+                self.before[""] |= {again}
 
 
 class Difference(NamedTuple):
@@ -232,7 +213,7 @@ def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[Diffe
     """Yield messages that leave out of results what such messages of all good runs take over."""
     left_out = run.open - run.counts.keys()
     for of in run.first.keys() & good[0].taken.keys():
-        usual = (other.taken.get(of, frozenset()) for other in good)
+        usual = (other.taken.get(of, set()) for other in good)
         for missing in sorted(left_out.intersection(*usual)):
             why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
             yield Difference(run.first[of].step, "leaves out", why, missing)
@@ -265,87 +246,82 @@ def _in_all(good: Sequence[Relations]) -> str:
 
 def relations(trajectory: Trajectory) -> Relations:
     """Return the relations of a run."""
-    reading = _Reading(Known(trajectory))
-    found = tuple(reading.relations(trajectory))
-    task = trajectory.task[:_LONGEST]
-    return Relations(trajectory.trace_id, task, found, frozenset(reading.open))
+    reading = _Reading(trajectory)
+    for step in trajectory.read_steps:
+        if step.kind is StepKind.TOOL and not step.synthetic:
+            reading.read_tool(step)
+        elif is_said(step):
+            reading.read_message(step)
+    return reading.found
 
 
-@dataclass
 class _Reading:
     """Reads the relations of one run."""
 
-    known: Known
-    open: set[str] = field(default_factory=set)
-    _made: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    """Results of calls; empty for calls that change something: twice is twice, whatever the result."""
-    _stands: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """The fields of results by the marks that stand in them."""
-    _heard: defaultdict[str, dict[str, Step]] = field(default_factory=lambda: defaultdict(dict))
-    """The last result of each tool that an agent has got and not written about."""
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.found = Relations(trajectory.trace_id, trajectory.task[:_LONGEST])
+        self._known = Known(trajectory)
+        # Results of calls; empty for calls that change something: twice is twice, whatever the result.
+        self._made: dict[tuple[str, str, str], str] = {}
+        # The fields of results by the marks that stand in them.
+        self._stands: defaultdict[str, set[str]] = defaultdict(set)
+        # The last result of each tool that an agent has got and not written about.
+        self._heard: defaultdict[str, dict[str, Step]] = defaultdict(dict)
 
-    def relations(self, trajectory: Trajectory) -> Iterator[Relation]:
-        for step in trajectory.read_steps:
-            if step.kind is StepKind.TOOL and not step.synthetic:
-                yield from self._of_tool(step)
-            elif is_said(step):
-                yield from self._of_message(step)
-
-    def _of_tool(self, step: Step) -> Iterator[Relation]:
-        of = f"{owner(step)} calls {step.tool}"
+    def read_tool(self, step: Step) -> None:
+        of, add, at = f"{owner(step)} calls {step.tool}", self.found.add, step.index
         if failed(step):
-            yield Relation("failure", of + _IN_VAIN, step.index, of + _IN_VAIN)
+            add("failure", of + _IN_VAIN, at)
             return
         changes, key = acts(step), call_key(step)
-        yield Relation("act" if changes else "look", of, step.index, of)
+        add("act" if changes else "look", of, at)
         if self._made.get(key) in {"", result_key(step)}:
-            yield Relation("again", f"{of} again in the same way", step.index, of)
+            add("again", f"{of} again in the same way", at, of)
         if changes:
             self._made = {each: result for each, result in self._made.items() if not result}
         self._made[key] = "" if changes else result_key(step)
         for name, value in leaves(arguments(step)):
             given = f"{of} with {name}"
-            yield Relation("argument", given, step.index, of)
+            add("argument", given, at, of)
             if not self._holds(step, value):
-                yield Relation("origin", f"{given} from nowhere", step.index, given)
+                add("origin", f"{given} from nowhere", at, given)
             if isinstance(value, str | bool) and _is_word(str(value)):
-                yield Relation("value", f"{given}={value}", step.index, given)
-        self._hear(step)
-
-    def _hear(self, step: Step) -> None:
+                add("value", f"{given}={value}", at, given)
         self._heard[owner(step)][step.tool] = step
         text = step.text[:_LONGEST]
-        for name, value in fields(text):
-            for mark in _marks(str(value)):
+        parts = [(name, str(value)) for name, value in fields(text)] or [("a figure", text)]
+        for name, part in parts:
+            for mark in _marks(part):
                 self._stands[mark].add(f"{name} of {step.tool}")
-        for mark in _marks(text):
-            if mark not in self._stands:
-                self._stands[mark].add(f"a figure of {step.tool}")
 
-    def _of_message(self, step: Step) -> Iterator[Relation]:
-        of = f"{step.agent} writes to {', '.join(sorted(step.recipients)) or 'nobody'}"
-        yield Relation("message", of, step.index, of)
+    def read_message(self, step: Step) -> None:
+        of, add, at = (
+            f"{step.agent} writes to {', '.join(sorted(step.recipients))}",
+            self.found.add,
+            step.index,
+        )
+        add("message", of, at)
         text = step.text[:_LONGEST]
         marks = _marks(text)
         for mark, places in self._stands.items():
             for place in places:
                 says = f"{step.agent} tells {place}"
-                self.open.add(says)
+                self.found.open.add(says)
                 # A text that is not read whole may take over everything.
                 if mark in marks or len(step.text) > _LONGEST:
-                    yield Relation("takes", says, step.index, of)
-        known = self.known.before(step)
+                    add("takes", says, at, of)
+        known = self._known.before(step)
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
                 if truth := _TRUTHS.get(str(value).lower()):
                     says = f"{step.agent} goes on where {name} of {result.tool}={truth}"
-                    yield Relation("truth", says, step.index, of)
+                    add("truth", says, at, of)
         for kind in _from_nowhere(known, text):
-            yield Relation(kind, f"{step.agent} states a new {kind}", step.index, of)
+            add(kind, f"{step.agent} states a new {kind}", at, of)
 
     def _holds(self, step: Step, value: Any) -> bool:
         """Return whether the run holds the value of an argument before, or values that it may be made of."""
-        known, text = self.known.before(step), str(value)
+        known, text = self._known.before(step), str(value)
         if isinstance(value, bool) or value is None or (text.isalpha() and len(text) < _NAME):
             return True
         if isinstance(value, int | float):
