@@ -115,7 +115,7 @@ class Relations:
                 self.before[""] |= {again}
 
 
-class Difference(NamedTuple):
+class FirstDifference(NamedTuple):
     """A difference of a run from all good ones.
 
     Attributes:
@@ -135,7 +135,7 @@ class Difference(NamedTuple):
     good_step: int = 0
 
 
-def contrasted(run: Relations, good: Sequence[Relations]) -> Difference | None:
+def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | None:
     """Return the first difference of a run from all good runs; None if there is none that tells anything.
 
     Args:
@@ -166,7 +166,7 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> Difference | None:
     return first._replace(why=why)
 
 
-def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
+def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield what a run does that no good run does, and what it does without something that all have there."""
     yield from _new(run, good)
     yield from _other_values(run, good)
@@ -174,7 +174,7 @@ def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[Differen
     yield from _not_before(run, good)
 
 
-def _new(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
+def _new(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     known = set[str]().union(*(other.counts for other in good))
     seen: defaultdict[str, list[int]] = defaultdict(list)
     for each in run.all:
@@ -184,16 +184,16 @@ def _new(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
             # A new action tells by itself; its arguments do not.
             if each.kind in _UNUSUAL and (each.says == each.of or each.of in known):
                 why = f"`{each.says}`: in none of {len(good)} good runs"
-                yield Difference(each.step, f"new {each.kind}", why, each.of)
+                yield FirstDifference(each.step, f"new {each.kind}", why, each.of)
         elif each.kind in _ACTIONS and len(steps) > 2:
             most = max(other.counts[each.says] for other in good)
             if len(steps) != 2 * most + 1:
                 continue
             why = f"`{each.says}` more than {most} times: in none of {len(good)} good runs"
-            yield Difference(steps[most], f"more {each.kind}", why, each.of)
+            yield FirstDifference(steps[most], f"more {each.kind}", why, each.of)
 
 
-def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
+def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield the values that are others than in all good runs, which agree, whatever their tasks."""
     tasks = {other.task for other in good}
     if len(tasks) == 1 and run.task not in tasks:
@@ -206,20 +206,20 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[Differe
             chance = relation.kind != "truth" and len(good) < _CONSTANT
             if value not in usual and not chance:
                 why = f"`{name}` = {value}: {' or '.join(sorted(usual))} {_in_all(good)}"
-                yield Difference(relation.step, relation.kind, why, f"{name}={min(usual)}")
+                yield FirstDifference(relation.step, relation.kind, why, f"{name}={min(usual)}")
 
 
-def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
+def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield messages that leave out of results what such messages of all good runs take over."""
     left_out = run.open - run.counts.keys()
     for of in run.first.keys() & good[0].taken.keys():
         usual = (other.taken.get(of, set()) for other in good)
         for missing in sorted(left_out.intersection(*usual)):
             why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
-            yield Difference(run.first[of].step, "leaves out", why, missing)
+            yield FirstDifference(run.first[of].step, "leaves out", why, missing)
 
 
-def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[Difference]:
+def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield actions before which a call is missing that comes before them in all good runs."""
     lacking: defaultdict[str, list[Relation]] = defaultdict(list)
     for of, each in sorted(run.first.items(), key=lambda one: one[1].step):
@@ -230,14 +230,14 @@ def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[Differenc
                 if missing != of and (each.kind != "message" or missing not in run.before[""]):
                     lacking[missing].append(each)
     for missing, steps in sorted(lacking.items()):
-        # Who had to do it speaks too early, or somebody acts too early. Others may write at any time.
+        # The one who had to do it speaks too early, or somebody acts too early. Others may write at any time.
         agent = _AGENT.split(missing, 1)[0]
         early = (
             each for each in steps if each.kind == "act" or _AGENT.split(each.of, 1)[0] == agent
         )
         each = next(early, steps[0])
         why = f"`{each.of}` without `{missing}` before it: with it {_in_all(good)}"
-        yield Difference(each.step, f"too early {each.kind}", why, missing)
+        yield FirstDifference(each.step, f"too early {each.kind}", why, missing)
 
 
 def _in_all(good: Sequence[Relations]) -> str:

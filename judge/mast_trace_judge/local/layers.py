@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_judge.local.contrast import Difference
+    from mast_trace_judge.local.contrast import FirstDifference
     from mast_trace_judge.plugins import OwnRule
     from mast_trace_judge.verdict import ModeFinding
 
@@ -47,7 +47,7 @@ class LocalFindings:
     examined: tuple[str, ...] = ()
     addressed: Addressed = field(default_factory=Addressed)
     by_rule: tuple[tuple[str, ModeFinding], ...] = field(default=(), repr=False)
-    contrast: Difference | None = None
+    contrast: FirstDifference | None = None
 
     @property
     def names_a_step(self) -> bool:

@@ -90,7 +90,7 @@ class GoodRuns:
             theirs = _words(run.task)
             return len(words & theirs) / max(len(words | theirs), 1)
 
-        # Of erased runs, nothing is left to be read.
+        # Erased runs leave nothing to be read.
         read = [run for each in ids[:_READ] if (run := self._relations(project, each)).all]
         return sorted(read, key=nearness, reverse=True)[:MOST]
 
