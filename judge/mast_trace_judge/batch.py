@@ -107,9 +107,8 @@ def _judge_one(
     try:
         trajectory = read(run)
         program = trajectory.task, run.project, run.service, run.name
-        local = judge.apply_rules(
-            trajectory, good and partial(good.nearest, run.trace_id, *program)
-        )
+        nearest = None if good is None else partial(good.nearest, run.trace_id, *program)
+        local = judge.apply_rules(trajectory, nearest)
         if trajectory.steps and judge.wants_model(run, local):
             found = run, trajectory, local
             return JudgedLocally(run, judge.while_reading(*found), found)
