@@ -77,13 +77,10 @@ class GoodRuns:
             StorageError: the database does not answer.
         """
         found = self._found(time.monotonic() // _ANEW, project, service, name)
-        asked = {"project": project, "runs": [trace_id, *found]}
-        rows = self._store.query(_VERSIONS, asked) if found else ()
-        versions = {row["TraceId"]: row["Version"] for row in rows}
-        own = versions.pop(trace_id, "")
-        ids = [each for each in found if versions.get(each) == own]
-        if any_version and not ids:
-            ids = [each for each in found if each != trace_id]
+        own = self._versions(project, [trace_id]).get(trace_id) if found else ""
+        others = [each for each in found if each != trace_id]
+        ids = [each for each in others if found[each] == own]
+        ids = others if any_version and not ids else ids
         words = _words(task)
 
         def nearness(run: Relations) -> float:
@@ -94,10 +91,17 @@ class GoodRuns:
         read = [run for each in ids[:_READ] if (run := self._relations(project, each)).all]
         return sorted(read, key=nearness, reverse=True)[:MOST]
 
-    def _find(self, _minute: float, project: str, service: str, name: str) -> list[str]:
+    def _find(self, _minute: float, project: str, service: str, name: str) -> dict[str, str]:
+        """Return the versions of good runs by their ids, the newest first."""
         given = {"project": project, "service": service, "name": name}
         bounds = {"days": _DAYS, "longest": _LONGEST, "limit": _FOUND}
-        return [row["TraceId"] for row in self._store.query(_GOOD, {**given, **bounds})]
+        ids = [row["TraceId"] for row in self._store.query(_GOOD, {**given, **bounds})]
+        versions = self._versions(project, ids)
+        return {each: versions[each] for each in ids if each in versions}
+
+    def _versions(self, project: str, runs: list[str]) -> dict[str, str]:
+        rows = self._store.query(_VERSIONS, {"project": project, "runs": runs}) if runs else ()
+        return {row["TraceId"]: row["Version"] for row in rows}
 
     def _read(self, project: str, trace_id: str) -> Relations:
         spans = RunSpans(self._store, trace_id, project=project, page_bytes=PAGE_BYTES)
