@@ -52,6 +52,9 @@ _SHORT: Final = 40
 _AGENT: Final = re.compile(" (?:calls|writes to) ")
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 _IN_VAIN: Final = " in vain"
+_TELLS: Final = " tells "
+_MOST_STEPS: Final = 500
+"""Steps of a run that are read; a difference behind them is not found."""
 
 
 class Relation(NamedTuple):
@@ -83,7 +86,7 @@ class Relations:
         before: the calls before that, with their numbers of times; those of the whole run under ``""``.
         values: of arguments and results by their names, each with its first relation.
         taken: the figures of results that each action takes over.
-        open: those that a message could have taken over.
+        open: the fields of results that a message could have taken figures over from.
     """
 
     trace_id: str
@@ -149,7 +152,7 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
         for number, one in enumerate(good)
     ]
     loud: set[str] = set()
-    for kind, _ in Counter(kind for kinds in apart for kind in kinds).most_common():
+    for kind, _ in Counter(kind for kinds in apart for kind in sorted(kinds)).most_common():
         if sum(not kinds <= loud for kinds in apart) <= MOST_ACCUSED * len(good):
             break
         loud.add(kind)
@@ -211,10 +214,11 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDi
 
 def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield messages that leave out of results what such messages of all good runs take over."""
-    left_out = run.open - run.counts.keys()
-    for of in run.first.keys() & good[0].taken.keys():
-        usual = (other.taken.get(of, set()) for other in good)
-        for missing in sorted(left_out.intersection(*usual)):
+    for of in sorted(run.first.keys() & good[0].taken.keys()):
+        usual = set.intersection(*(other.taken.get(of, set()) for other in good))
+        for missing in sorted(usual - run.counts.keys()):
+            if missing.partition(_TELLS)[2] not in run.open:
+                continue
             why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
             yield FirstDifference(run.first[of].step, "leaves out", why, missing)
 
@@ -247,7 +251,7 @@ def _in_all(good: Sequence[Relations]) -> str:
 def relations(trajectory: Trajectory) -> Relations:
     """Return the relations of a run."""
     reading = _Reading(trajectory)
-    for step in trajectory.read_steps:
+    for step in trajectory.read_steps[:_MOST_STEPS]:
         if step.kind is StepKind.TOOL and not step.synthetic:
             reading.read_tool(step)
         elif is_said(step):
@@ -261,6 +265,7 @@ class _Reading:
     def __init__(self, trajectory: Trajectory) -> None:
         self.found = Relations(trajectory.trace_id, trajectory.task[:_LONGEST])
         self._known = Known(trajectory)
+        self._low: list[str] = []
         # Results of calls; empty for calls that change something: twice is twice, whatever the result.
         self._made: dict[tuple[str, str, str], str] = {}
         # The fields of results by the marks that stand in them.
@@ -293,6 +298,7 @@ class _Reading:
         for name, part in parts:
             for mark in _marks(part):
                 self._stands[mark].add(f"{name} of {step.tool}")
+                self.found.open.add(f"{name} of {step.tool}")
 
     def read_message(self, step: Step) -> None:
         of, add, at = (
@@ -303,13 +309,10 @@ class _Reading:
         add("message", of, at)
         text = step.text[:_LONGEST]
         marks = _marks(text)
-        for mark, places in self._stands.items():
-            for place in places:
-                says = f"{step.agent} tells {place}"
-                self.found.open.add(says)
-                # A text that is not read whole may take over everything.
-                if mark in marks or len(step.text) > _LONGEST:
-                    add("takes", says, at, of)
+        # A text that is not read whole may take over everything.
+        told = [self.found.open] if len(step.text) > _LONGEST else map(self._stands.get, marks)
+        for place in sorted(set[str]().union(*filter(None, told))):
+            add("takes", f"{step.agent}{_TELLS}{place}", at, of)
         known = self._known.before(step)
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
@@ -328,7 +331,8 @@ class _Reading:
             return all(map(known.has_figure, figures(text)))
         if days(text):
             return "date" not in _from_nowhere(known, text)
-        return any(text.lower() in each.lower() for each in known.texts)
+        self._low += [each.lower() for each in known.texts[len(self._low) :]]
+        return any(text.lower() in each for each in self._low)
 
 
 def _from_nowhere(known: Known, text: str) -> Iterator[str]:
