@@ -53,7 +53,7 @@ _AGENT: Final = re.compile(" (?:calls|writes to) ")
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 _IN_VAIN: Final = " in vain"
 _TELLS: Final = " tells "
-_MOST_STEPS: Final = 500
+_MOST_STEPS: Final = 300
 """Steps of a run that are read; a difference behind them is not found."""
 
 

@@ -19,7 +19,7 @@ _READ: Final = 30
 """The newest good runs that are read; those of the nearest tasks are compared."""
 _FOUND: Final = 200
 _DAYS: Final = 30
-_LONGEST: Final = 2000
+_LONGEST: Final = 1000
 """Spans of the longest good run that is read."""
 _KEPT: Final = 300
 _ANEW: Final = 60.0
