@@ -89,6 +89,7 @@ EMPTY: Final = {"Blind", "ModelStep", "Prompt", "RunKey"} | {
     for name in (
         *("Step", "Agent", "Basis", "Why", "Quotes", "SpanId", "ReachesAnswer"),
         *("Heirs", "PossibleHeirs", "Right", "Cases", "PlantedRight", "PlantedCases"),
+        *("GoodRun", "GoodStep"),
     )
 }
 """Columns that stay empty, or that the table fills."""
