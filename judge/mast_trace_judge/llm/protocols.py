@@ -9,11 +9,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from openai import DefaultAsyncHttpxClient
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mast_trace_judge.config import JudgeConfig
 
+_LONGEST: Final = 16 * 2**20
 _ENDS: Final = {
     "max_output_tokens": "length",
     "max_tokens": "length",
@@ -134,7 +137,23 @@ def client_options(config: JudgeConfig) -> dict[str, Any]:
         or None,
         "max_retries": 0,
         "timeout": config.judge_timeout_seconds,
+        "http_client": DefaultAsyncHttpxClient(event_hooks={"response": [_bound]}),
     }
+
+
+async def _bound(response: Any) -> None:
+    """Read an answer, which is kept in memory, and refuse one that is longer than any that a model gives.
+
+    Raises:
+        ValueError: it is too long; the client reports a failed connection.
+    """
+    read = bytearray()
+    async for part in response.aiter_bytes():
+        read += part
+        if len(read) > _LONGEST:
+            raise ValueError(f"the answer has more than {_LONGEST:,} bytes")
+    # Where the client keeps what it has read itself.
+    response._content = bytes(read)  # noqa: SLF001
 
 
 def _limits(request: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -119,8 +119,9 @@ LATE = Reply(text="too late", delay=1.5)
         (LATE, {"judge_run_timeout_seconds": 0.3}, 1, "longer than 0.3 s"),
         (Reply(status=429, headers={"Retry-After": "3600"}), {}, 1, "HTTP 429"),
         (Reply(status=400, text="this text breaks our policy"), {}, 3, "breaks our policy"),
+        (Reply(body=" " * (17 << 20)), {"judge_attempts": 2}, 2, "more than 16,777,216 bytes"),
     ],
-    ids=["stalls always", "longer than a run may take", "asks for an hour", "refuses"],
+    ids=["stalls always", "longer than a run may take", "asks for an hour", "refuses", "endless"],
 )
 async def test_a_server_that_fails_leaves_the_local_verdict(read, settings, most, said):
     script = JudgeScript({**GOOD, "read": read})

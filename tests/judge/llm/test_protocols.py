@@ -220,7 +220,7 @@ async def test_the_key_goes_as_the_protocol_wants_it(address: str, to: str, sent
         return httpx.Response(200, json={})
 
     http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    async with openai.AsyncOpenAI(**client_options(config), http_client=http) as client:
+    async with openai.AsyncOpenAI(**{**client_options(config), "http_client": http}) as client:
         endpoint = ModelEndpoint(
             client,
             "m",
