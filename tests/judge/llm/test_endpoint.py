@@ -216,7 +216,7 @@ async def test_a_prompt_that_is_too_long_is_shortened():
 
     run = RunBuilder("Count.", outcome="failure")
     for number in range(60):
-        run.says("counter", f"{number} " + "and so on, and so forth, " * 12, to="boss")
+        run.says("counter", " ".join(f"{number}-{each}" for each in range(60)), to="boss")
     result = await judged(small, run.build())
     assert "segment" in script.asked
     assert result.verdict.method == "fused"
