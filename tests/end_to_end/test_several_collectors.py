@@ -101,7 +101,7 @@ def passed_on(source: socket.socket, target: socket.socket) -> None:
 def test_behind_a_balancer_two_of_three_are_killed(
     collectors: list[CollectorProcess], database: CollectorProcess, tmp_path: Path
 ) -> None:
-    """What was acknowledged is stored, also where the answer came from a collector that was killed then.
+    """Acknowledged spans are stored, also where the answer came from a collector that was killed then.
 
     Each collector knows the requests that came to it: one whose answer was lost with its collector is stored
     by both, and counts once.

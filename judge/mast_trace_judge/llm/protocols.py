@@ -9,8 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from openai import DefaultAsyncHttpxClient
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -128,6 +126,8 @@ def protocol_of(address: str) -> Protocol | None:
 
 def client_options(config: JudgeConfig) -> dict[str, Any]:
     """Return the options of the OpenAI client that speaks to the judge's endpoint in any protocol."""
+    from openai import DefaultAsyncHttpxClient
+
     address = config.judge_base_url
     protocol = protocol_of(address)
     return {
