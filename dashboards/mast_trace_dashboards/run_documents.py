@@ -188,7 +188,7 @@ def _candidate(each: Candidate) -> Sentence:
 
 
 def _modes(verdict: Verdict, places: Mapping[str, int]) -> DataTable:
-    above = verdict.look_first[0].quotes[:2] if verdict.look_first else ()
+    above = [text for each in verdict.look_first[:1] for text in (each.why, *each.quotes[:2])]
     rows = [_mode(finding, above, places) for finding in verdict.modes]
     return DataTable("Failure modes", ("Failure mode", "Sure", "Evidence", "Steps", "Why"), rows)
 
@@ -202,7 +202,7 @@ def _mode(finding: ModeFinding, above: Sequence[str], places: Mapping[str, int])
         (certainty.likelihood(finding),),
         (finding.evidence.value,),
         _steps(finding.steps),
-        (finding.reason, *quotes),
+        ("As said above." if finding.reason in above else finding.reason, *quotes),
     ]
 
 
