@@ -14,11 +14,10 @@ import pytest
 from program_runs import run_program
 from up_process import MAST_TRACE, UpProcess, wait_for
 
+from mast_trace_dashboards.found_run import find_run, nearest_good
 from mast_trace_dashboards.local import demo as demo_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mast_trace_dashboards.local.all_in_one import AllInOne
 
 # Generous: the machine that tests may be busy with much else.
@@ -153,27 +152,32 @@ def test_an_assistant_finds_the_cause_of_each_failure(tmp_path: Path) -> None:
     pytest.importorskip("ag2", reason="the demo's programs need AG2 and LangGraph")
     pytest.importorskip("langgraph_supervisor", reason="the demo's programs need LangGraph")
     pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
-    failing = [act for act in demo_runs.ACTS if act.scenario != "verified"]
-    found = asyncio.run(_ask_an_assistant(demo_runs.demo_up(tmp_path), failing))
-    for act, (place, text) in zip(failing, found, strict=True):
+    found = asyncio.run(_ask_an_assistant(demo_runs.demo_up(tmp_path)))
+    assert len(found) == 4
+    for act, (place, text) in found.items():
         expected = EXPECTED[act.story][3]
         assert place == expected.split(" (")[0]
         assert len(text) < 4 * 6000
         assert f'"agent": "{place.split(",")[0]}"' in text
 
 
-async def _ask_an_assistant(up: AllInOne, acts: Sequence[demo_runs.Act]) -> list[tuple[str, str]]:
+async def _ask_an_assistant(up: AllInOne) -> dict[demo_runs.Act, tuple[str, str]]:
     """Run the programs, and return the place that is named in each run, with all that was read for it."""
     from mcp import Client
 
     from mast_trace_dashboards.mcp_server.server import server_on
 
     try:
-        await demo_runs.play(await up.start(), acts)
-        await demo_runs.verdicts(up, acts)
-        read = []
+        await demo_runs.play(await up.start(), demo_runs.ACTS)
+        read = {}
+        done = await demo_runs.verdicts(up, demo_runs.ACTS)
+        failed = {one.row["TraceId"]: one.act for one in done if one.act.scenario != "verified"}
         async with Client(server_on(up.store, writes=False)) as client:
-            for act in acts:
+            for trace_id, act in failed.items():
+                # Its program has succeeded once: there is something to compare it with.
+                found = find_run(up.store, trace_id)
+                assert found is not None
+                assert nearest_good(up.store, found) is not None
                 texts: list[str] = []
 
                 async def ask(name: str, texts: list[str] = texts, **given: Any) -> Any:
@@ -181,10 +185,11 @@ async def _ask_an_assistant(up: AllInOne, acts: Sequence[demo_runs.Act]) -> list
                     texts.append(answer.content[0].text)
                     return answer.structured_content["answer"]
 
-                [row] = (await ask("list_runs", outcome="failure", service=act.service))["runs"]
+                rows = (await ask("list_runs", outcome="failure", service=act.service))["runs"]
+                row = next(each for each in rows if each["run"] == trace_id)
                 first = (await ask("get_run", run=row["run"]))["verdict"]["look_first"][0]
                 await ask("get_step", run=row["run"], step=first["step"])
-                read.append((f"{first['agent']}, step {first['step']}", "".join(texts)))
+                read[act] = f"{first['agent']}, step {first['step']}", "".join(texts)
         return read
     finally:
         await up.stop()

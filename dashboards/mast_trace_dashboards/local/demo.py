@@ -28,6 +28,9 @@ _AT_A_TIME = 2
 _PROGRAM_SECONDS = 120
 _VERDICT_SECONDS = 120
 _LOOK_SECONDS = 0.3
+_PLAYED: Final = """
+SELECT TraceId, any(ServiceName) AS Service, any(ResourceAttributes['service.instance.id']) AS Scenario
+FROM otel_traces GROUP BY TraceId"""
 OTHERS_MODEL: Final = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -53,8 +56,12 @@ class Act:
 
     @property
     def service(self) -> str:
-        """The service name under which the run is recorded."""
-        return f"demo/{Path(self.program).stem}/{self.scenario}"
+        """The service name under which the runs of the program are recorded, good and bad."""
+        return f"demo/{Path(self.program).stem}"
+
+    def __str__(self) -> str:
+        """Return the program and its scenario, which messages name."""
+        return f"{self.program} {self.scenario}"
 
 
 ACTS: Final = (
@@ -151,6 +158,7 @@ async def _run(act: Act, endpoint: str) -> None:
             **inherited,
             "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
             "OTEL_SERVICE_NAME": act.service,
+            "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={act.scenario}",
             "LANGSMITH_TRACING": "false",
         },
         stdout=asyncio.subprocess.PIPE,
@@ -159,13 +167,13 @@ async def _run(act: Act, endpoint: str) -> None:
     try:
         printed, _ = await asyncio.wait_for(process.communicate(), _PROGRAM_SECONDS)
     except asyncio.TimeoutError:
-        raise MastTraceError(f"{act.service} did not end in {_PROGRAM_SECONDS} s") from None
+        raise MastTraceError(f"{act} did not end in {_PROGRAM_SECONDS} s") from None
     finally:
         if process.returncode is None:
             process.kill()
     if process.returncode:
         tail = printed.decode(errors="replace")[-2000:].strip()
-        raise MastTraceError(f"{act.service} ended with status {process.returncode}:\n{tail}")
+        raise MastTraceError(f"{act} ended with status {process.returncode}:\n{tail}")
 
 
 async def verdicts(
@@ -176,21 +184,27 @@ async def verdicts(
     Raises:
         MastTraceError: one was not judged, or not in time; the text names it.
     """
-    services = [act.service for act in acts]
     rows: dict[str, dict[str, Any]] = {}
     for _ in range(int(_VERDICT_SECONDS / _LOOK_SECONDS)):
+        played = await asyncio.to_thread(up.store.query, _PLAYED)
+        runs = {f"{each['Service']} {each['Scenario']}": each["TraceId"] for each in played}
         found = await asyncio.to_thread(
-            QUERIES["runs"].run, up.store, services=services, states=["judged", "unscored"]
+            QUERIES["runs"].run, up.store, states=["judged", "unscored"]
         )
         for row in found:
             if row["State"] == "unscored":
                 raise MastTraceError(f"{row['ServiceName']}: no verdict: {row['StateReason']}")
-        rows = {row["ServiceName"]: row for row in found}
-        on_progress(len(rows))
-        if len(rows) == len(acts):
-            return [FinishedAct(act, rows[act.service]) for act in acts]
+        rows = {row["TraceId"]: row for row in found}
+        ended = [
+            FinishedAct(act, rows[run])
+            for act in acts
+            if (run := runs.get(f"{act.service} {act.scenario}")) in rows
+        ]
+        on_progress(len(ended))
+        if len(ended) == len(acts):
+            return ended
         await asyncio.sleep(_LOOK_SECONDS)
-    missing = ", ".join(service for service in services if service not in rows)
+    missing = ", ".join(str(act) for act in acts if act not in [each.act for each in ended])
     problem = up.worker.status.problem if up.worker else "nothing judges"
     raise MastTraceError(f"no verdict after {_VERDICT_SECONDS} s on: {missing} {problem}".rstrip())
 

@@ -114,7 +114,7 @@ async def _play(
 
     def has_run(act: script.Act) -> None:
         progress.advance(playing)
-        _tell(progress, f"{act.program} {act.scenario} has run ({next(ended)} of {len(acts)}).")
+        _tell(progress, f"{act} has run ({next(ended)} of {len(acts)}).")
 
     await script.play(running, acts, has_run)
     judging = progress.add_task("Judging", total=len(acts))
@@ -134,7 +134,7 @@ async def _play(
                 featured.act.scenario,
                 functools.partial(_advance, progress, playing),
             )
-            _tell(progress, act.done.format(f"{featured.act.program} {featured.act.scenario}"))
+            _tell(progress, act.done.format(featured.act))
     # A replay adds its conclusion to what the list says.
     return running, await script.verdicts(up, acts)
 
