@@ -165,11 +165,16 @@ def _decisive(verdict: Verdict, error: DecisiveError, places: Mapping[str, int])
         yield from _cause(place, places)
     why = error.reason or error.rule
     if why and (place is None or place.why not in why):
-        yield Sentence(why, "under")
+        yield Sentence(_sentence(why), "under")
     if error.minimal_fix:
         fix = error.minimal_fix
         told = fix if len(fix) <= _FIX else f"{fix[:_FIX]} ..."
         yield Sentence((Words("Fix: ", "strong"), told), "under")
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital letter at its beginning, and a full stop where it has none."""
+    return f"{text[:1].upper()}{text[1:]}" + "." * (text[-1:] not in ".!?")
 
 
 def _cause(place: Place, places: Mapping[str, int]) -> Iterator[Part]:
@@ -233,7 +238,7 @@ def replays_said(
     found, proved = confirmation, proved_step(confirmation)
     parts: list[Part] = [Heading(certainty.heading(found))]
     if found.text:
-        parts.append(Sentence(found.text))
+        parts.append(Sentence(_sentence(found.text)))
     if found.origin is not None:
         name = "Origin" if proved == found.origin else "Origin, not proved"
         parts.append(Sentence((f"{name}: ", step_link(found.origin, found.origin_agent), ".")))
