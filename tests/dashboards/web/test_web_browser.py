@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from replayed_runs import PROVED, TWIN
+from replayed_runs import PROVED, TWIN, team
 from web_runs import CROWD, LIVE, LONG, LOOP, SHORT, judged, message, root
 
 from mast_trace_judge.store.verdicts import save
@@ -299,6 +299,17 @@ def test_a_command_is_copied(page: Page) -> None:
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == f"mast-trace replay {PROVED} --change keep:2"
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_one_key_copies_the_command_that_proves_the_cause(page: Page, store: Store) -> None:
+    run = "5" * 32
+    store.insert("otel_traces", team(run))
+    save(store, [judged(store, run, 7, 2)])
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/runs/{run}")
+    page.keyboard.press("c")
+    page.locator(".verdict").get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == f"mast-trace prove {run}"
 
 
 def test_a_file_is_compared_from_the_page_of_its_run(page: Page, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ async function keepUp() {
         return;
       } else {
         run.replaceChildren(fresh.content);
+        run.querySelectorAll(".verdict").forEach(offerCopies);
         watchMore();
         // A long run that goes on takes its time to read: it is asked for less often. After its end, the verdict is next.
         wait = state(run).state === "running" ? Math.max(SOON, 4 * (Date.now() - begun)) : SOON;
@@ -97,9 +98,8 @@ document.addEventListener("toggle", async (event) => {
 }, true);
 
 // Commands can be copied where the browser allows it: on this machine, or over HTTPS.
-document.addEventListener("toggle", (event) => {
-  if (!event.target.open || !navigator.clipboard) return;
-  for (const command of event.target.querySelectorAll("[data-copy]")) {
+function offerCopies(place) {
+  for (const command of navigator.clipboard ? place.querySelectorAll("[data-copy]") : []) {
     delete command.dataset.copy;
     const button = document.createElement("button");
     button.type = "button";
@@ -117,7 +117,9 @@ document.addEventListener("toggle", (event) => {
     });
     command.after(button, said);
   }
-}, true);
+}
+document.addEventListener("toggle", (event) => event.target.open && offerCopies(event.target), true);
+document.querySelectorAll(".verdict").forEach(offerCopies);
 
 // Further steps of a long run.
 async function more(link) {
@@ -239,12 +241,14 @@ if (comparison) {
   tell();
 }
 
-// The list tells its runs to the pages of these: n, p: next and previous run; /: the search; ?: the keys.
+// The list tells its runs to the pages of these: n, p: next and previous run; /: the search; ?: the keys;
+// c copies the command that proves the cause.
 const listed = addresses(document);
 if (listed.length) sessionStorage.setItem("runs", JSON.stringify(listed));
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
   if (event.key === "?") document.getElementById("keys")?.showModal();
+  if (event.key === "c") document.querySelector(".verdict .command-line button")?.click();
   const search = document.querySelector("input[type=search]");
   if (event.key === "/" && search) {
     event.preventDefault();
