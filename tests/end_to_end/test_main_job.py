@@ -77,6 +77,7 @@ def test_a_taken_port_is_named(up: UpProcess, tmp_path: Path) -> None:
     )
     assert second.returncode == 2
     assert str(up.port) in second.stderr
+    assert "--http-port 0" in second.stderr
     assert "Traceback" not in second.stderr
 
 

@@ -41,7 +41,7 @@ def first_difference(recorded: Trajectory, replayed: Trajectory) -> StepDifferen
 
     Ids of messages and spans are generated anew by each execution, so they are not compared. Texts
     and arguments are compared in their canonical form, which hides generated ids and times. Steps of
-    parallel branches may come in another order.
+    parallel branches, or of threads, may come in another order.
     """
     expected = _expected(recorded.steps, replayed.steps)
     pairs = zip_longest(expected, _in_order_of(expected, replayed.steps))
@@ -87,16 +87,33 @@ def _messages_in_tools(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _in_order_of(recorded: Sequence[Step], replayed: Sequence[Step]) -> list[Step]:
-    """Return the replayed steps, those of each block of parallel branches in the recorded order."""
+    """Return the replayed steps, those of each block of parallel steps in the recorded order."""
     ordered = list(replayed)
     start = 0
-    for is_parallel, group in groupby(recorded, key=lambda step: bool(step.branch)):
+    several = _parents_of_parallel_steps(recorded)
+    for is_parallel, group in groupby(
+        recorded, key=lambda step: bool(step.branch) or step.parent_span_id in several
+    ):
         block = list(group)
         end = start + len(block)
         if is_parallel:
             ordered[start:end] = _matched(block, ordered[start:end])
         start = end
     return ordered
+
+
+def _parents_of_parallel_steps(steps: Sequence[Step]) -> set[str]:
+    """Return the spans of which two steps ran at the same time: threads of a pool have no span of their own.
+
+    The steps of such a span may come in any order, for a replay answers at once.
+    """
+    ends: dict[str, int] = {}
+    found = set()
+    for step in sorted(steps, key=lambda each: each.start):
+        if step.start < ends.get(step.parent_span_id, step.start):
+            found.add(step.parent_span_id)
+        ends[step.parent_span_id] = max(ends.get(step.parent_span_id, 0), step.end)
+    return found
 
 
 def _matched(block: Sequence[Step], replayed: Sequence[Step]) -> list[Step]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from replays import NOWHERE, record, replay_here
-from scripted_llm import ScriptedLLM, last_text
+from replays import NOWHERE, check_replay, record, replay_here
+from scripted_llm import Reply, ScriptedLLM, last_text
 
 from mast_trace.content import truncate
 from mast_trace.messages import ToolCall
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.end_to_end
 
 TEAM = Path(__file__).parent / "team.py"
+POOLED = Path(__file__).parent / "pooled.py"
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,28 @@ def test_one_program_is_identical(again, recorded: Trajectory, tmp_path: Path, w
     for run in (done.run, here):
         replay_here(run, TEAM, way, folder=tmp_path)
     assert not (tmp_path / "executed").exists()
+
+
+def test_a_pool_that_carries_the_run_is_identical(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked later is answered sooner: each call gets its own answer again, whatever the order."""
+
+    def answer(request: dict) -> Reply:
+        text = last_text(request)
+        number = re.search(r"Price of 1(\d) ", text)
+        if number is None:
+            return Reply("Together " + str(sum(map(int, re.findall(r"\d+", text)))))
+        return Reply(f"{number[1]} EUR", delay=0.05 * (6 - int(number[1])))
+
+    with ScriptedLLM(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+        done = check_replay(POOLED, folder=tmp_path, keep="OPENAI_")
+    assert done.run is not None
+    assert done.run.final_answer == "Together 15"
+    assert done.report is not None
+    assert (done.report.served_exchanges, done.report.served_executions) == (7, 6)
 
 
 def test_another_question_diverges_even_if_the_program_swallows_the_error(again) -> None:
