@@ -177,10 +177,17 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
 
     Children of a span that is left out move to the span above it.
     """
+    return split_copies(spans)[0]
+
+
+def split_copies(
+    spans: Sequence[SpanRecord],
+) -> tuple[list[SpanRecord], dict[str, SpanRecord]]:
+    """Return the spans `without_copies`, and the span that completes a call's by the id of the call's."""
     by_id = {span.span_id: span for span in spans if span.span_id}
     ours = {key(span) for span in spans if is_ours(span)}
     if len(ours) == len(spans):
-        return list(spans)
+        return list(spans), {}
     copies: set[str] = set()
     for span in spans:
         for around in islice(above(span, by_id), LEVELS):
@@ -192,17 +199,18 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     copies |= _beside([span for span in spans if key(span) not in copies], ours)
     nested = _nested_calls([span for span in spans if key(span) not in copies | ours], by_id)
     copies |= nested.keys()
-    told = {key(kept): span.attributes for span in spans for kept in nested.get(key(span), ())}
+    told = {key(kept): span for span in spans for kept in nested.get(key(span), ())}
     parents = {span.span_id: span.parent_span_id for span in spans if key(span) in copies}
     parents.pop("", None)  # nothing lies below a span without an id
-    return [
-        dataclasses.replace(each, attributes={**told[key(span)], **each.attributes})
-        if key(span) in told
-        else each
-        for span in spans
-        if key(span) not in copies
-        for each in [lifted(span, parents)]
-    ]
+    left = [lifted(span, parents) for span in spans if key(span) not in copies]
+    return [completed_by(span, told.get(key(span))) for span in left], told
+
+
+def completed_by(span: SpanRecord, other: SpanRecord | None) -> SpanRecord:
+    """Return the span of a model's call with what another span of the call tells besides."""
+    if other is None:
+        return span
+    return dataclasses.replace(span, attributes={**other.attributes, **span.attributes})
 
 
 def _nested_calls(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace import semconv
 from mast_trace.trajectory.agent_requests import HandOff, as_call
-from mast_trace.trajectory.copies import completed
+from mast_trace.trajectory.copies import completed, completed_by
 from mast_trace.trajectory.foreign import translated
 from mast_trace.trajectory.model import Invocation, SpanRecord, Step, StepKind, Trajectory
 from mast_trace.trajectory.reader import in_order, invocation_of
@@ -50,6 +50,7 @@ class Outline:
         parents: of spans inside a duplicate, or inside a call that counts once: the span above it.
         requests: of an agent to another one, by their spans.
         inner: the other spans of a tool call, by the one that counts.
+        others: the other span of a model's call, by the one that counts.
         answers: of calls whose answer is on another span: the message's id, and that span.
         begun: start times of the spans whose steps are placed at their end.
         names: of the acting agents, in the order of their first step, or their turn where there are
@@ -74,6 +75,7 @@ class Outline:
     parents: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, HandOff] = field(default_factory=dict)
     inner: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     begun: Mapping[str, int] = field(default_factory=dict)
     names: tuple[str, ...] = ()
@@ -97,7 +99,7 @@ class Outline:
         """Approximate bytes of memory of the outline."""
         turns = len(self.turns or ()) + len(self.aliases or ()) + len(self.answers)
         edges = len(self.said) + len(self.handed) + len(self.inner) + len(self.begun)
-        edges += len(self.requests)
+        edges += len(self.requests) + len(self.others)
         return _OF_A_STEP * len(self) + _OF_A_TURN * (turns + edges + len(self.parents))
 
     def compact(self) -> Outline:
@@ -130,7 +132,7 @@ class Outline:
         first, last = self.starts[min(numbers)], self.starts[max(numbers)]
         begun = [self.begun[each] for each in wanted if each in self.begun]
         between = min([first, *begun]), max([last, *begun])
-        for span in self._read(fetch(list(wanted), between)):
+        for span in self._whole(fetch(list(wanted), between), wanted, fetch):
             number = wanted.pop(span.span_id, None)
             if number is None:
                 continue
@@ -143,7 +145,7 @@ class Outline:
         assert self.turns is not None
         assert self.aliases is not None
         answers = self._answers_of([span.span_id for span in spans], fetch)
-        for span in self._read(spans):
+        for span in self._whole(spans, [span.span_id for span in spans], fetch):
             agent = self.turns.get(span.span_id)
             if agent is not None:
                 output = texts_of([span]).answer_of(span) or answers.get(span.span_id)
@@ -163,6 +165,16 @@ class Outline:
                 yield span
             else:
                 yield dataclasses.replace(span, parent_span_id=parent)
+
+    def _whole(
+        self, spans: Iterable[SpanRecord], wanted: Iterable[str], fetch: Fetch
+    ) -> Iterator[SpanRecord]:
+        """Read spans, each call of a model with what another span tells of it."""
+        asked = {self.others[span]: span for span in wanted if span in self.others}
+        found = self._read(fetch(sorted(asked), None)) if asked else ()
+        others = {asked[each.span_id]: each for each in found}
+        for span in self._read(spans):
+            yield completed_by(span, others.get(span.span_id))
 
     def _inner_of(self, wanted: Iterable[str], fetch: Fetch) -> dict[str, list[SpanRecord]]:
         """Return the other spans of tool calls."""

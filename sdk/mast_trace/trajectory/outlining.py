@@ -22,7 +22,7 @@ from mast_trace.trajectory.copies import (
     arguments_of_call,
     is_open,
     one_span_per_call,
-    without_copies,
+    split_copies,
 )
 from mast_trace.trajectory.foreign import translated
 from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
@@ -152,7 +152,9 @@ class OutlineBuilder:
             fetch: reads a few spans of the run in full: its root, and the one with its task.
         """
         kept = self._kept
-        own = without_copies(in_order(kept.spans.values()))
+        own, others = split_copies(in_order(kept.spans.values()))
+        for call, other in others.items():
+            self._complete(call, other.span_id)
         requests = hand_offs(own)
         called = [as_call(span, requests.get(span.span_id)) for span in own]
         for span in called:
@@ -202,10 +204,20 @@ class OutlineBuilder:
             parents=lifted,
             requests=requests,
             inner={call: tuple(each.span_id for each in spans) for call, spans in inner.items()},
+            others={call: other.span_id for call, other in others.items()},
             answers=self._answered_elsewhere(ordered, holders),
             begun={each.span_id: each.start for each in chosen if time_of(each) != each.start},
         )
         return self._numbered(empty, chosen, agents, holders)
+
+    def _complete(self, call: str, other: str) -> None:
+        """Keep for the call of a model what another span tells of it besides."""
+        kept = self._kept
+        kept.held[call] = kept.held.get(call, ()) + kept.held.get(other, ())
+        if other in kept.answers:
+            kept.answers.setdefault(call, kept.answers[other])
+        if other in kept.outputs:
+            kept.outputs.setdefault(call, kept.outputs[other])
 
     def _answered_elsewhere(
         self, ordered: Sequence[SpanRecord], holders: Mapping[str, tuple[str, _Held]]
