@@ -167,7 +167,7 @@ def planted(
         (run, *_) = recorded(store, label) or record(
             store, command, label=label, timeout=300.0, environment=environment
         )
-        parent = held.enter_context(PreparedParents(command, program.preload))
+        parent = held.enter_context(PreparedParents(program.preload))
         summary = run_summary(store, run.trace_id, project=run.project)
         if summary is None:
             raise MastTraceError(f"the run of {program.name} is not stored")

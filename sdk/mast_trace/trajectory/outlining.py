@@ -153,8 +153,7 @@ class OutlineBuilder:
         """
         kept = self._kept
         own, others = split_copies(in_order(kept.spans.values()))
-        for call, other in others.items():
-            self._complete(call, other.span_id)
+        self._complete(others)
         requests = hand_offs(own)
         called = [as_call(span, requests.get(span.span_id)) for span in own]
         for span in called:
@@ -210,14 +209,15 @@ class OutlineBuilder:
         )
         return self._numbered(empty, chosen, agents, holders)
 
-    def _complete(self, call: str, other: str) -> None:
-        """Keep for the call of a model what another span tells of it besides."""
+    def _complete(self, others: Mapping[str, SpanRecord]) -> None:
+        """Keep for calls of models what other spans tell of them besides."""
         kept = self._kept
-        kept.held[call] = kept.held.get(call, ()) + kept.held.get(other, ())
-        if other in kept.answers:
-            kept.answers.setdefault(call, kept.answers[other])
-        if other in kept.outputs:
-            kept.outputs.setdefault(call, kept.outputs[other])
+        for call, other in others.items():
+            kept.held[call] = kept.held.get(call, ()) + kept.held.get(other.span_id, ())
+            if other.span_id in kept.answers:
+                kept.answers.setdefault(call, kept.answers[other.span_id])
+            if other.span_id in kept.outputs:
+                kept.outputs.setdefault(call, kept.outputs[other.span_id])
 
     def _answered_elsewhere(
         self, ordered: Sequence[SpanRecord], holders: Mapping[str, tuple[str, _Held]]
