@@ -73,9 +73,12 @@ def test_the_judge_reaches_what_is_promised_of_it():
     assert magentic["agent"].value >= 0.60
     assert magentic["step"].value >= 0.20
     joined = "profile + llama-3.1-8b"
-    assert rows["algorithm-generated", joined].shares["step"].value >= 0.43
+    # Weights that were fitted to this model's answers reached 0.43: they took right answers from better models.
+    assert rows["algorithm-generated", joined].shares["step"].value >= 0.39
     assert rows["hand-crafted", joined].shares["step"].value >= 0.27
     for subset in ("algorithm-generated", "hand-crafted"):
+        alone = rows[subset, "llama-3.1-8b alone"].shares["step"].value
+        assert rows[subset, joined].shares["step"].value >= alone
         for method in ("profile, cross-validated", joined):
             assert rows[subset, method].calibration_error <= 0.08
     agreed = mode_agreement([*read_mast_v0(data), *read_ag2_coding(data)])
