@@ -213,6 +213,7 @@ _MOST = 2**40
 _INPUT = (
     *("input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount", "tokens_sent"),
     *("total_prompt_tokens", "inputTokens", "promptTokens", "input"),
+    *("input_token_count", "InputTokenCount"),
 )
 _CACHED = (
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
@@ -221,6 +222,7 @@ _CACHED = (
 _OUTPUT = (
     *("output_tokens", "completion_tokens", "candidates_token_count", "candidatesTokenCount"),
     *("tokens_received", "total_completion_tokens", "outputTokens", "completionTokens", "output"),
+    *("output_token_count", "OutputTokenCount"),
 )
 
 
