@@ -165,7 +165,12 @@ class Format:
 
 def is_record(value: Any, *keys: str) -> bool:
     """Return whether a value is an object that has all of these keys."""
-    return isinstance(value, dict) and all(key in value for key in keys)
+    if not isinstance(value, dict):
+        return False
+    for key in keys:  # noqa: SIM110  # asked of each value by every row: a generator takes twice as long
+        if key not in value:
+            return False
+    return True
 
 
 def word_in(value: Any, key: str) -> str:
