@@ -258,7 +258,7 @@ _OF_A_PARSER = re.compile(
         (b'{"a": 1}\n{"b": 2}\n', "an object with the key a is of no known format"),
         (b'{"data": [{"a": 1}], "error": null}', "a list of objects with the key a"),
         (b'{"resourceLogs": []}\n' * 3, "it holds logs of OTLP"),
-        (b'{"spanId": "a", "spanType": "LLM", "traceId": "b"}', "Laminar, and nearest to OTLP"),
+        (b'{"spanId": "a", "spanType": "LLM", "traceId": "b"}', "Laminar, and is nearest to OTLP"),
         (b'{"custom_id": "a", "response": {"body": {}}}', "model's API, but it lacks request"),
         (b'{"prompt": "a", "completion": "b"}', "chat messages, but it lacks role, content"),
         (b'{"data": {"sessionId": "s"}, "id": "e"}', "an object with the keys data, id"),

@@ -153,7 +153,7 @@ def nearest_format(value: Any) -> str:
         return ""
     for title, own, row, lacked in _UNREAD:
         if own <= value.keys():
-            return f"; it is {title}, and nearest to {row.title}, but it lacks {lacked}"
+            return f"; it holds {title}, and is nearest to {row.title}, but it lacks {lacked}"
     near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
     shared = [each for each in near if 2 * len(each[1]) < len(each[0].keys)]
     if not shared:

@@ -151,7 +151,7 @@ CLAUDE_CODE = Format(
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _EVENTS = frozenset({"thread.started"} | {f"turn.{each}" for each in ("started", "completed")})
 _EVENTS |= {"turn.failed"} | {f"item.{each}" for each in ("started", "updated", "completed")}
-"""What `codex exec --json` prints."""
+"""Events that `codex exec --json` prints."""
 _ENDED = re.compile(r"^(?:Exit code:|Process exited with code) (\d{1,9})$", re.MULTILINE)
 _HEAD = 200
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
