@@ -309,6 +309,19 @@ LOOKALIKES: list[Any] = [
     {"steps": [1], "messages": [{"role": "user", "content": "Hi"}]},
     {"type": "user", "role": "user", "content": "Hi", "timestamp": "2026-01-01"},
     {"id": "1", "source": "web", "timestamp": "2026-01-01", "role": "user", "content": "Hi"},
+    {"mapping": {"a": "b"}, "current_node": "a", "messages": [{"role": "user", "content": "Hi"}]},
+    {"history": [{"role": "user", "content": "Hi", "result": [], "state": {}}]},
+    {"info": {"role": "build"}, "parts": [], "messages": [{"role": "user", "content": "Hi"}]},
+    {"bubbleId": "b", "type": 2, "text": "No", "role": "user", "content": "Hi"},
+    {"sender": "assistant", "text": "No", "role": "user", "content": "Hi"},
+    {"type": "item.completed", "role": "user", "content": "Hi"},
+    {"resourceLogs": [], "messages": [{"role": "user", "content": "Hi"}]},
+    {
+        "projectHash": "h",
+        "startTime": "2026-01-01",
+        "messages": [{"role": "user", "content": "Hi"}],
+    },
+    {"role": "user", "content": "Hi", "items": [{"type": "tool_call", "name": "t"}]},
 ]
 """Chats with keys of other formats beside them."""
 
