@@ -82,7 +82,7 @@ def values_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
             kind = "neither an object nor a list" if _is_scalar(line) else "no JSON"
             problem = f"it is {kind}: {_start_of(line)!r}"
             yield Broken(number, problem, is_text=kind == "no JSON")
-        elif _is_whole(line) or lines.are_values or lines.next_is_a_value(line):
+        elif lines.are_values or _is_whole(line) or lines.next_is_a_value(line):
             for found in _decoded([number], line):
                 if isinstance(found, Value) and not lines.are_spread:
                     lines.are_values = True

@@ -377,7 +377,8 @@ def _unknown(value: Any) -> str:
     for key in _NOT_SPANS.keys() & value.keys() if isinstance(value, dict) else ():
         return f"it holds {_NOT_SPANS[key]} of OTLP: spans are read from files, and a collector takes the rest"
     listed = value if isinstance(value, list) else next(filter(None, _under(value)), [])
-    inner = listed[0] if listed and isinstance(listed[0], dict) else value
+    wraps = isinstance(value, dict) and any(each is listed[0] for each in value.values() if listed)
+    inner = listed[0] if listed and isinstance(listed[0], dict) and not wraps else value
     if not isinstance(inner, dict):
         what = "a list that holds neither messages nor runs"
     elif not inner:

@@ -112,6 +112,8 @@ def _within(value: dict[str, Any], role: str, depth: int) -> list[Message]:
     if value.keys() & {"role", "type"} and value.keys() & {"parts", "content", "tool_calls"}:
         given = vocabulary.role(word(value.get("role", value.get("type"))))
         shape = {**value, "role": given if given in _ROLES else role}
+        if isinstance(value.get("content"), str) and "parts" not in value:
+            return [message_of(shape)]
         return [message_of(part) for part in each_answer(shape)]
     system = next((value[key] for key in _SYSTEM if value.get(key)), None)
     if system is None and isinstance(value.get("config"), Mapping):

@@ -604,6 +604,94 @@ def libraries() -> None:
     )
 
 
+def claude_events() -> None:
+    def event(number: int, name: str, **told: Any) -> dict[str, Any]:
+        given = {"session.id": "s1", "event.name": name, "event.sequence": number, **told}
+        return {
+            "timeUnixNano": str(BEGIN + number),
+            "body": {"stringValue": f"claude_code.{name}"},
+            "attributes": [
+                {"key": key, "value": {"stringValue": str(value)}} for key, value in given.items()
+            ],
+        }
+
+    body = json.dumps({"role": "assistant", "content": [{"type": "text", "text": ANSWER}]})
+    spent = {"input_tokens": 8, "cache_read_tokens": 32, "output_tokens": 12, "model": "claude-m"}
+    inside = {"agent.name": "stock_keeper"}
+    called = {"tool_name": "count_stock", "tool_use_id": "t1", "tool_input": json.dumps(ARGUMENTS)}
+    events = [
+        event(0, "user_prompt", prompt=QUESTION),
+        event(1, "tool_decision", tool_name="count_stock", decision="accept"),
+        event(2, "tool_result", **inside, **called, success="true"),
+        event(3, "api_request", **inside, request_id="r1", **spent),
+        event(4, "api_response_body", request_id="r1", body=body),
+    ]
+    scope = {"scope": {"name": "com.anthropic.claude_code.events"}, "logRecords": events}
+    write("claude-events.json", {"resourceLogs": [{"scopeLogs": [scope]}]})
+
+
+def codex_events() -> None:
+    def done(**item: Any) -> dict[str, Any]:
+        return {"type": "item.completed", "item": item}
+
+    call = {"id": "item_1", "type": "mcp_tool_call", "server": "stock", "tool": "count_stock"}
+    answer = {"content": [{"type": "text", "text": RESULT}], "structured_content": None}
+    told = {"arguments": ARGUMENTS, "result": answer, "error": None, "status": "completed"}
+    spent = {"input_tokens": 40, "cached_input_tokens": 5, "output_tokens": 12}
+    write_lines(
+        "codex-exec.jsonl",
+        [
+            {"type": "thread.started", "thread_id": "t1"},
+            {"type": "turn.started"},
+            done(id="item_0", type="reasoning", text="hm"),
+            {"type": "item.started", "item": {**call, "status": "in_progress"}},
+            done(**call, **told),
+            done(id="item_2", type="agent_message", text=ANSWER),
+            {"type": "turn.completed", "usage": spent},
+        ],
+    )
+
+
+def chatgpt() -> None:
+    def node(name: str, above: str | None, role: str, **message: Any) -> dict[str, Any]:
+        author = {"role": role, "name": message.pop("by", None)}
+        text = {"content_type": "text", "parts": [message.pop("text", "")]}
+        told = {"id": name, "author": author, "content": text, "recipient": "all", "metadata": {}}
+        return {"id": name, "parent": above, "children": [], "message": {**told, **message}}
+
+    asked = {"content_type": "code", "language": "json", "text": json.dumps(ARGUMENTS)}
+    found = {"content_type": "execution_output", "text": RESULT}
+    hidden = {"is_visually_hidden_from_conversation": True}
+    nodes = [
+        {"id": "top", "parent": None, "children": ["a"], "message": None},
+        node("a", "top", "system", metadata=hidden),
+        node("b", "a", "user", text=QUESTION, create_time=1_767_607_200.5),
+        node("c", "b", "assistant", content=asked, recipient="count_stock"),
+        node("d", "c", "tool", content=found, by="count_stock"),
+        node("left", "b", "assistant", text="An answer that was made anew."),
+        node("e", "d", "assistant", text=ANSWER, metadata={"model_slug": "gpt-m"}),
+    ]
+    told = {"title": "Pens", "conversation_id": "v1", "current_node": "e"}
+    write("chatgpt.json", [{**told, "mapping": {each["id"]: each for each in nodes}}])
+
+
+def browser_use() -> None:
+    def step(number: int, action: Any, **result: Any) -> dict[str, Any]:
+        return {
+            "model_output": {"memory": "", "next_goal": "", "action": [action]},
+            "result": [result],
+            "state": {"url": "https://example.com", "title": "", "tabs": []},
+            "metadata": {"step_start_time": 1_767_607_200.5 + number, "step_number": number},
+        }
+
+    done = {"done": {"text": ANSWER, "success": True}}
+    steps = [
+        step(1, {"count_stock": ARGUMENTS}, is_done=False, extracted_content=RESULT),
+        step(2, done, is_done=True, success=True, extracted_content=ANSWER),
+    ]
+    write("browser-use.json", {"history": steps})
+
+
 ALL = (
     *(
         claude_code,
@@ -620,6 +708,7 @@ ALL = (
         openhands,
     ),
     *(tempo, mlflow, phoenix_csv, autogen_state, trackers, libraries),
+    *(claude_events, codex_events, chatgpt, browser_use),
 )
 
 if __name__ == "__main__":

@@ -258,6 +258,10 @@ _OF_A_PARSER = re.compile(
         (b'{"a": 1}\n{"b": 2}\n', "an object with the key a is of no known format"),
         (b'{"data": [{"a": 1}], "error": null}', "a list of objects with the key a"),
         (b'{"resourceLogs": []}\n' * 3, "it holds logs of OTLP"),
+        (b'{"spanId": "a", "spanType": "LLM", "traceId": "b"}', "Laminar, and is nearest to OTLP"),
+        (b'{"custom_id": "a", "response": {"body": {}}}', "model's API, but it lacks request"),
+        (b'{"prompt": "a", "completion": "b"}', "chat messages, but it lacks role, content"),
+        (b'{"data": {"sessionId": "s"}, "id": "e"}', "an object with the keys data, id"),
         (b'[{"role": "user", "content": "Hi"},{"role": "ass', "has no end"),
         (b'{"a": 1, "b" 2}', "it is no JSON at column 14: '2}'"),
         (b'{"a": nil}', "it is no JSON at column 7: 'nil}'"),
@@ -341,6 +345,9 @@ _WORDS = st.sampled_from(
     traceID traceId trace_id trajectory type user value verdict
     LLMCall agent_id ag2_recipient ag2_sender channel_values chat_completions chatdev_heading checkpoint
     checkpoint_id choices message node request response session_id source_name speaker thread_id writes
+    Items Role author author_name blocks bubbleId chat_messages contents current_node history info item items
+    logRecords mapping message_type model_output parent parts projectHash resourceLogs role_at_backend scopeLogs
+    sender state toolCall toolFormerData toolResult tool_call tool_call_result tool_return
     """,
     )
 )
@@ -363,7 +370,12 @@ def _changed_samples(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-_JSON = [
+_SHAPES = [
+    json.loads(line)["content"]
+    for line in (SAMPLES.parent / "shapes.jsonl").read_text("utf-8").splitlines()
+]
+_JSON = [json.dumps(each) for lines in _SHAPES for each in lines if isinstance(each, dict | list)]
+_JSON += [
     line
     for path in sorted(SAMPLES.iterdir())
     if path.suffix in {".json", ".traj", ".jsonl"}

@@ -108,6 +108,14 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         ],
     ),
     "codex.jsonl": ("codex", _of("codex")),
+    # An event of a tool tells nothing of its result.
+    "claude-events.json": (
+        "claude-code-events",
+        [ASKED, ("tool", "stock_keeper", "", *CALL[3:]), SPOKEN[1]],
+    ),
+    "codex-exec.jsonl": ("codex", _of("codex")[1:]),
+    "chatgpt.json": ("chatgpt", ANONYMOUS),
+    "browser-use.json": ("browser-use", _of("browser-use")[1:]),
     "metagpt.json": ("metagpt", [ASKED, SPOKEN[1]]),
     "crewai.json": ("crewai", [("message", "crew", QUESTION), SPOKEN[1]]),
     "crewai.txt": ("crewai", [("message", "crew", QUESTION), SPOKEN[1]]),
@@ -153,6 +161,7 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     ),
 }
 """File -> its row, and the steps of its first run."""
+TASKLESS = {"transcript.json", "codex-exec.jsonl", "browser-use.json"}
 
 
 def pieces_of(path: Path, row: str = "") -> list[Piece]:
@@ -208,7 +217,7 @@ def test_a_sample_is_taken_for_what_it_is_and_its_steps_are_read_exactly(name: s
     assert {piece.row.name for piece in pieces} == {row}
     runs = trajectories_of(pieces)
     assert [brief(step) for step in runs[0].steps] == steps
-    assert runs[0].task == ("" if name == "transcript.json" else QUESTION)
+    assert runs[0].task == ("" if name in TASKLESS else QUESTION)
     assert [run.steps for run in trajectories_of(pieces_of(SAMPLES / name, row))] == [
         run.steps for run in runs
     ]
@@ -245,6 +254,10 @@ ALSO = {
 STATED: dict[str, tuple[int, int, str, str]] = {
     "claude-code.jsonl": (50, 17, "", ""),
     "codex.jsonl": (40, 12, "", ""),
+    "claude-events.json": (40, 12, "", ""),
+    "codex-exec.jsonl": (40, 12, "", ""),
+    "chatgpt.json": (0, 0, "", ""),
+    "browser-use.json": (0, 0, "", ""),
     "metagpt.json": (50, 17, "", ""),
     "crewai.json": (0, 0, "", ""),
     "crewai.txt": (0, 0, "", ""),
@@ -296,6 +309,19 @@ LOOKALIKES: list[Any] = [
     {"steps": [1], "messages": [{"role": "user", "content": "Hi"}]},
     {"type": "user", "role": "user", "content": "Hi", "timestamp": "2026-01-01"},
     {"id": "1", "source": "web", "timestamp": "2026-01-01", "role": "user", "content": "Hi"},
+    {"mapping": {"a": "b"}, "current_node": "a", "messages": [{"role": "user", "content": "Hi"}]},
+    {"history": [{"role": "user", "content": "Hi", "result": [], "state": {}}]},
+    {"info": {"role": "build"}, "parts": [], "messages": [{"role": "user", "content": "Hi"}]},
+    {"bubbleId": "b", "type": 2, "text": "No", "role": "user", "content": "Hi"},
+    {"sender": "assistant", "text": "No", "role": "user", "content": "Hi"},
+    {"type": "item.completed", "role": "user", "content": "Hi"},
+    {"resourceLogs": [], "messages": [{"role": "user", "content": "Hi"}]},
+    {
+        "projectHash": "h",
+        "startTime": "2026-01-01",
+        "messages": [{"role": "user", "content": "Hi"}],
+    },
+    {"role": "user", "content": "Hi", "items": [{"type": "tool_call", "name": "t"}]},
 ]
 """Chats with keys of other formats beside them."""
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.transfer.formats.assistants.chats import BROWSER_USE, CHATGPT
+from mast_trace_judge.transfer.formats.assistants.claude_events import CLAUDE_EVENTS
+from mast_trace_judge.transfer.formats.assistants.coding import CLAUDE_CODE, CODEX
+from mast_trace_judge.transfer.formats.assistants.openhands import OPENHANDS
 from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
 from mast_trace_judge.transfer.formats.chat import (
     ANTHROPIC,
@@ -20,7 +24,6 @@ from mast_trace_judge.transfer.formats.chat import (
     SMOLAGENTS,
 )
 from mast_trace_judge.transfer.formats.chatdev import CHATDEV
-from mast_trace_judge.transfer.formats.coding import CLAUDE_CODE, CODEX
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.jaeger import JAEGER, ZIPKIN
 from mast_trace_judge.transfer.formats.kinds import Format, never
@@ -35,7 +38,6 @@ from mast_trace_judge.transfer.formats.model_calls import (
     OPENAI_CALLS,
 )
 from mast_trace_judge.transfer.formats.openai_agents import OPENAI_AGENTS
-from mast_trace_judge.transfer.formats.openhands import OPENHANDS
 from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP, TEMPO
 from mast_trace_judge.transfer.formats.own_export import EXPORT
 from mast_trace_judge.transfer.formats.phoenix import PHOENIX
@@ -60,7 +62,10 @@ FORMATS: tuple[Format, ...] = (
     OPIK,
     MLFLOW,
     CLAUDE_CODE,
+    CLAUDE_EVENTS,
     CODEX,
+    CHATGPT,
+    BROWSER_USE,
     METAGPT,
     CREWAI,
     CHATDEV,
@@ -131,14 +136,29 @@ def format_of_table(columns: list[str]) -> Format | None:
     return next((r for r in rows if names.issuperset(r.keys) or r.record(whole)), None)
 
 
+_UNREAD: tuple[tuple[str, frozenset[str], Format, str], ...] = (
+    ("spans of Laminar", frozenset({"spanId", "spanType"}), OTLP, "resourceSpans"),
+    ("a trace of AgentOps", frozenset({"span_id", "span_name"}), OTLP, "resourceSpans"),
+    ("a chat of GitHub Copilot", frozenset({"requesterUsername", "requests"}), CHAT, "messages"),
+    ("a store of chats of LlamaIndex", frozenset({"store", "class_name"}), CHAT, "messages"),
+    ("a batch of OpenAI's API", frozenset({"custom_id", "response"}), OPENAI_CALLS, "request"),
+    ("a batch of OpenAI's API", frozenset({"custom_id", "body"}), OPENAI_CALLS, "response"),
+)
+"""Files that nothing reads: what they are, the keys that tell it, the nearest row, and what they lack for it."""
+
+
 def nearest_format(value: Any) -> str:
-    """Return the row that an unknown object is nearest to and the keys that it lacks, in words; empty if it has none of any."""
+    """Return the row that an unknown object is nearest to and the keys that it lacks, in words; empty for other values."""
     if not isinstance(value, dict):
         return ""
+    for title, own, row, lacked in _UNREAD:
+        if own <= value.keys():
+            return f"; it holds {title}, and is nearest to {row.title}, but it lacks {lacked}"
     near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
     shared = [each for each in near if 2 * len(each[1]) < len(each[0].keys)]
     if not shared:
-        return ""
+        lacked = ", ".join(key for key in ("role", "content") if key not in value)
+        return f"; it is nearest to {CHAT.title}, but it lacks {lacked}" if lacked else ""
     row, missing = min(shared, key=lambda each: len(each[1]) / len(each[0].keys))
     lacked = f"it lacks {', '.join(missing)}" if missing else "their values are others"
     return f"; it is nearest to {row.title}, but {lacked}"

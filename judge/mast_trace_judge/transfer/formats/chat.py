@@ -10,26 +10,33 @@ from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first,
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     Transcript,
+    is_record,
     usage_of,
     usage_of_models,
     word_in,
 )
 from mast_trace_judge.transfer.formats.libraries import (
+    is_chat_of_library,
     is_pydantic_ai,
     is_rewritten,
     is_sharegpt,
     is_smolagents,
+    is_thought_of_letta,
     unwrapped,
 )
 from mast_trace_judge.transfer.formats.messages import entry_of, role_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-_LISTS = ("messages", "chat_history", "history", "conversations", "conversation", "contents")
+_LISTS = (
+    *("messages", "chat_history", "history", "conversations", "conversation", "contents"),
+    "chat_messages",
+)
 """Keys under which an enclosing object holds a chat."""
-_IDS = ("id", "chat_id", "session_id", "trace_id", "thread_id")
+_IDS = ("id", "uuid", "chat_id", "session_id", "trace_id", "thread_id")
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
+_OF_GEMINI_CLI = frozenset({"id", "timestamp", "type", "content", "displayContent"})
 _LANGCHAIN = frozenset({"human", "ai", "AIMessageChunk"})
 
 
@@ -68,8 +75,33 @@ def named_within(value: Any, name: str) -> str:
     return f"{name}/{given}" if isinstance(given, str | int) else name
 
 
+def _is_beside(value: Any) -> bool:
+    """Return whether a line tells of a session of Goose, or holds what only the model sees, and is no message."""
+    return is_record(value, "working_dir", "message_count") or is_thought_of_letta(value)
+
+
+def _is_beside_gemini(value: Any) -> bool:
+    """Return whether a line tells of a session of Gemini CLI."""
+    if not isinstance(value, dict) or "messages" in value:
+        return False
+    return is_record(value, "sessionId", "projectHash", "startTime") or tuple(value) == ("$set",)
+
+
+_ANSWERS = ("response", "completion", "outputs", "output")
+
+
+def _answer_beside(around: Mapping[str, Any]) -> list[Entry]:
+    """Return the answer that stands beside the messages of a request, as in the history of a model in DSPy."""
+    found = next(filter(None, map(around.get, reversed(_ANSWERS))), None)
+    text = next(iter(found), None) if isinstance(found, list) else found
+    told = {"role": "assistant", "content": text, "usage": around.get("usage")}
+    return [entry_of(told)] if text and isinstance(text, str) else []
+
+
 def _read(value: Any, name: str) -> Iterator[Transcript]:
-    entries = entries_of(messages_in(value))
+    entries = entries_of(
+        [each for each in messages_in(value) if not (_is_beside(each) or _is_beside_gemini(each))]
+    )
     is_newest_first = all(0 < after.time < entry.time for entry, after in pairwise(entries))
     if is_newest_first and entries and entries[-1].role == "user":  # as APIs list messages
         entries.reverse()
@@ -82,6 +114,8 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
     ):  # a result of AG2, where whoever began the chat has an assistant's role
         usage = usage_of_models(cost.get("usage_including_cached_inference"))
         task = task_at_first(entries)
+    if entries and entries[-1].role != "assistant":
+        entries += _answer_beside(around)
     if around.get("system"):
         entries.insert(0, entry_of({"role": "system", "content": around["system"]}))
     yield transcript_of(entries, named_within(value, name), task=task, usage=usage)
@@ -90,7 +124,16 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
 def _is_chat_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    return "role" in value and bool(role_of(value))
+    return _is_beside(value) or (
+        ("role" in value or is_chat_of_library(value)) and bool(role_of(unwrapped(value)))
+    )
+
+
+def _is_gemini_cli(value: Any) -> bool:
+    if _is_beside_gemini(value) or (word_in(value, "type") == "gemini" and "content" in value):
+        return True
+    is_users = word_in(value, "type") == "user"
+    return is_users and {"id", "timestamp", "content"} <= value.keys() <= _OF_GEMINI_CLI
 
 
 def _is_anthropic_message(value: Any) -> bool:
@@ -126,7 +169,9 @@ def _row(name: str, title: str, recognised: str, is_message: Callable[[Any], boo
             isinstance(value, dict) and any(map(is_message, messages_in(value)[:200]))
         ),
         message=is_message,
-        entry=entry_of,
+        entry=lambda value: (
+            None if _is_beside(value) or _is_beside_gemini(value) else entry_of(value)
+        ),
     )
 
 
@@ -146,7 +191,7 @@ GEMINI_CLI = _row(
     "gemini-cli",
     "Gemini CLI session",
     "messages with the `type` `gemini`, also under `messages`",
-    lambda value: word_in(value, "type") == "gemini" and "content" in value,
+    _is_gemini_cli,
 )
 PYDANTIC_AI = _row(
     "pydantic-ai",

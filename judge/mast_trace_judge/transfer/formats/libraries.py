@@ -1,7 +1,8 @@
-"""Messages of LangChain, ShareGPT, pydantic-ai and smolagents, rewritten as messages with a role and content."""
+"""Messages of libraries and assistants with keys of their own, rewritten as messages with a role and content."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import ANSWER, objects
@@ -19,7 +20,7 @@ def unwrapped(shape: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(inner, dict) and "content" in inner:
             kind = str(shape.get("type", ""))
             return {**inner, "type": inner.get("type") or kind}
-    if "role" in shape:
+    if isinstance(shape.get("content"), str) and "role" in shape:
         return shape
     return next((read(shape) for is_one, read in _REWRITTEN if is_one(shape)), shape)
 
@@ -108,8 +109,182 @@ def _from_smolagents(shape: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-_REWRITTEN = (
+# -- parts under other keys: agent-framework, Semantic Kernel, LlamaIndex, Haystack, Goose ---------
+
+_LISTS = ("contents", "items", "Items", "blocks", "content")
+_ASKED = frozenset({"function_call", "tool_call", "toolRequest", "FunctionCallContent"})
+_ANSWERED = frozenset(
+    {"function_result", "tool_call_result", "toolResponse", "FunctionResultContent"}
+)
+_WITHIN = ("tool_call", "tool_call_result", "toolCall", "toolResult")
+_KINDS = ("type", "content_type", "block_type", "$type")
+_OF_PART = {
+    "id": ("call_id", "tool_call_id", "CallId", "Id", "id"),
+    "name": ("name", "tool_name", "FunctionName"),
+    "arguments": ("arguments", "tool_kwargs", "Arguments"),
+    "response": ("result", "Result", "content"),
+    "error": ("exception", "error"),
+    "is_error": ("isError",),
+    "text": ("text", "Text"),
+}
+
+
+def _is_of_parts(shape: Any) -> bool:
+    if not isinstance(shape, dict) or not {"role", "Role"} & shape.keys():
+        return False
+    own = next((key for key in _LISTS if isinstance(shape.get(key), list)), "content")
+    return own != "content" or any(
+        isinstance(part.get(key), dict) for part in objects(shape.get(own)) for key in _WITHIN
+    )
+
+
+def _from_parts(shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    listed = next(shape[key] for key in _LISTS if isinstance(shape.get(key), list))
+    role = shape.get("role", shape.get("Role"))
+    role = role.get("value", role.get("Label")) if isinstance(role, dict) else role
+    usage = (
+        word_in(each, "type") == "usage" and each.get("usage_details") for each in objects(listed)
+    )
+    kept = shape.get("additional_kwargs")
+    return {
+        **(kept if isinstance(kept, dict) else {}),
+        "role": str(role).lower(),
+        "name": next(filter(None, map(shape.get, ("name", "author_name", "AuthorName"))), None),
+        "content": [part for each in listed if (part := _part(each))],
+        "usage": next(filter(None, usage), None),
+        "timestamp": shape.get("created"),
+        "meta": next(filter(None, map(shape.get, ("meta", "metadata", "Metadata"))), None),
+    }
+
+
+def _part(part: Any) -> Any:
+    """Return a part in the words of the convention; nothing for usage, and other kinds as they are."""
+    if not isinstance(part, dict):
+        return part
+    kind = next(filter(None, (word_in(part, key) for key in _KINDS)), "")
+    for key in _WITHIN:
+        if isinstance(inner := part.get(key), dict):
+            held, origin = inner.get("value"), inner.get("origin")
+            told = held if isinstance(held, dict) else {} if held is None else {"result": held}
+            part = {**part, **(origin if isinstance(origin, dict) else {}), **inner, **told}
+            kind = kind or key
+    found = {name: part[key] for name, keys in _OF_PART.items() for key in keys if part.get(key)}
+    if kind in _ASKED:
+        plugin = word_in(part, "PluginName")
+        name = "-".join(filter(None, (plugin, str(found.get("name") or ""))))
+        return {**found, "type": "tool_call", "name": name}
+    if kind in _ANSWERED:
+        failed = bool(found.keys() & {"error", "is_error"})
+        said = found.get("response", found.get("error"))
+        return {"id": found.get("id"), "type": ANSWER, "response": said, "is_error": failed}
+    if kind in {"usage", "thinking"}:
+        return None
+    return {"type": "text", "text": found["text"]} if isinstance(found.get("text"), str) else part
+
+
+# -- CAMEL, Letta, Cursor, OpenCode ---------------------------------------------------------------
+
+
+def _from_camel(shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    said = shape["message"] if isinstance(shape["message"], dict) else {}
+    call = {"id": said.get("tool_call_id"), "name": said.get("func_name")}
+    answers = said.get("result") is not None
+    asked = {"tool_calls": [{**call, "arguments": said.get("args")}]} if call["name"] else {}
+    return {
+        "role": shape["role_at_backend"],
+        "content": said["result"] if answers else said.get("content"),
+        "name": call["name"] if answers else said.get("role_name"),
+        "tool_call_id": call["id"],
+        "timestamp": shape.get("timestamp"),
+        **({} if answers else asked),
+    }
+
+
+def is_thought_of_letta(shape: Any) -> bool:
+    """Return whether a message of Letta holds reasoning alone."""
+    return word_in(shape, "message_type").endswith("reasoning_message")
+
+
+def _from_letta(shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    kind = word_in(shape, "message_type").removesuffix("_message")
+    call = shape.get("tool_call")
+    role = {"tool_return": "tool", "tool_call": "assistant"}.get(kind, kind)
+    return {
+        "role": role,
+        "content": shape.get("tool_return", shape.get("content", "")),
+        "tool_calls": [{**call, "id": call.get("tool_call_id")}] if isinstance(call, dict) else [],
+        **{key: shape.get(key) for key in ("name", "tool_call_id", "status")},
+        "timestamp": shape.get("date"),
+    }
+
+
+def _from_cursor(shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    made, parts = shape.get("toolFormerData"), [shape.get("text") or ""]
+    if isinstance(made, dict):
+        call = {"id": made.get("toolCallId"), "name": made.get("name")}
+        arguments = made.get("rawArgs", made.get("params"))
+        parts.append({**call, "type": "tool_call", "arguments": arguments})
+        if made.get("result") is not None:
+            failed = made.get("status") == "error"
+            parts.append({**call, "type": ANSWER, "response": made["result"], "is_error": failed})
+    role = "user" if shape["type"] == 1 else "assistant"
+    usage, at = shape.get("tokenCount"), shape.get("createdAt")
+    return {"role": role, "content": list(filter(None, parts)), "usage": usage, "timestamp": at}
+
+
+def _from_opencode(shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    info, parts = shape["info"], []
+    for part in objects(shape["parts"]):
+        state = part.get("state")
+        if word_in(part, "type") == "text" and not part.get("synthetic"):
+            parts.append(part)
+        elif word_in(part, "type") == "tool" and isinstance(state, dict):
+            call = {"id": part.get("callID"), "name": part.get("tool")}
+            parts.append({**call, "type": "tool_call", "arguments": state.get("input")})
+            failed, said = state.get("status") == "error", state.get("output", state.get("error"))
+            if said is not None:
+                parts.append({**call, "type": ANSWER, "response": said, "is_error": failed})
+    time, told = info.get("time"), info.get("tokens")
+    cache = told.get("cache") if isinstance(told, dict) else None
+    held = cache if isinstance(cache, dict) else {}
+    names = {"cache_read_input_tokens": "read", "cache_creation_input_tokens": "write"}
+    counted = {key: held.get(name) for key, name in names.items()}
+    return {
+        "role": info["role"],
+        "name": info.get("agent", info.get("mode")) if info["role"] == "assistant" else None,
+        "content": parts,
+        "usage": {**told, **counted} if isinstance(told, dict) else None,
+        "timestamp": time.get("created") if isinstance(time, dict) else None,
+    }
+
+
+def is_chat_of_library(shape: Any) -> bool:
+    """Return whether a message is of a library or assistant whose messages are read as those of a chat."""
+    return any(is_one(shape) for is_one, _ in _OF_CHATS)
+
+
+_Rewriting = tuple[Callable[[Any], bool], Callable[[Any], "Mapping[str, Any]"]]
+_OF_CHATS: tuple[_Rewriting, ...] = (
+    (_is_of_parts, _from_parts),
+    (lambda shape: is_record(shape, "role_at_backend", "message"), _from_camel),
+    (lambda shape: word_in(shape, "message_type").endswith("_message"), _from_letta),
+    (lambda shape: is_record(shape, "bubbleId", "type"), _from_cursor),
+    (
+        lambda shape: word_in(shape, "sender") in {"human", "assistant"} and "text" in shape,
+        lambda shape: {  # the data export of Claude
+            "role": shape["sender"],
+            "content": shape.get("content") or shape["text"],
+            "timestamp": shape.get("created_at"),
+        },
+    ),
+    (
+        lambda shape: is_record(shape, "info", "parts") and bool(word_in(shape["info"], "role")),
+        _from_opencode,
+    ),
+)
+_REWRITTEN: tuple[_Rewriting, ...] = (
     (is_sharegpt, _from_sharegpt),
     (is_pydantic_ai, _from_pydantic_ai),
     (is_smolagents, _from_smolagents),
+    *_OF_CHATS,
 )

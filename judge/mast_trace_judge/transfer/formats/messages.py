@@ -95,10 +95,15 @@ def entry_of(shape: Any) -> Entry:
         calls=tuple(calls),
         results=tuple(results),
         time=moment_or_zero(message.get("timestamp") or message.get("created_at")),
-        usage=next(
-            filter(None, (usage_of(message[key]) for key in _USAGE if key in message)), None
-        ),
+        usage=_usage_of(message),
     )
+
+
+def _usage_of(message: Mapping[str, Any]) -> tuple[int, int] | None:
+    told = [message[key] for key in _USAGE if key in message]
+    meta = message.get("meta")  # Haystack's, and of Semantic Kernel
+    told += [meta.get("usage"), meta.get("Usage")] if isinstance(meta, dict) else []
+    return next(filter(None, map(usage_of, told)), None)
 
 
 def call_of(name: Any, arguments: Any, identity: Any) -> ToolCall:

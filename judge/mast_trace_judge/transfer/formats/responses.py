@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.transfer.formats.chat import entries_of, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
-from mast_trace_judge.transfer.formats.kinds import Format, Transcript, word_in
+from mast_trace_judge.transfer.formats.kinds import Format, Transcript, usage_of, word_in
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 
 if TYPE_CHECKING:
@@ -84,7 +84,13 @@ def item_entry(value: Any) -> Entry:
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     items: list[Any] = value if isinstance(value, list) else _items(value)
     visible = [item for item in items if not is_reasoning(item)]
-    yield transcript_of(entries_of(visible, item_entry), named_within(value, name))
+    known = value if isinstance(value, dict) else {}
+    yield transcript_of(
+        entries_of(visible, item_entry),
+        named_within(value, name),
+        model=word_in(known, "model"),
+        usage=usage_of(known.get("usage")),
+    )
 
 
 def _items(value: dict[str, Any]) -> list[Any]:

@@ -7,7 +7,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
+from mast_trace_judge.transfer.formats.conversation import (
+    Entry,
+    Result,
+    task_at_first,
+    transcript_of,
+)
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -18,7 +23,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of_models,
     word_in,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 from mast_trace_judge.transfer.formats.responses import item_entry
 
 if TYPE_CHECKING:
@@ -144,30 +149,48 @@ CLAUDE_CODE = Format(
 # -- Codex ----------------------------------------------------------------------------------------
 
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_EVENTS = frozenset({"thread.started"} | {f"turn.{each}" for each in ("started", "completed")})
+_EVENTS |= {"turn.failed"} | {f"item.{each}" for each in ("started", "updated", "completed")}
+"""Events that `codex exec --json` prints."""
 _ENDED = re.compile(r"^(?:Exit code:|Process exited with code) (\d{1,9})$", re.MULTILINE)
 _HEAD = 200
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 
 
 def _is_codex(value: Any) -> bool:
+    if word_in(value, "type") in _EVENTS and (
+        value.keys() & {"thread_id", "item", "usage", "error"} or len(value) == 1
+    ):
+        return True
     if is_record(value, "record_type") or is_record(value, "id", "timestamp", "instructions"):
         return True  # the first releases wrote items with nothing around them
     return word_in(value, "type") in _LINES and isinstance(value.get("payload"), dict)
 
 
 def _line(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    return value if "payload" in value else {"type": "response_item", "payload": value}
+    return (
+        value
+        if "payload" in value or value.get("type") in _EVENTS
+        else {"type": "response_item", "payload": value}
+    )
 
 
 def _is_item(line: Mapping[str, Any]) -> bool:
-    kind = word_in(line["payload"], "type")
+    kind = word_in(line.get("payload"), "type")
     return line["type"] == "response_item" and kind.endswith(("message", "_call", "_output"))
 
 
 def _read_codex(value: Any, name: str) -> Iterator[Transcript]:
     entries: list[Entry] = []
-    model, used = "", 0
+    model, used, failed = "", 0, ""
     for line in map(_line, objects(value)):
+        if line.get("type") in _EVENTS:
+            entries += filter(None, [_event_entry(line)])
+            failed = word_in(line.get("error"), "message")
+            if (spent := usage_of(line.get("usage"))) and used < len(entries):
+                entries[used] = dataclasses.replace(entries[used], usage=spent)
+                used = len(entries)
+            continue
         payload = line["payload"]
         if _is_item(line):
             entry = _codex_entry(line)
@@ -182,7 +205,34 @@ def _read_codex(value: Any, name: str) -> Iterator[Transcript]:
             if spent and place is not None:
                 entries[place] = dataclasses.replace(entries[place], usage=spent)
                 used = len(entries)
-    yield transcript_of(entries, name, framework="codex", model=model)
+    yield transcript_of(entries, name, framework="codex", model=model, termination_reason=failed)
+
+
+_TOOLS = {"command_execution": "shell", "file_change": "apply_patch", "web_search": "web_search"}
+_GIVEN = ("command", "changes", "query", "arguments", "prompt")
+
+
+def _event_entry(line: Mapping[str, Any]) -> Entry | None:
+    """Return what an item says at its end; thoughts and lists of what is left to do are none."""
+    item = line.get("item")
+    kind = word_in(item, "type")
+    if line["type"] != "item.completed" or not isinstance(item, dict):
+        return None
+    if kind == "agent_message":
+        return Entry("assistant", "codex", word_in(item, "text"))
+    tool = _TOOLS.get(kind, word_in(item, "tool"))
+    if not tool:
+        return None
+    given = next(({key: item[key]} for key in _GIVEN if item.get(key) is not None), None)
+    arguments = given["arguments"] if given and "arguments" in given else given
+    result, error = item.get("result"), word_in(item.get("error"), "message")
+    content = result.get("content") if isinstance(result, dict) else None
+    text = word_in(item, "aggregated_output") or text_of_parts(content) or error
+    has_failed = bool(error or item.get("exit_code") or item.get("status") == "failed")
+    identity = word_in(item, "id")
+    answer = Result(text, identity, tool, text or "failed" if has_failed else None)
+    call = call_of(tool, arguments, identity)
+    return Entry("assistant", "codex", calls=(call,), results=(answer,))
 
 
 def _codex_entry(line: Mapping[str, Any]) -> Entry:
@@ -214,7 +264,7 @@ def _output(text: str) -> tuple[str, bool]:
 CODEX = Format(
     name="codex",
     title="Codex rollout",
-    recognised="lines with `payload` and a `type` such as `session_meta` or `response_item`",
+    recognised="lines with `payload` and a `type` such as `session_meta`; events such as `item.completed` of `codex exec --json`",
     read=_read_codex,
     keys=("type", "payload", "timestamp"),
     message=_is_codex,

@@ -1,0 +1,1 @@
+"""Sessions of coding assistants, of chats with people, and of agents in a browser."""
