@@ -154,20 +154,12 @@ def planted(
     command = (python, str(HERE / program.file))
     with ExitStack() as held:
         server = held.enter_context(ScriptedLLM(policy(program.name, voice)))
-        environment = {
-            "OPENAI_BASE_URL": server.url,
-            "OPENAI_API_KEY": "scripted",
-            "OTEL_SERVICE_NAME": Path(program.file).stem,
-            "LANGSMITH_TRACING": "false",
-            "CREWAI_DISABLE_TELEMETRY": "true",
-            "CREWAI_TRACING_ENABLED": "false",
-            "CREWAI_TESTING": "true",
-        }
+        environment = variables(program, server.url)
         label = f"labelled_set {program.name} {voice}"
         (run, *_) = recorded(store, label) or record(
             store, command, label=label, timeout=300.0, environment=environment
         )
-        parent = held.enter_context(PreparedParents(program.preload))
+        parent = held.enter_context(PreparedParents(program.preload, warn=print))
         summary = run_summary(store, run.trace_id, project=run.project)
         if summary is None:
             raise MastTraceError(f"the run of {program.name} is not stored")
@@ -210,6 +202,19 @@ def planted(
         "seconds": round(_seconds(store, run.trace_id), 1),
         "forked": parent is not None,
         "refused": made.refused,
+    }
+
+
+def variables(program: Program, url: str) -> dict[str, str]:
+    """Return the environment of a program whose model is at an address."""
+    return {
+        "OPENAI_BASE_URL": url,
+        "OPENAI_API_KEY": "scripted",
+        "OTEL_SERVICE_NAME": Path(program.file).stem,
+        "LANGSMITH_TRACING": "false",
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_TRACING_ENABLED": "false",
+        "CREWAI_TESTING": "true",
     }
 
 

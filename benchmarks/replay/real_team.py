@@ -33,6 +33,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
 import team_program  # noqa: E402
 from erring_model import PLACES, ErringModel, decision_of  # noqa: E402
 from in_process import InProcess  # noqa: E402
+from replay_page import chosen_of  # noqa: E402
 from scripted_llm import ScriptedLLM  # noqa: E402
 from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa: E402
 
@@ -47,6 +48,8 @@ from mast_trace_lab.program.setup import Setup  # noqa: E402
 from mast_trace_lab.replay.arm_runner import executing  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Self
 
     from mast_trace.trajectory import Trajectory
@@ -65,14 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, help="runs of each class; nothing is written then")
     parser.add_argument("--forked", action="store_true", help="a process for each replay")
-    parser.add_argument("--class", dest="kinds", action="append", help="part of a class's name")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
-    chosen = parser.parse_args()
-    kinds = [
-        number
-        for number, kind in enumerate(CLASSES)
-        if not chosen.kinds or any(each in kind.name for each in chosen.kinds)
-    ]
+    chosen, kinds = chosen_of(parser, [each.name for each in CLASSES])
     # Class after class within each round, so that an early end leaves as many of each.
     wanted = [(kind, number) for number in range(chosen.runs or RUNS) for kind in kinds]
     ended: dict[int, list[tuple[str, Confirmation]]] = {kind: [] for kind in kinds}
@@ -153,7 +149,7 @@ class Bench:
             prepared = FailedRun(self._store, run, recorded, setup, points).plan()
             execute = executing(recorded, setup)
             if kind.by_coin:
-                execute = by_coin(execute, kind, draw)
+                execute = by_coin(execute, lambda _kept: kind.coin, draw)
             work = Confirming(
                 self._store, prepared.plan, prepared.experiment, recorded, setup, execute, Budget()
             )
@@ -163,14 +159,18 @@ class Bench:
         return ending(told, truth), told
 
 
-def by_coin(execute: Execute, kind: TeamClass, draw: random.Random) -> Execute:
-    """Return an execution whose outcomes, but for replays without a change, are those of a coin."""
+def by_coin(execute: Execute, coin: Callable[[int], float], draw: random.Random) -> Execute:
+    """Return an execution whose outcomes, but for replays without a change, are those of a coin.
+
+    The step up to which a replay keeps the run tells its rate.
+    """
 
     def executed(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
-        result = execute(trial, allowance)
+        result, arm = execute(trial, allowance), trial.arm
         if trial.phase == "verify" or result.status != "ok":
             return result
-        return replace(result, success=draw.random() < kind.coin)
+        kept = arm.step if arm.operator in {"start", "keep"} else arm.step - 1
+        return replace(result, success=draw.random() < coin(kept))
 
     return executed
 

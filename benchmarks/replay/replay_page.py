@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 HERE = Path(__file__).resolve().parent
 PAGE, RESULTS = HERE / "README.md", HERE / "results.json"
@@ -31,6 +31,15 @@ PEERS = (
     "| class | ours: right / wrong | earliest flip | calls | first zero, staged Fisher | calls |",
     "|---|---|---|---|---|---|",
 )
+
+
+def chosen_of(parser: Any, names: Sequence[str]) -> tuple[Any, list[int]]:
+    """Return the options of the command line, and the numbers of the chosen classes."""
+    parser.add_argument("--class", dest="kinds", action="append", help="part of a class's name")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    chosen = parser.parse_args()
+    kinds = chosen.kinds or [""]
+    return chosen, [n for n, name in enumerate(names) if any(each in name for each in kinds)]
 
 
 def upper(hits: int, runs: int) -> float:

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from one_experiment import baseline, simulate  # noqa: E402
-from replay_page import RESULTS, line, write  # noqa: E402
+from replay_page import RESULTS, chosen_of, line, write  # noqa: E402
 from run_classes import CLASSES  # noqa: E402
 from simpler_methods import BASELINES  # noqa: E402
 
@@ -40,14 +40,7 @@ def main() -> None:
     """Simulate the chosen classes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, help="runs of each class; nothing is written then")
-    parser.add_argument("--class", dest="kinds", action="append", help="part of a class's name")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
-    chosen = parser.parse_args()
-    kinds = [
-        number
-        for number, kind in enumerate(CLASSES)
-        if not chosen.kinds or any(each in kind.name for each in chosen.kinds)
-    ]
+    chosen, kinds = chosen_of(parser, [each.name for each in CLASSES])
     results = []
     with ProcessPoolExecutor(chosen.jobs) as processes:
         for found in processes.map(measured, kinds, [chosen.runs] * len(kinds)):

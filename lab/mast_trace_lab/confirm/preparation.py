@@ -146,6 +146,7 @@ class FailedRun:
         recorded: the run.
         setup: of its replays.
         points: its decision points, see `check`.
+        is_verified: whether a replay with this setup was identical and failed as well.
     """
 
     store: Store
@@ -153,6 +154,7 @@ class FailedRun:
     recorded: Trajectory
     setup: Setup
     points: tuple[DecisionPoint, ...]
+    is_verified: bool = False
 
     def stored(self) -> Prepared | None:
         """Return the run's last experiment if it has this setup, to be continued; None otherwise.
@@ -193,6 +195,7 @@ class FailedRun:
         try:
             if not self.setup.outside_state:
                 verify(self.recorded, self.setup)
+            return replace(self, is_verified=True), ()
         except NotConfirmable as reason:
             try:
                 masks, _ = propose(self.recorded, self.setup.with_task(self.recorded.task))
@@ -200,10 +203,9 @@ class FailedRun:
                 raise NotConfirmable(f"{reason}. {other}") from None
             pairs = (*self.setup.masks, *(each.pair for each in masks))
             return replace(self, setup=replace(self.setup, masks=pairs)), masks
-        return self, ()
 
     def plan(self, limits: ExperimentLimits | None = None) -> Prepared:
-        """Check the oracle, replay the run without a change, and store the plan of a new experiment.
+        """Check the oracle, replay a run that is not verified without a change, and store the plan of a new experiment.
 
         The judge's newest verdict is its prior, and a source of fixes. Its thresholds count the contrasts of all earlier experiments of the run, so that trying again with
         other fixes or another program is not rewarded.
@@ -219,9 +221,10 @@ class FailedRun:
             StorageError: the database does not answer.
         """
         setup, run = self.setup, self.run
-        check_oracle(self.recorded, setup)
-        if not setup.outside_state:
-            verify(self.recorded, setup)
+        if not self.is_verified:
+            check_oracle(self.recorded, setup)
+            if not setup.outside_state:
+                verify(self.recorded, setup)
         known = _stored_plans(self.store, run)
         verdict = load_judged(self.store, run.trace_id, project=run.project)
         fixes, refused = fixes_of(self.recorded, self.points, verdict, setup, run.outcome_reason)

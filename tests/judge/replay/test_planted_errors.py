@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import openai
 import pytest
 import stock
-from confirmed_planted import LIMITS, check_confirmed
+from confirmed_planted import LIMITS, check_confirmed, setup_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interventions import Stage, check_operators, check_planted, check_tools, reference
@@ -20,7 +20,7 @@ from mast_trace.replay.player import Blocked
 from mast_trace_judge.arms import Fix, ReplayArm
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_lab.confirm.confirm import confirming
-from mast_trace_lab.confirm.preparation import FailedRun
+from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.replay.changes import NoChange, NotAnArm
 
@@ -129,6 +129,23 @@ def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
         return told
 
     check_confirmed(stage, stock.ERRORS[4], confirm, ["openai"])
+
+
+def test_a_run_is_verified_once_before_its_plan(
+    stage: Stage, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mast-trace prove` verifies before it asks; the plan replays again only where nothing was verified."""
+    failure = stage.record(stock.ERRORS[4])
+    setup, replays = setup_of(stage, ["openai"]), []
+    run = setup.parent.run
+    monkeypatch.setattr(setup.parent, "run", lambda *given: replays.append(1) or run(*given))
+    failed = FailedRun(store, stored_run(), failure.run, setup, check(failure.run, setup))
+    verified, masks = failed.verified()
+    assert (len(replays), masks) == (1, ())
+    verified.plan(LIMITS)
+    assert len(replays) == 1
+    failed.plan(LIMITS)
+    assert len(replays) == 2
 
 
 def test_operators(stage: Stage) -> None:
