@@ -163,9 +163,9 @@ async def test_a_run_that_has_just_ended_has_a_provisional_verdict(
     """No alert, pattern or reading comes of it; a run to which nothing more comes is judged once, and a model reads it once in any case."""
     judged, told, apply_rules = [], [], Judge.apply_rules
 
-    def counted(judge, trajectory):
+    def counted(judge, trajectory, *given):
         judged.append(trajectory)
-        return apply_rules(judge, trajectory)
+        return apply_rules(judge, trajectory, *given)
 
     def counts():
         (patterns,) = store.query("SELECT count() AS runs FROM mast_pattern_runs")
