@@ -256,7 +256,7 @@ def test_an_interruption_returns_what_is_known(
 
         def counted(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
             told.append(trial.phase)
-            if len(told) == 8:  # of about fifteen
+            if len(told) == 8:  # There are about fifteen.
                 os.kill(os.getpid(), signal.SIGINT)
             return execute(trial, allowance)
 

@@ -72,7 +72,7 @@ def test_one_program_is_identical(again, recorded: Trajectory, tmp_path: Path, w
 def test_a_pool_that_carries_the_run_is_identical(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was asked later is answered sooner: each call gets its own answer again, whatever the order."""
+    """A later question is answered sooner: each call gets its own answer again, whatever the order."""
 
     def answer(request: dict) -> Reply:
         text = last_text(request)
