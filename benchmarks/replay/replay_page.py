@@ -63,21 +63,14 @@ def lower(hits: int, runs: int) -> float:
 
 def _at_most(hits: int, runs: int, rate: float) -> float:
     """Return the probability of at most so many hits."""
-    if rate >= 1:
-        return 0.0
-    return (
-        sum(
-            math.exp(
-                math.lgamma(runs + 1)
-                - math.lgamma(k + 1)
-                - math.lgamma(runs - k + 1)
-                + k * math.log(rate)
-                + (runs - k) * math.log(1 - rate)
-            )
-            for k in range(hits + 1)
+    if not 0 < rate < 1:
+        return 1 - rate
+    whole, hit, missed = math.lgamma(runs + 1), math.log(rate), math.log1p(-rate)
+    return sum(
+        math.exp(
+            whole - math.lgamma(k + 1) - math.lgamma(runs - k + 1) + k * hit + (runs - k) * missed
         )
-        if rate > 0
-        else 1.0
+        for k in range(hits + 1)
     )
 
 
