@@ -77,7 +77,7 @@ def test_the_first_command_makes_the_store_judges_and_lists(
         assert run_line([*arguments, *where, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    pattern = str(SAMPLES / "c[ro][ed]*.json*")  # CrewAI's and Codex's
+    pattern = str(SAMPLES / "c[ro][ed]*[ix].json*")  # CrewAI's and Codex's
     found = told("import", pattern)
     assert (len(found["runs"]), found["judged"], found["refused"]) == (2, 2, [])
     assert {each["tokens"] for each in found["files"]} == {None, 52}
