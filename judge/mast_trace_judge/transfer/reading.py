@@ -419,8 +419,8 @@ def _told_once(found: Iterable[Piece | Refused]) -> Iterator[Piece | Refused]:
         yield Refused(held[0].file, None, mistaken(f"YAML ({lines:,} lines)"))
     elif lines == unknown:
         problem = (
-            f"it is text without any JSON ({lines:,} lines), and no trace format reads it; the nearest "
-            f"are a chat (a list of `role` and `content`), spans (OTLP in JSON) and text of {_LOGS}"
+            f"it is text without any JSON ({lines:,} lines), and no trace format reads it"
+            f"{nearest_format({})}; spans (OTLP in JSON) and text of {_LOGS} are read as well"
         )
         yield Refused(held[0].file, held[0].line, problem)
     else:

@@ -160,5 +160,5 @@ def nearest_format(value: Any) -> str:
         lacked = ", ".join(key for key in ("role", "content") if key not in value)
         return f"; it is nearest to {CHAT.title}, but it lacks {lacked}" if lacked else ""
     row, missing = min(shared, key=lambda each: len(each[1]) / len(each[0].keys))
-    lacked = f"it lacks {', '.join(missing)}" if missing else "their values are others"
-    return f"; it is nearest to {row.title}, but {lacked}"
+    lacked = ", ".join(missing) or f"what tells that: {row.recognised.partition(';')[0]}"
+    return f"; it is nearest to {row.title}, but it lacks {lacked}"
