@@ -152,6 +152,8 @@ def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]
     confirmations = confirmations_of(store, [(run.project, run.trace_id) for run in runs])
     for run in runs:
         key = (run.project, run.trace_id)
+        if spans is not None and key not in spans:
+            continue  # Its day was dropped, and its state, which is written later, was not.
         yield {
             "project": run.project,
             "trace_id": run.trace_id,
