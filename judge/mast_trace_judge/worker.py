@@ -195,6 +195,8 @@ class Worker:
         if self._away is not None and self._writer.judged == before:
             raise self._away
         await self._beside.once()
+        # The next command is another worker, which would wait for this one.
+        await asyncio.to_thread(self._workers.leave)
         return self._writer.judged - before
 
     async def _cycle(self, *, all_at_once: bool = False) -> bool:

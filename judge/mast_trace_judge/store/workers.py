@@ -106,13 +106,14 @@ class Workers:
         return mine
 
     def leave(self) -> None:
-        """Say that this worker has ended, so that others take its runs at once.
+        """Say that this worker has ended, or rests, so that others take its runs at once.
 
         Raises:
             StorageError: the database does not answer.
         """
         if self._said is not None:
             self._say(gone=True)
+            self._said = None
 
     def _keep(self) -> bool:
         now = self._clock()

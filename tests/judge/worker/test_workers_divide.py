@@ -20,8 +20,11 @@ from stores import SERVER
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import workers
 from mast_trace_judge.store.workers import Workers
+from mast_trace_judge.worker import Worker
 
 PROGRAM = Path(__file__).with_name("worker_process.py")
 RUNS = [f"{number:032x}" for number in range(1, 400)]
@@ -92,6 +95,17 @@ def test_one_that_was_stopped_comes_anew(member, monkeypatch):
     assert first.claim(RUNS) == frozenset(RUNS)
     assert second.claim(RUNS) == frozenset()
     assert not second.takes
+
+
+async def test_one_command_after_another_does_the_work_of_all(store, url):
+    """The second one does not wait for the first, which has ended: it leads, too."""
+    for number in (1, 2):
+        write(store, invoice_run(number))
+        with Store.open(url) as shared:
+            one = Worker(shared, Judge(JudgeConfig()), WorkerConfig(run_quiet_seconds=0.001))
+            assert await one.drain_once() == 1
+        rows = store.query("SELECT count() AS n FROM mast_pattern_runs FINAL")
+        assert rows == [{"n": number}]
 
 
 def test_an_embedded_store_has_one_worker(store):
