@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,3 +53,19 @@ def test_settings_say_their_origin_and_no_secret(client: TestClient) -> None:
     assert "argument" in row
     assert "MAST_TRACE_DATABASE_URL" in row
     assert "hidden" not in page
+
+
+def test_a_run_of_a_clock_that_is_ahead_leaves_the_tiles_of_today(
+    store: Store, client: TestClient
+) -> None:
+    def fail(trace: str, at: datetime) -> None:
+        failed = {"gen_ai.operation.name": "invoke_workflow", "mast.run.outcome": "failure"}
+        row = {"TraceId": trace, "SpanId": "1" * 16, "SpanName": "run", "Timestamp": at}
+        store.insert("otel_traces", [{**row, "SpanAttributes": failed}])
+
+    now = datetime.now(timezone.utc)
+    fail("1" * 32, now)
+    today = client.get("/week").text
+    assert "in 7 days" in today
+    fail("2" * 32, now + timedelta(days=2))
+    assert client.get("/week").text == today

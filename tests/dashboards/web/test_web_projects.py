@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import time_machine
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 from two_projects import (
@@ -13,6 +14,7 @@ from two_projects import (
     OURS,
     RUN,
     SECOND,
+    T0,
     THEIR_OTHER,
     THEIR_RUN,
     THEIRS,
@@ -173,7 +175,8 @@ class Two:
 
     def look(self) -> dict[str, tuple[int, str]]:
         """Return what each place answers to our key."""
-        with self.client("reader") as client:
+        # Both looks are of one day: the list's tiles begin anew at midnight.
+        with time_machine.travel(T0 + timedelta(hours=1)), self.client("reader") as client:
             answers = {place: client.get(place) for each in PLACES.values() for place in each}
         return {place: (answer.status_code, answer.text) for place, answer in answers.items()}
 
