@@ -5,10 +5,11 @@ step of an agent or the first mention of the answer, are no evidence and no plac
 they are right no more often than one constant step.
 
 The order is: what the verdict calls decisive; a contradiction in the record whose figure stands in the
-answer; what else contradicts a good end, the earliest first; then by the lower end of the 95 % interval of being right on natural failures that people have
-labelled, and among equals on planted ones; last the contrast with good runs. ``measured.json`` has these counts; the file is written by
-``benchmarks/judge/evidence.py``, which also leaves out each sign that does no better than the best
-constant step on the same runs.
+answer; what else contradicts a good end, the earliest first; then by the lower end of the 95 % interval
+of being right on natural failures that people have labelled; of equals, those that were tried on such
+failures and never right come last, and the others by planted ones; last the contrast with good runs.
+``measured.json`` has these counts; the file is written by ``benchmarks/judge/evidence.py``, which also
+leaves out each sign that does no better than the best constant step on the same runs.
 """
 
 from __future__ import annotations
@@ -152,7 +153,9 @@ def ranked(
         first = sign.step != decisive, not proven, not sign.contradicts
         # A model's come in its own order, which `sorted` keeps.
         place = 0 if sign.basis == "model" else sign.step
-        return (*first, -natural, -planted, ranks.index(sign.basis), place)
+        # What was tried on natural failures and never right stands behind what nobody has tried.
+        never_right = counts.cases > 0 and counts.right == 0
+        return (*first, -natural, never_right, -planted, ranks.index(sign.basis), place)
 
     best: dict[int, Place] = {}
     for sign, counts in sorted(counted, key=order):

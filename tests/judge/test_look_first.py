@@ -217,6 +217,7 @@ def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(mo
         "natural": {"right": 8, "cases": 20},
         "planted": {"planted_right": 99, "planted_cases": 100},
         "few": {"right": 3, "cases": 4},
+        "never": {"cases": 2},
         "no evidence": {"right": 1, "cases": 40, "is_evidence": False},
     }
     monkeypatch.setattr(
@@ -241,6 +242,9 @@ def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(mo
     rest = ranked(run.build(), signs[:4] + signs[6:])
     assert [place.step for place in rest] == [2, 3, 1]
     assert rest[1].why.startswith("three of four"), "the best sign of a step speaks for it"
+    never = Sign("never", 1, "rule", "of two natural failures none")
+    untried = Sign("model's", 4, "model", "nobody knows")
+    assert [place.step for place in ranked(run.build(), [never, untried])] == [4, 1]
 
 
 @pytest.mark.parametrize("blind", [0, 100])
