@@ -153,7 +153,7 @@ def ranked(
         first = sign.step != decisive, not proven, not sign.contradicts
         # A model's come in its own order, which `sorted` keeps.
         place = 0 if sign.basis == "model" else sign.step
-        # What was tried on natural failures and never right stands behind what nobody has tried.
+        # A sign that was tried on natural failures and never right stands behind one that nobody has tried.
         never_right = counts.cases > 0 and counts.right == 0
         return (*first, -natural, never_right, -planted, ranks.index(sign.basis), place)
 

@@ -23,6 +23,8 @@ _JSON: Final = {
     dict: "object",
 }
 _OPAQUE: Final = "opaque "
+BLOCK: Final = f"{_OPAQUE}block"
+"""The type where the code stands in a block of the program, which receives no result."""
 _RAISES: Final = "raises "
 _BASES: Final = " < "
 

@@ -101,7 +101,8 @@ SELECTED_BY: Final = "mast.next_speaker.selected_by"
 SELECTED_SPEAKER: Final = "mast.next_speaker.name"
 TOOL_RESULT_TYPE: Final = "mast.tool.result_type"
 """Type of a result that the program itself receives: JSON's name for it, or ``opaque`` and a class. An
-exception's is ``raises``, its class, and the builtin ones that it derives from.
+exception's is ``raises``, its class, and the builtin ones that it derives from; ``opaque block`` tells code in a
+``with`` block, which a replay executes.
 """
 TOOL_REQUESTED_BY: Final = "mast.tool.requested_by"
 """The agent that asked for a tool call, where another one executes it."""

@@ -328,8 +328,8 @@ class HandMadeTools:
         return self._untyped(name, recorded.result, function)
 
     def runs(self, name: str, arguments: Any) -> None:
-        """Take a call off the tape whose code runs for real, as that of a block."""
-        self._player.steer(name, arguments, "")
+        """Count a call whose code runs for real, as that of a block."""
+        self._player.block(name, arguments)
 
     def _untyped(self, name: str, text: str, function: Any) -> Any:
         returned = signature_of(function).return_annotation

@@ -164,7 +164,8 @@ def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
     if status == "diverged":
         text += _of_another_run(whole, played)
     if exit_status is None:
-        late = f"It did not end within {setup.timeout:g} s. {text}"
+        late = f"It did not end within {setup.timeout:g} s; --set timeout=SECONDS gives it more."
+        late += f" {text}" if status == "diverged" else ""
         return Replayed("timeout", late, report, -9, run)
     return Replayed(status, text, report, exit_status, run)
 

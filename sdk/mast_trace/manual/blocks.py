@@ -292,9 +292,11 @@ class ToolBlock(Block["ToolSpan"]):
 
     def _start(self, telemetry: Telemetry) -> ToolSpan:
         warn_of_lost_run(self._call)
+        span = telemetry.tool(self.name or "tool", **self._options)
         if not self._is_function:
+            span.runs_in_block()
             note_block(self.name or "tool", self._options["arguments"])
-        return telemetry.tool(self.name or "tool", **self._options)
+        return span
 
     def result(self, value: Any) -> None:
         """Record the result of the tool."""

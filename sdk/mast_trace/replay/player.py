@@ -190,7 +190,7 @@ class Player:
             self._exchanges[exchange.key].append(exchange)
         self._places = {id(each): place for place, each in enumerate(tape.exchanges)}
         self._executions = Executions(tape)
-        self._plain = PlainCalls(tape.plain_functions)
+        self._plain = PlainCalls({*tape.plain_functions} - {*tape.blocks})
         self.order = Order(tape.exchanges)
         self.tool_order = ToolOrder(tape.executions)
         self.branches = LiveBranches()
@@ -318,6 +318,13 @@ class Player:
             )
         if passed is not None:
             self.tool_order.release(passed)
+
+    def block(self, tool: str, arguments: Any) -> None:
+        """Count a call whose code runs for real in a block, and remove its entry from records that do not tell blocks."""
+        self.steer(tool, arguments, "")
+        with self._lock:
+            self._live_executions += 1
+            self._changed(self._report())
 
     def execution(self, tool: str, arguments: Any, call_id: str, agent: str) -> Execution | None:
         """Return the recorded call of a tool; None if the tool is to be executed.

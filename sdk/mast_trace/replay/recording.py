@@ -28,7 +28,7 @@ from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
 from mast_trace.replay.executions import plain_functions, with_call_ids
 from mast_trace.replay.tape import Exchange, Execution, Tape
-from mast_trace.result_types import opaque_type
+from mast_trace.result_types import BLOCK, opaque_type
 from mast_trace.spans.randomness import HASH_SEED, SEED_VARIABLE, usable
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace.untrusted_json import read_json
@@ -176,17 +176,21 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
             values that a text can hold.
 
     Raises:
-        NotReplayable: a tool's result is no such value, the program executes another tool by itself, texts were not captured, were redacted or were cut, the run is
+        NotReplayable: a tool's result is no such value, the program executes a tool by itself, texts were not captured, were redacted or were cut, the run is
             too long to be read whole, or it has no model calls.
     """
     live = frozenset(live_tools)
     parts = [_tape_of(each, live) for each in (*earlier, run)]
     if not any(part.exchanges for part in parts):
         raise NotReplayable(f"Run {run.trace_id} cannot be replayed: it has no model calls.")
-    plain = sum((Counter(plain_functions(each)) for each in (*earlier, run)), Counter[str]())
-    if unnamed := {name: calls for name, calls in plain.items() if not live & {name, "*"}}:
-        raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {_of_plain(unnamed)}")
-    begun = (*earlier, run)[0]
+    runs = (*earlier, run)
+    plain = sum((Counter(plain_functions(each)) for each in runs), Counter[str]())
+    blocks = Counter(step.tool for each in runs for step in each.steps if step.result_type == BLOCK)
+    for executed, told in ((plain, _PLAIN), (blocks, _BLOCK)):
+        if unnamed := {name: calls for name, calls in executed.items() if not live & {name, "*"}}:
+            why = _of_plain(unnamed, *told)
+            raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {why}")
+    begun = runs[0]
     drawn = {SEED_VARIABLE: begun.seed, HASH_SEED: begun.hash_seed}
     return Tape(
         run=run.trace_id,
@@ -195,20 +199,25 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
         handing_over=tuple(dict.fromkeys(each for part in parts for each in part.handing_over)),
         inputs=tuple(each for part in parts for each in part.inputs),
         lessons=tuple(each for part in parts for each in part.lessons),
-        plain_functions=tuple(plain),
+        plain_functions=tuple({**plain, **blocks}),
+        blocks=tuple(blocks),
         start=begun.start or None,
         environment={name: seed for name, seed in drawn.items() if usable(seed)},
     )
 
 
-def _of_plain(calls: Mapping[str, int]) -> str:
-    """Return the sentences on functions that each replay would execute, with the ways out."""
+_PLAIN = ("without a span", "write `@mast_trace.tool` in the line above `def {}`")
+_BLOCK = ("in a block", "make the block of {} a function below `@mast_trace.tool`")
+"""The place where a program executes a tool by itself, and the way to answer it from the record instead."""
+
+
+def _of_plain(calls: Mapping[str, int], place: str, remedy: str) -> str:
+    """Return the sentences on what each replay would execute, with the ways out."""
     named = ", ".join(f"{name} (calls: {number})" for name, number in calls.items())
     first = next(iter(calls))
     return (
-        f"its program executes {named} by itself, without a span, so that each replay would execute it again. "
-        f"Answer it from the record: write `@mast_trace.tool` in the line above `def {first}`, and record a run "
-        f"again. Or allow it: --set plain={first} if it changes nothing, --set live_tools={first} with --set "
+        f"its program executes {named} by itself, {place}, so that each replay would execute it again. "
+        f"Answer it from the record: {remedy.format(first)}, and record a run again. Or allow it: --set plain={first} if it changes nothing, --set live_tools={first} with --set "
         "reset=COMMAND if it does."
     )
 
@@ -216,10 +225,11 @@ def _of_plain(calls: Mapping[str, int]) -> str:
 def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
     calls = [call for call in run.invocations if call.kind == "model"]
     tools = [step for step in run.steps if step.kind is StepKind.TOOL]
-    executed = [step for step in tools if not step.handoff_to and not _is_live(step, live)]
+    own = [step for step in tools if step.result_type != BLOCK]
+    executed = [step for step in own if not step.handoff_to and not _is_live(step, live)]
     if reason := next(chain(_obstacles(run, calls), alterations(run, calls, executed)), ""):
         raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {reason}")
-    for step in tools:
+    for step in own:
         kind = opaque_type(step.result_type)
         if kind and not _is_live(step, live):
             raise NotReplayable(

@@ -111,8 +111,9 @@ class Tape:
         inputs: texts that a person typed, in order, each with the id of the span of the tool that
             asked; empty if no tool asked.
         lessons: answers of `mast_trace.feedback`, each as JSON, in order.
-        plain_functions: names of the functions that the program calls by itself when a model asks for them.
-            No span holds their calls, so that a replay executes them.
+        plain_functions: names of what a replay executes: of functions that the program calls by itself when a
+            model asks for them, without a span, and of tools whose code stands in a block.
+        blocks: the latter alone.
         start: nanoseconds since the epoch at which the run began; None if unknown.
         environment: variables under which the program draws what it drew; see `mast_trace.spans.randomness`.
         masks: pairs of a pattern and a name, see `mast_trace.replay.normalize`.
@@ -125,6 +126,7 @@ class Tape:
     inputs: tuple[tuple[str, str], ...] = ()
     lessons: tuple[str, ...] = ()
     plain_functions: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
     start: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     masks: Sequence[tuple[str, str]] = ()
@@ -140,6 +142,7 @@ class Tape:
             "inputs": self.inputs,
             "lessons": self.lessons,
             "plain_functions": self.plain_functions,
+            "blocks": self.blocks,
             "start": self.start,
             "environment": self.environment,
             "masks": self.masks,
@@ -165,6 +168,7 @@ class Tape:
                 inputs=tuple((text, span) for text, span in shape.get("inputs", ())),
                 lessons=tuple(shape.get("lessons", ())),
                 plain_functions=tuple(shape.get("plain_functions", ())),
+                blocks=tuple(shape.get("blocks", ())),
                 start=shape.get("start"),
                 environment=shape.get("environment", {}),
                 masks=tuple((pattern, name) for pattern, name in shape.get("masks", ())),

@@ -11,7 +11,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, shown, truncate, well_formed
-from mast_trace.result_types import exception_type, opaque_type, result_type
+from mast_trace.result_types import BLOCK, exception_type, opaque_type, result_type
 from mast_trace.spans import human_input
 from mast_trace.spans.message_attributes import Attributes, MessageWriter, with_earlier_marks
 from mast_trace.spans.run_state import Run, run_ended
@@ -162,11 +162,17 @@ class ToolSpan(OpenSpan):
 
     call_id: str | None = None
     """The model's id of the call."""
+    _in_block = False
+
+    def runs_in_block(self) -> None:
+        """Record that the tool's code stands in a block of the program, which nothing can answer."""
+        self._in_block = True
+        self.set({semconv.TOOL_RESULT_TYPE: BLOCK})
 
     def fail(self, error: BaseException | str) -> None:
         """Mark the span as failed with the error's type and text, also as a replay needs it; does not end it."""
         super().fail(error)
-        if isinstance(error, BaseException):
+        if isinstance(error, BaseException) and not self._in_block:
             self.set({semconv.TOOL_RESULT_TYPE: exception_type(error)})
 
     def result(self, value: Any) -> None:

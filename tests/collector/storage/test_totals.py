@@ -145,7 +145,9 @@ FROM numbers({spans:UInt64})
 def write_many(store: Store, trace: str, spans: int, *, text: str = "", tokens: int = 100) -> None:
     """One run's model calls, all with the same tokens; every tenth fails."""
     given = {"trace": trace, "spans": spans, "text": text, "input": tokens}
-    store.command(_MANY, given, settings={"max_insert_threads": 1})
+    # A block of a million rows takes more memory than the embedded engine has; receivers write no such one.
+    blocks = {"min_insert_block_size_rows": 100_000, "max_block_size": 100_000}
+    store.command(_MANY, given, settings={"max_insert_threads": 1, **blocks})
 
 
 @pytest.mark.parametrize("calls", [100, 1_000, 10_000, 200_000])

@@ -22,9 +22,18 @@ def charge(card: str) -> str:
     return f"charged {card}"
 
 
+def charge_in_block(card: str) -> str:
+    """Charge a card in a block that records it."""
+    with mast_trace.tool("charge", {"card": card}) as call:
+        result = charge(card)
+        call.result(result)
+    return result
+
+
 def main(way: str) -> None:
     """Let a model call the tool, until it answers."""
-    tool = mast_trace.tool(charge) if way == "decorated" else charge
+    tools = {"decorated": mast_trace.tool(charge), "block": charge_in_block}
+    tool = tools.get(way, charge)
     messages: list[Any] = [{"role": "user", "content": "Charge card 7."}]
     if way == "earlier":  # a conversation with a call of an earlier run
         function = {"name": "charge", "arguments": json.dumps({"card": "6"})}

@@ -46,7 +46,8 @@ def again(monkeypatch: pytest.MonkeyPatch):
     def run(runs: list[Trajectory], way: str) -> Replayed:
         monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
         *earlier, last = runs
-        return replay(last, Setup((sys.executable, str(ASKING), way), earlier=earlier))
+        command = (sys.executable, str(ASKING), way)
+        return replay(last, Setup(command, earlier=earlier, plain=["block"]))
 
     return run
 

@@ -63,7 +63,13 @@ def again(run: Trajectory, way: str = "", **options: Any) -> Replayed:
 
 @pytest.mark.parametrize(
     ("way", "found"),
-    [("", {"charge": 1}), ("earlier", {"charge": 1}), ("decorated", {}), ("unanswered", {})],
+    [
+        ("", {"charge": 1}),
+        ("earlier", {"charge": 1}),
+        ("decorated", {}),
+        ("block", {}),
+        ("unanswered", {}),
+    ],
 )
 def test_the_record_shows_them(
     made: Callable[..., Trajectory], way: str, found: dict[str, int]
@@ -71,26 +77,27 @@ def test_the_record_shows_them(
     assert plain_functions(made(way)) == found
 
 
+@pytest.mark.parametrize("way", ["", "block"])
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "write `@mast_trace.tool` in the line above `def charge`"),
+        ({}, "`@mast_trace.tool`"),
         ({"live_tools": ["charge"]}, "nothing restores the state"),
         ({"plain": ["other"]}, "charge"),
     ],
 )
 def test_nothing_runs_unless_it_is_allowed(
-    made: Callable[..., Trajectory], tmp_path: Path, options: dict[str, Any], said: str
+    made: Callable[..., Trajectory], tmp_path: Path, way: str, options: dict[str, Any], said: str
 ) -> None:
-    run = made()
+    run = made(way)
     with pytest.raises(NotReplayable, match=said):
-        again(run, **options)
+        again(run, way, **options)
     with pytest.raises(NotReplayable, match=said):
         check(run, Setup((sys.executable, str(BY_HAND)), **options))
     assert not (tmp_path / "executed").exists()
 
 
-@pytest.mark.parametrize("way", ["", "earlier"])
+@pytest.mark.parametrize("way", ["", "earlier", "block"])
 @pytest.mark.parametrize(
     "options",
     [{"plain": ["charge"]}, {"plain": ["*"]}, {"live_tools": ["charge"], "reset": ["true"]}],
@@ -117,11 +124,11 @@ def test_one_that_is_decorated_is_answered(made: Callable[..., Trajectory], tmp_
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.parametrize("way", ["", "block"])
 def test_what_a_live_model_asks_for_is_counted(
-    made: Callable[..., Trajectory], tmp_path: Path
+    made: Callable[..., Trajectory], tmp_path: Path, way: str
 ) -> None:
-    done = run_arm(
-        made(), Setup((sys.executable, str(BY_HAND)), plain=["charge"]), ReplayArm("start")
-    )
+    command = (sys.executable, str(BY_HAND), *filter(None, [way]))
+    done = run_arm(made(way), Setup(command, plain=["charge"]), ReplayArm("start"))
     assert (done.status, done.live_calls, done.live_tools) == ("ok", 2, 1)
     assert (tmp_path / "executed").read_text() == "7\n"

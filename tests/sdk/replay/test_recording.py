@@ -38,7 +38,7 @@ def test_the_tape_of_several_runs_is_theirs_one_after_the_other() -> None:
     parts = [asdict(tape_of(run)) for run in runs]
     joint = asdict(tape_of(runs[-1], *runs[:-1]))
     # Masks are given for a replay.
-    alone = ("run", "start", "plain_functions", "environment", "masks")
-    assert [joint.pop(name) for name in alone] == ["c", None, (), {}, ()]
+    alone = ("run", "start", "plain_functions", "blocks", "environment", "masks")
+    assert [joint.pop(name) for name in alone] == ["c", None, (), (), {}, ()]
     assert joint == {name: sum((part[name] for part in parts), ()) for name in joint}
     assert {name: len(held) for name, held in joint.items()} == dict.fromkeys(joint, 3)
