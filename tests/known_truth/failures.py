@@ -266,11 +266,16 @@ def confirmed(folder: Path, pythons: Mapping[str, str], count: int) -> Iterator[
     kinds = [NONE[number // 4 % len(NONE)] if number % 4 == 3 else "" for number in range(count)]
     with Store.open(f"chdb://{folder.absolute()}") as store:
         migrate(store)
+        number = 0
         for place, (program, voice) in enumerate(teams[:count]):
+            share = -(-(count - number) // (len(teams[:count]) - place))
             with Team(store, program, pythons[program.name], voice) as team:
                 failures = team.failures()
-                for number in range(place, count, len(teams)):
-                    how, told = team.confirmed(failures, kinds[number], number)
+                for _ in range(share):
+                    try:
+                        how, told = team.confirmed(failures, kinds[number], number)
+                    except StopIteration:  # the program fails in no further way: the next one does
+                        break
                     yield {
                         "program": program.name,
                         "kind": kinds[number] or ONE,
@@ -279,6 +284,7 @@ def confirmed(folder: Path, pythons: Mapping[str, str], count: int) -> Iterator[
                         "replays": told.replays,
                         "live_calls": told.live_calls,
                     }
+                    number += 1
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ if get_args(Code) != tuple(FAILURE_MODES):  # a Literal cannot be computed
 
 
 def parse_answer(text: str, shape: type[A], *, repair: bool = True) -> A:
-    """Return the last JSON object in the text that has at least half of the schema's fields.
+    """Return the last JSON object in the text that has at least half of the schema's fields, else two.
 
     The last one counts, because a model that repeats parts of the run does so before its answer. Text that is
     no JSON is repaired: trailing commas, comments, single quotes, raw line breaks.
@@ -70,11 +70,12 @@ def parse_answer(text: str, shape: type[A], *, repair: bool = True) -> A:
     """
     said = _THOUGHTS.sub("", text)
     problem = "there is no complete JSON object in the answer"
-    for found in (_objects(said), _repaired(said) if repair else ()):
-        for value in reversed(list(found)):
-            if 2 * len(_plain_names(value).keys() & shape.model_fields.keys()) < len(
-                shape.model_fields
-            ):
+    half = -(-len(shape.model_fields) // 2)
+    whole, mended = [*_objects(said)], [*_repaired(said)] if repair else []
+    # An answer that was cut is no short one: it is asked for again.
+    for least, values in ((half, whole), (half, mended), (min(half, 2), whole)):
+        for value in reversed(values):
+            if len(_plain_names(value).keys() & shape.model_fields.keys()) < least:
                 continue
             try:
                 return shape.model_validate(value)

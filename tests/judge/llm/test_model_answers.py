@@ -122,6 +122,14 @@ def test_what_is_wrong_costs_no_more_than_its_point(text):
     assert [each.code for each in read.modes] == ["2.6"]
 
 
+@pytest.mark.parametrize("before", ["", '{"outcome": "success", "errors": []} is no answer. '])
+def test_an_answer_of_two_fields_is_one(before):
+    text = json.dumps({key: ANSWER[key] for key in ("outcome", "decisive")})
+    read = parse_answer(f"{before}{text}", Reading)
+    assert (read.outcome, read.decisive.step, read.modes) == ("failure", 3, [])
+    assert parse_answer(f"{text} {TEXT}", Reading).ranking == [3]
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [

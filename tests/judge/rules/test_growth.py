@@ -1,16 +1,21 @@
-"""The work of the local layers grows with the length of a run, and not with its square."""
+"""The work of the local layers grows with the length of a run and of its texts, and not with its square."""
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+from judge.builders import RunBuilder
 
 from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.version import own_profiles, rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CONFIG = JudgeConfig(judge_model="")
 _TEXTS = {
@@ -61,3 +66,26 @@ def _calls(trajectory: Trajectory) -> int:
 def test_twice_the_steps_take_twice_the_calls(text: str) -> None:
     judge_by_rules(_run(10, text), own_profiles(_CONFIG), rules_of(_CONFIG))  # makes what lasts
     assert _calls(_run(800, text)) < 2.4 * _calls(_run(400, text))
+
+
+_FACTS = {
+    "dates": lambda n: f"on {n % 28 + 1} {('May', 'June', 'July')[n % 3]} {1990 + n % 40}, ",
+    "figures": lambda n: f"{7919 * n % 100_003} pieces, ",
+    "names": lambda n: f"AB{7919 * n % 100_003}, ",
+}
+
+
+@pytest.mark.parametrize("fact", _FACTS.values(), ids=_FACTS)
+def test_twice_the_text_takes_twice_the_calls(fact: Callable[[int], str]) -> None:
+    """Texts that differ, in the task, in arguments, in results and in messages."""
+
+    def run(facts: int) -> Trajectory:
+        task, given, found, said = (
+            "".join(fact(4 * number + place) for number in range(facts)) for place in range(4)
+        )
+        made = RunBuilder(f"Book {task}.").asks()
+        made.calls("clerk", "book_rooms", {"text": given}, json.dumps({"written": found}))
+        return made.says("clerk", said).build()
+
+    judge_by_rules(run(10))  # makes what lasts
+    assert _calls(run(400)) < 2.6 * _calls(run(200))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
 
+Several = TypeVar("Several", bound="Collection[Any]")
+_LISTED: Final = 60
+"""Dates, figures or identifiers above which a text is a listing."""
 _REMEMBERED = 20_000
 _LONGEST = 8000
 """Characters of a text that are read for facts; longer ones are documents."""
@@ -196,9 +199,13 @@ def amounts(text: str) -> list[Figure]:
 
 def outside_dates(text: str) -> list[Figure]:
     """Return the figures of a text that are part of no date."""
-    inside = [range(day.start, day.end) for day in days(text)]
-    found = figures(text[:_LONGEST])
-    return [each for each in found if not any(each.start in day for day in inside)]
+    inside = in_dates(text)
+    return [each for each in figures(text[:_LONGEST]) if each.start not in inside]
+
+
+def in_dates(text: str) -> frozenset[int]:
+    """Return the positions of the characters of a text's dates."""
+    return frozenset(place for day in days(text) for place in range(day.start, day.end))
 
 
 @dataclass
@@ -242,6 +249,8 @@ class Known:
             day: the date.
             told: more numbers of days.
         """
+        if len(self.dates) > TOO_MANY:
+            return True
         if any(_same(one, other) for one in day.readings for other in self.dates):
             return True
         gaps = {gap + more for gap in (*self.gaps, *told) for more in (-1, 0, 1)}
@@ -325,6 +334,11 @@ def _is_slip(one: str, other: str) -> bool:
 
 def _same(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     return one[1:] == other[1:] and (one[0] == other[0] or not one[0] or not other[0])
+
+
+def few(found: Several) -> Several | tuple[()]:
+    """Return dates, figures or identifiers of a text; none of a listing, in which each is near to another one."""
+    return found if len(found) <= _LISTED else ()
 
 
 def owner(step: Step) -> str:

@@ -26,6 +26,7 @@ from mast_trace_judge.local.rules._facts import (
     amounts,
     arguments,
     days,
+    few,
     ids,
     owner,
     prompts,
@@ -169,30 +170,34 @@ def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
 def _wrong_argument(step: Step, task: str, known: Known) -> str:
     """Return an argument that is against the task and why; empty if there is none."""
     new = "which no text of the run holds; the task names another"
-    stated = days(step.arguments)
+    stated, meant_days = few(days(step.arguments)), few(days(task))
     for day in stated:
-        if known.before(step).miscopied(day, days(task), stated):
+        if known.before(step).miscopied(day, meant_days, stated):
             return f"{step.arguments[day.start : day.end]}, {new}"
     strange = [day for day in stated if not known.before(step).has_day(day)]
-    if len(strange) > 1 and _apart(strange) & _apart(days(task)):
+    if len(strange) > 1 and _apart(strange) & _apart(meant_days):
         return f"{step.arguments[strange[0].start : strange[0].end]}, {new}"
-    for name in sorted(ids(step.arguments) - known.before(step).names):
-        if any(exchanged(name, meant) and meant not in ids(step.arguments) for meant in ids(task)):
+    named, meant_names = few(ids(step.arguments)), few(ids(task))
+    for name in sorted(set(named) - known.before(step).names):
+        if any(exchanged(name, meant) and meant not in named for meant in meant_names):
             return f"{name}, {new}"
-    for each in amounts(step.arguments):
+    asked = few(amounts(task))
+    for each in few(amounts(step.arguments)):
         long = sum(sign.isdigit() for sign in each.literal) >= _A_NUMBER
         meant = [
             a
-            for a in amounts(task)
+            for a in asked
             if (long and slip(each.literal, a.literal))
             or (exchanged(each.literal, a.literal) and _in_unit_of(step.arguments, each, task, a))
         ]
         apart = min((abs(v - w) for a in meant for v in each.as_one for w in a.as_one), default=0)
+        if apart <= _NEXT:
+            continue
         held = known.before(step).values
         rest = held | (known_values([step.arguments]) - each.readings)
         follows = not long and any(derived(value, rest) for value in each.as_one)
         is_known = bool(each.readings & held) or any(a.literal in step.arguments for a in meant)
-        if apart > _NEXT and not is_known and not follows:
+        if not is_known and not follows:
             return f"{each.literal}, {new}"
     return _other_way(step, task, known.before(step).texts)
 

@@ -33,7 +33,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import days
+from mast_trace_judge.local.rules._facts import in_dates
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
@@ -179,12 +179,8 @@ def _misstated(
     if len(known) > TOO_MANY:  # nothing is new then
         return None
     told = [found for found in results if 0 < len(found.figures) <= _FEW]
-    dates = [range(day.start, day.end) for day in days(step.text)]
-    stated = [
-        each
-        for each in figures(step.text)[:_MOST_STATED]
-        if not any(each.start in date for date in dates)
-    ]
+    dates = in_dates(step.text)
+    stated = [each for each in figures(step.text)[:_MOST_STATED] if each.start not in dates]
     unsaid = [
         (result, figure)
         for result in told

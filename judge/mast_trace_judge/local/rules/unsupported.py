@@ -25,6 +25,7 @@ from mast_trace_judge.local.rules._facts import (
     amounts,
     arguments,
     days,
+    few,
     fields,
     ids,
     is_near,
@@ -161,10 +162,10 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
         if is_tool(step):
             results[owner(step)].append(step)
         elif is_said(step) and (found := results.pop(step.agent, [])):
-            stated = days(step.text)
+            stated = few(days(step.text))
             pairs = ((day, result) for result in found for day in stated)
             for wrong, result in pairs:
-                given = days(result.text)
+                given = few(days(result.text))
                 copied = [day for day in given if _is_copy(step, wrong, result, day)]
                 if known.before(step).miscopied(wrong, copied, stated) or (
                     not known.has_day(wrong, known.periods(step.text))
