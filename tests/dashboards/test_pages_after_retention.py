@@ -50,9 +50,10 @@ def test_a_day_that_is_dropped_leaves_no_page_in_error(
             with httpx.Client(base_url=address, timeout=60) as client:
                 found = {page: client.get(page).status_code for page in LISTS}
                 assert found == dict.fromkeys(LISTS, 200)
+                assert "no longer stored" in client.get(f"/runs/{OLD}").text
                 for part in PARTS:
                     assert client.get(f"/runs/{KEPT}{part}").status_code == 200, part
-                    assert client.get(f"/runs/{OLD}{part}").status_code in {200, 404}, part
+                    assert client.get(f"/runs/{OLD}{part}").status_code == 200, part
         for query in named_queries().values():
             query.run(store)
         Evaluator(store).look(datetime.now(timezone.utc))
