@@ -1,5 +1,7 @@
 """Old rows are dropped by whole days, and no others."""
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 from otlp_requests import OTHER, two_runs
 
@@ -65,6 +67,12 @@ def test_what_would_go_by_size_is_what_goes(store):
 def test_days_before_the_newest_one_with_spans_may_go(tables, droppable):
     parts = {str(day): {table: (1, 1)} for day, table in reversed([*enumerate(tables)])}
     assert "".join(_droppable(parts)) == droppable
+
+
+def test_a_clock_that_is_ahead_makes_no_day_an_old_one():
+    days = [datetime.now(timezone.utc) + timedelta(days=n) for n in (-1, 0, 3)]
+    parts = {day.date().isoformat(): {"otel_traces": (1, 1)} for day in days}
+    assert _droppable(parts) == [days[0].date().isoformat()]
 
 
 def test_what_would_go_by_age_is_what_goes(store):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage.removal.run_tables import DISTRIBUTED
@@ -96,12 +97,13 @@ def shrink_to(store: Store, max_bytes: int) -> list[str]:
 def _droppable(parts: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
     """Return the days before the newest one with spans, oldest first.
 
-    A run's state has the day on which it was written, which differs for imported runs.
+    A run's state has the day on which it was written, which differs for imported runs. Days of a sender's clock that
+    is ahead do not make today's an old one.
     """
+    tomorrow = (datetime.now(timezone.utc) + timedelta(days=1)).date().isoformat()
     known_days = sorted(day for day, tables in parts.items() if tables.keys() - {"mast_run_states"})
-    newest = max(
-        (day for day in known_days if "otel_traces" in parts[day]), default="".join(known_days[-1:])
-    )
+    with_spans = [day for day in known_days if "otel_traces" in parts[day]] or known_days[-1:]
+    newest = max((day for day in with_spans if day <= tomorrow), default="".join(with_spans[-1:]))
     return [day for day in known_days if day < newest]
 
 
