@@ -151,5 +151,5 @@ def nearest_good(store: Store, found: FoundRun) -> str | None:
     """
     program = (found.row[name] for name in ("Project", "ServiceName", "Name"))
     task = found.stored.task()
-    good = GoodRuns(store).nearest(found.stored.trace_id, task, *program, any_version=True)
+    good = GoodRuns(store).nearest(found.stored.trace_id, task, *program)
     return good[0].trace_id if good else None

@@ -40,6 +40,7 @@ MOST_ACCUSED: Final = 0.1
 """Share of good runs that the same comparison may accuse."""
 _CONSTANT: Final = 5
 """Good runs from which an argument that all give is more than chance."""
+_UNKNOWN: Final = "none known"
 _VALUES: Final = frozenset({"value", "truth"})
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
@@ -87,6 +88,7 @@ class Relations:
         values: of arguments and results by their names, each with its first relation.
         taken: the figures of results that each action takes over.
         open: the fields of results that a message could have taken figures over from.
+        versions: of a good run's program, and of the run that is compared with it.
     """
 
     trace_id: str
@@ -98,6 +100,7 @@ class Relations:
     values: dict[str, dict[str, Relation]] = field(default_factory=dict)
     taken: dict[str, set[str]] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
+    versions: tuple[str, str] = ("", "")
 
     def add(self, kind: str, says: str, step: int, of: str = "") -> None:
         """Add a relation; without ``of``, it is an action."""
@@ -143,7 +146,8 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
 
     Args:
         run: the relations of the run.
-        good: those of good runs of the same program and version, the nearest first.
+        good: those of good runs of the same program, the nearest first. Where they are of other versions than the
+            run, the sentence is about that.
     """
     if len(good) < FEWEST:
         return None
@@ -162,6 +166,12 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
         return None
     accused = sum(not kinds <= loud for kinds in apart)
     why = f"{first.why}. The same comparison sets {accused} of these good runs apart."
+    theirs, own = {each.versions[0] for each in good}, good[0].versions[1]
+    if own not in theirs:
+        named = ", ".join(sorted(each or _UNKNOWN for each in theirs))
+        why = (
+            f"All good runs are of another version ({named}, this run of {own or _UNKNOWN}): {why}"
+        )
     for each in good:
         for relation in each.all:
             if relation.says == first.shown_by:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -54,16 +55,11 @@ class GoodRuns:
         self._found = lru_cache(_KEPT)(self._find)
 
     def nearest(
-        self,
-        trace_id: str,
-        task: str,
-        project: str,
-        service: str,
-        name: str,
-        *,
-        any_version: bool = False,
+        self, trace_id: str, task: str, project: str, service: str, name: str
     ) -> list[Relations]:
-        """Return up to `MOST` good runs of a run's program and version, those of the nearest tasks first.
+        """Return up to `MOST` good runs of a run's program, those of the nearest tasks first.
+
+        They are of its version, or where that has none, of others, which say so.
 
         Args:
             trace_id: of the run.
@@ -71,16 +67,14 @@ class GoodRuns:
             project: its project.
             service: its service.
             name: of its root.
-            any_version: take those of other versions where its own has none.
 
         Raises:
             StorageError: the database does not answer.
         """
         found = self._found(time.monotonic() // _ANEW, project, service, name)
-        own = self._versions(project, [trace_id]).get(trace_id) if found else ""
+        own = self._versions(project, [trace_id]).get(trace_id, "") if found else ""
         others = [each for each in found if each != trace_id]
-        ids = [each for each in others if found[each] == own]
-        ids = others if any_version and not ids else ids
+        ids = [each for each in others if found[each] == own] or others
         words = _words(task)
 
         def nearness(run: Relations) -> float:
@@ -89,6 +83,7 @@ class GoodRuns:
 
         # Erased runs leave nothing to be read.
         read = [run for each in ids[:_READ] if (run := self._relations(project, each)).all]
+        read = [replace(run, versions=(found[run.trace_id], own)) for run in read]
         return sorted(read, key=nearness, reverse=True)[:MOST]
 
     def _find(self, _minute: float, project: str, service: str, name: str) -> dict[str, str]:

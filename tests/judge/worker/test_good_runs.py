@@ -51,7 +51,6 @@ async def test_the_first_difference_is_stored_with_the_good_run_that_shows_it(st
 @pytest.mark.parametrize(
     "others",
     [
-        {"version": "2"},
         {"service": "sales"},
         {"name": "another program"},
         {"outcome": ""},
@@ -62,6 +61,16 @@ async def test_the_first_difference_is_stored_with_the_good_run_that_shows_it(st
 async def test_other_programs_and_unknown_outcomes_are_no_good_runs(store, worker, others):
     write(store, *(_bought(number, **others) for number in range(1, 6)), _failed())
     assert (await _places(store, worker))[0] == []
+
+
+async def test_where_all_good_runs_are_of_other_versions_the_sentence_says_so(store, worker):
+    write(store, *(_bought(number, version="1") for number in range(1, 6)), _failed(version="2"))
+    (place,), _ = await _places(store, worker)
+    assert place.why.startswith("All good runs are of another version (1, this run of 2): ")
+    assert "get_price" in place.why
+    write(store, *(_bought(number, version="2") for number in range(6, 9)))
+    relations = GoodRuns(store).nearest(place.good_run, "", "", "billing", "shop")
+    assert {each.versions for each in relations} == {("1", "1")}
 
 
 async def test_a_persons_word_counts(store, worker):
