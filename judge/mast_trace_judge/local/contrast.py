@@ -40,6 +40,8 @@ MOST_ACCUSED: Final = 0.1
 """Share of good runs that the same comparison may accuse."""
 _CONSTANT: Final = 5
 """Good runs from which an argument that all give is more than chance."""
+_RARE: Final = 15
+"""Good runs from which an act of none of them is more than a rare branch: of 5, one in five runs may have it."""
 _UNKNOWN: Final = "none known"
 _VALUES: Final = frozenset({"value", "truth"})
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
@@ -160,6 +162,8 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
         if sum(not kinds <= loud for kinds in apart) <= MOST_ACCUSED * len(good):
             break
         loud.add(kind)
+    if len(good) < _RARE:
+        loud.add("new act")
     told = [each for each in _differences(run, good) if each.kind not in loud]
     first = min(told, key=lambda each: each.step, default=None)
     if first is None:
