@@ -136,7 +136,7 @@ class Pages(PatternPages):
     async def run(self, request: Request) -> Response:
         """Answer with one run, or with its changeable part alone on a refresh.
 
-        Of a long run, its name and outcome are sent before its calls are priced, and the verdict before its steps.
+        The name of a long run is sent before its calls are priced, and the verdict before its steps.
         """
         try:
             choice = Choice.of(request.query_params.multi_items())

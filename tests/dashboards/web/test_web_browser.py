@@ -239,7 +239,7 @@ def test_the_graph_is_narrowed_by_keyboard_without_scripts(browser: Browser, ser
 def test_the_lanes_are_read_as_a_conversation_without_scripts(
     browser: Browser, page: Page, served: str
 ) -> None:
-    """Who speaks is seen, a turn may take lines, and each is still the link to its step."""
+    """The speakers are seen, a turn may take lines, and each is still the link to its step."""
     plain = browser.new_page(base_url=served, java_script_enabled=False)
     plain.goto(f"/runs/{SHORT}")
     who, dot = plain.locator(".tick .who").first, plain.locator(".tick .dot").first
