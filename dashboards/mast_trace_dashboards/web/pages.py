@@ -136,7 +136,7 @@ class Pages(PatternPages):
     async def run(self, request: Request) -> Response:
         """Answer with one run, or with its changeable part alone on a refresh.
 
-        The verdict is sent at once, before the steps of a long run are.
+        The name of a long run is sent before its calls are priced, and the verdict before its steps.
         """
         try:
             choice = Choice.of(request.query_params.multi_items())
@@ -165,7 +165,7 @@ class Pages(PatternPages):
             "widths": (WIDTH, BOX_WIDTH),
         }
         name = "_run.html" if "part" in request.query_params else "run.html"
-        if opened.stored.is_ready and opened.page.count < _AT_ONCE:
+        if opened.stored.is_ready and len(opened.stored.outline) < _AT_ONCE:
             return await asyncio.to_thread(self._html, request, name, **values)
         return streamed(self._templates, request, name, values)
 

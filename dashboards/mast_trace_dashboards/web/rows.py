@@ -23,6 +23,8 @@ CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
 _GIST = 100
 """Characters of a text in the lanes: more than a line holds."""
+_TOLD = 240
+"""Characters of a message there: more than the three lines hold that it has as a part of the conversation."""
 _DEEPEST = 6
 """Levels of JSON that fold by themselves."""
 _IN_LINE = 60
@@ -128,7 +130,14 @@ class Row:
     @property
     def gist(self) -> str:
         """The beginning of its text, else of its error, in one line."""
-        return " ".join((self.step.text or self.step.error or "")[:_GIST].split())
+        most = _GIST if self.step.tool or self.repeats is not None else _TOLD
+        return " ".join((self.step.text or self.step.error or "")[:most].split())
+
+    @property
+    def asked(self) -> str:
+        """The beginning of what a tool was asked, in one line; empty if it was asked nothing."""
+        asked = self.step.arguments
+        return "" if asked in ("", "{}") else " ".join(asked[:_GIST].split())
 
     @property
     def milliseconds(self) -> float:

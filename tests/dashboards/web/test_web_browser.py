@@ -236,6 +236,29 @@ def test_the_graph_is_narrowed_by_keyboard_without_scripts(browser: Browser, ser
     page.close()
 
 
+def test_the_lanes_are_read_as_a_conversation_without_scripts(
+    browser: Browser, page: Page, served: str
+) -> None:
+    """The speakers are seen, a turn may take lines, and each is still the link to its step."""
+    plain = browser.new_page(base_url=served, java_script_enabled=False)
+    plain.goto(f"/runs/{SHORT}")
+    who, dot = plain.locator(".tick .who").first, plain.locator(".tick .dot").first
+    assert dot.is_visible()
+    plain.get_by_label("as conversation").press("Space")
+    assert not dot.is_visible()
+    assert (who.bounding_box() or {})["width"] > 10
+    plain.locator(".tick.first").press("Enter")
+    plain.wait_for_url("**/*#step-1")
+    plain.close()
+    for width, colours in ((375, "light"), (1280, "dark")):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.emulate_media(color_scheme=colours)
+        page.goto(f"/runs/{SHORT}")
+        page.get_by_label("as conversation").press("Space")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert violations(page) == []
+
+
 def test_folded_steps_open_for_the_keyboard_and_for_links(page: Page) -> None:
     page.goto(f"/runs/{LOOP}")
     page.locator("#step-3").focus()

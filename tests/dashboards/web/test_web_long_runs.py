@@ -18,6 +18,7 @@ from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards import stored_run
 from mast_trace_dashboards.stored_run import OutlineCache, StoredRun
+from mast_trace_dashboards.web import loaded_run
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import load_latest, save
 from mast_trace_judge.verdict import Evidence, ModeFinding
@@ -76,7 +77,7 @@ def test_the_verdict_comes_before_a_count_of_steps(client: httpx.Client, read: l
     with client.stream("GET", f"/runs/{LONG}") as answer:
         pieces = answer.iter_text()
         first = ""
-        while "so far" not in first:
+        while first.count("so far") < 2:
             first += next(pieces)
         assert "It misread the price." in first
         assert 'href="#step-4321"' in first
@@ -86,6 +87,22 @@ def test_the_verdict_comes_before_a_count_of_steps(client: httpx.Client, read: l
     assert "Steps 0 to 499 of 5,000; the others come on request." in rest
     assert rest.rstrip().endswith("</html>")
     assert sum(read) < 5001 + 600
+
+
+def test_the_name_of_a_long_run_waits_for_no_price(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when its outline is known."""
+    client.get(f"/runs/{LONG}")
+
+    def failing(*_: Any) -> Any:
+        raise StorageError("no price")
+
+    monkeypatch.setattr(loaded_run, "run_costs", failing)
+    answer = client.get(f"/runs/{LONG}")
+    assert answer.status_code == 200
+    assert "<h1>long" in answer.text
+    assert "could not be read: the database does" in answer.text
 
 
 def test_further_steps_read_no_more_than_they_show(client: httpx.Client, read: list[int]) -> None:
@@ -122,6 +139,7 @@ def test_a_cut_page_says_so(client: httpx.Client, monkeypatch: pytest.MonkeyPatc
 def test_very_many_agents_are_folded(client: httpx.Client) -> None:
     page = client.get(f"/runs/{CROWD}").text
     assert "and 140 more" in page
+    assert 'class="asked">asked {' in page
     assert "One box stands for the" in page
     assert 'aria-label="Messages in the graph"' in page
     assert page.count('class="node') == 16
