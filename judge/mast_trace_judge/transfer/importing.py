@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -36,6 +37,9 @@ WHERE TraceId IN {traces:Array(String)} AND SpanId IN {spans:Array(String)}
 """
 _STORED = """
 SELECT 1 FROM otel_traces WHERE TraceId = {trace:String} AND Project = {project:String} LIMIT 1
+"""
+_SPENT = """
+SELECT sum(InputTokens + OutputTokens) AS Tokens FROM mast_runs WHERE TraceId IN {traces:Array(String)}
 """
 _COUNTED = frozenset(
     name
@@ -197,6 +201,19 @@ class Importer:
             if run is not None:
                 self.confirmations += take_over(self._store, run, confirmation)
         self._confirmations = {}
+
+    def recount(self, taken: Taken) -> None:
+        """Count the tokens of a file's stored runs as lists show them: calls that two tools recorded count once.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if taken.tokens:
+            runs = iter(taken.runs)
+            counted = 0
+            while some := [*islice(runs, _BATCH_SPANS)]:
+                counted += self._store.query(_SPENT, {"traces": some})[0]["Tokens"]
+            taken.tokens = counted or taken.tokens
 
     def _refuse(self, erased: Mapping[Key, Tombstone], given: Collection[Key]) -> None:
         """Leave out what is known about those of the given runs that were erased here."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NOISE = frozenset({"create_agent", "record_usage"})
 _TELEMETRY_SCOPES = ("crewai.telemetry",)
+_SHOWN = frozenset({semconv.CHAT, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW})
 _CALLS = frozenset({semconv.EXECUTE_TOOL, semconv.CHAT})
 _HIDDEN = ("__REDACTED__", "[REDACTED]")
 """Words that OpenInference and Strands put in the place of a text that they were told to hide."""
@@ -71,9 +72,11 @@ def _translated(span: SpanRecord) -> SpanRecord:
     if operation:
         attributes[semconv.OPERATION_NAME] = operation
     _name_agent(attributes, operation)
-    if operation in {semconv.CHAT, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW}:
+    is_root = not span.parent_span_id.strip("0")
+    if operation in _SHOWN or (is_root and operation != semconv.EXECUTE_TOOL):
         call = operation == semconv.CHAT
-        attributes.update(_seen(messages_on(attributes, "input", call=call)))
+        # The whole input of a root is what the run was asked.
+        attributes.update(_seen(messages_on(attributes, "input", call=call or is_root)))
         if call:
             attributes.update(_produced(messages_on(attributes, "output", call=call)))
     elif operation == semconv.EXECUTE_TOOL:

@@ -173,6 +173,7 @@ MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
             *SPELLINGS["output_tokens"],
             *("gen_ai.input.messages", "gen_ai.output.messages"),
             *("gen_ai.prompt.0.content", "gen_ai.completion.0.content"),
+            *("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),
         ),
     ),
 )

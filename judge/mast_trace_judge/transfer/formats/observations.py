@@ -106,16 +106,26 @@ def is_answer_of_tool(outputs: Any) -> bool:
 
 
 def task_of(inputs: Any) -> str:
-    """Return the task of a run: its last user's message, its only text, or its input as JSON."""
+    """Return the task of a run: its last user's message, its only text, or the plain values of its input as JSON.
+
+    An input with objects within that name no task tells the state of a program, and no task.
+    """
     value = loaded(inputs)
     asked = [
         said.content for said in messages_in(value, "") if said.role == "user" and said.content
     ]
     if asked:
         return asked[-1]
+    if isinstance(value, dict) and value.keys() <= {"args", "kwargs"}:  # the call of a function
+        args, named = value.get("args"), value.get("kwargs")
+        value = named or (args[0] if isinstance(args, list) and len(args) == 1 else args)
+        return task_of(value) if value else ""
     if isinstance(value, dict):
         named = [value[key] for key in _TASKS if isinstance(value.get(key), str)]
         value = next(iter(named or (value.values() if len(value) == 1 else [value])), "")
+    within = value.values() if isinstance(value, dict) else value
+    if isinstance(value, dict | list) and any(isinstance(each, dict | list) for each in within):
+        return ""
     return "" if value in (None, "", {}, []) else whole_text(value)
 
 
