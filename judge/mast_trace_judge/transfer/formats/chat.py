@@ -29,7 +29,7 @@ from mast_trace_judge.transfer.formats.messages import entry_of, role_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-_LISTS = (
+CHAT_LISTS = (
     *("messages", "chat_history", "history", "conversations", "conversation", "contents"),
     "chat_messages",
 )
@@ -48,7 +48,7 @@ def messages_in(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
-        for key in _LISTS:
+        for key in CHAT_LISTS:
             if isinstance(value.get(key), list) and value[key]:
                 return list(value[key])
         return messages_in(value.get("values"))  # the state of a graph
