@@ -61,6 +61,7 @@ def _is_noise(span: SpanRecord) -> bool:
 
 def _translated(span: SpanRecord) -> SpanRecord:
     told = {name: "" for name, value in span.attributes.items() if value in _HIDDEN}
+    told |= _written_otherwise(span)
     if turn := turn_of(span):
         told |= {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn}
     span = dataclasses.replace(span, attributes={**span.attributes, **told})
@@ -90,6 +91,19 @@ def _translated(span: SpanRecord) -> SpanRecord:
     elif attributes.get("messaging.operation") == "process":
         attributes.update(_autogen_message(attributes))
     return dataclasses.replace(span, attributes=attributes)
+
+
+def _written_otherwise(span: SpanRecord) -> dict[str, str]:
+    """The whole inputs and outputs that are a text in JSON's quotes, as that text, and the tool that the span's name names."""
+    told = span.attributes
+    given = ((name, told.get(name)) for name in (*vocabulary.INPUTS, *vocabulary.OUTPUTS))
+    quoted = ((name, v) for name, v in given if isinstance(v, str) and v[:1] == '"')
+    inner = ((name, vocabulary.loaded(value)) for name, value in quoted)
+    found = {name: value for name, value in inner if isinstance(value, str)}
+    is_named = vocabulary.NAMED_BY_SPAN in told and not vocabulary.read(told, "tool")
+    if is_named and span.operation == semconv.EXECUTE_TOOL:
+        found[semconv.TOOL_NAME] = span.name
+    return found
 
 
 def _name_agent(attributes: dict[str, Any], operation: str) -> None:

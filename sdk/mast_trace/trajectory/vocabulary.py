@@ -164,6 +164,9 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
 )
 """Foreign value of the operation -> ours; a value without an entry stays as it is."""
 
+NAMED_BY_SPAN = "mlflow.spanType"
+"""Attribute of an emitter that names a tool nowhere but in the name of its span."""
+
 MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (semconv.EXECUTE_TOOL, SPELLINGS["tool"]),
     (

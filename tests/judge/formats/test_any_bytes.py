@@ -132,7 +132,7 @@ def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
         ("[" * 10**6, "it nests too deeply"),
         ("[" * 200 + "]" * 200, "it nests too deeply"),
         ('{"a":' * 300 + "1" + "}" * 300, "it nests too deeply"),
-        (json.dumps({"n": 1}).replace("1", "9" * 5000), "limit"),
+        (json.dumps({"n": 1}).replace("1", "9" * 5000), "thousands of digits"),
         ('{"messages": [{"role": "user", "content": "a"}, 7]}', "entry 1 is no message: expected"),
         ('{"messages": [{"role": "user"}]}', "entry 0 is no message: it has no content"),
         ('{"messages": [{"role": "x", "content": "a"}]}', "no known format"),

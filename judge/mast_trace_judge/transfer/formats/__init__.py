@@ -143,6 +143,7 @@ _UNREAD: tuple[tuple[str, frozenset[str], Format, str], ...] = (
     ("a chat of GitHub Copilot", frozenset({"requesterUsername", "requests"}), CHAT, "messages"),
     ("a store of chats of LlamaIndex", frozenset({"store", "class_name"}), CHAT, "messages"),
     ("a batch of OpenAI's API", frozenset({"custom_id", "response"}), OPENAI_CALLS, "request"),
+    ("an answer of OpenAI's API", frozenset({"object", "choices"}), OPENAI_CALLS, "request"),
     ("a batch of OpenAI's API", frozenset({"custom_id", "body"}), OPENAI_CALLS, "response"),
 )
 """Files that nothing reads: what they are, the keys that tell it, the nearest row, and what they lack for it."""

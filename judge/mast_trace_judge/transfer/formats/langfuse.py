@@ -199,7 +199,10 @@ def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
         return beside  # with the tokens of reasoning of Google's models, which Langfuse leaves out
     sums = [[v for k, v in parts.items() if k.startswith(side)] for side in ("input", "output")]
     spent, made = (sum(each) if each else None for each in sums)
-    return (spent, made) if spent or made else (None, None)
+    if spent or made:
+        return spent, made
+    older = {key: shape.get(key) for key in ("promptTokens", "completionTokens")}
+    return usage_of(told) or usage_of(older) or (None, None)
 
 
 LANGFUSE = Format(
