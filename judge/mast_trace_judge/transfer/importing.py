@@ -23,7 +23,7 @@ from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
@@ -259,15 +259,18 @@ def _runs_of(request: ExportTraceServiceRequest) -> set[Key]:
 
 
 def _without_known(
-    store: Store, request: ExportTraceServiceRequest, erased: Container[Key]
+    store: Store, request: ExportTraceServiceRequest, erased: Collection[Key]
 ) -> ExportTraceServiceRequest:
     """Return the request without spans that are stored already, are duplicates in it, or are of erased runs."""
-    ids = {(span.trace_id.hex(), span.span_id.hex()) for span in _spans_of(request)}
+    every = [(span.trace_id.hex(), span.span_id.hex()) for span in _spans_of(request)]
+    ids = set(every)
     if not ids:
         return request
     asked = {"traces": sorted({each for each, _ in ids}), "spans": sorted({s for _, s in ids})}
     rows = store.query(_KNOWN, asked)
     known = {(row["OfProject"], row["TraceId"], row["SpanId"]) for row in rows}
+    if not known and not erased and len(ids) == len(every):
+        return request
     left = ExportTraceServiceRequest()
     for resource in request.resource_spans:
         to, project = None, _project_of(resource)
