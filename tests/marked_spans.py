@@ -40,5 +40,9 @@ MARKED: dict[str, tuple[dict[str, str], str]] = {
         {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "look"},
         "execute_tool",
     ),
+    "google adk without tokens": (
+        {"gen_ai.request.model": "m", "gcp.vertex.agent.llm_response": "{}"},
+        "chat",
+    ),
     "the web": ({"http.request.method": "POST"}, ""),
 }

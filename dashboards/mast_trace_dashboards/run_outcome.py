@@ -68,6 +68,12 @@ def tokens_of(row: Mapping[str, Any]) -> str:
     return f"{row['Totals']} {total:,}"
 
 
+def as_reported(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a run for programs: its tokens are None where nobody has told them."""
+    untold = tokens_of(row) == NOT_REPORTED
+    return {**row, **(dict.fromkeys(("InputTokens", "OutputTokens")) if untold else {})}
+
+
 class OutcomeWords(NamedTuple):
     """The outcome and state of a run, in words.
 

@@ -40,7 +40,7 @@ class Emitter:
     """An instrumentation, and the settings that make it tell more; each is empty where there is none.
 
     Attributes:
-        scope: beginning of its spans' scope.
+        scope: beginning of its spans' scope, or of that and the run's framework after a slash.
         content: brings inputs, answers and results.
         tokens: brings the tokens.
         agents: brings the names of agents.
@@ -63,6 +63,11 @@ EMITTERS: Final = (
     Emitter("", _STATED),
     Emitter("mast_trace", "call `mast_trace.instrument(capture_content=True)`", tools=_CLIENT),
     Emitter("mast_trace.import", "the file does not hold them"),
+    Emitter(
+        "mast_trace.import/claude-code-events",
+        "set `OTEL_LOG_USER_PROMPTS=1`, `OTEL_LOG_TOOL_DETAILS=1` and `OTEL_LOG_RAW_API_BODIES=1`; results of "
+        "tools are in the session's file under `~/.claude/projects`",
+    ),
     Emitter("agent_framework", "set `ENABLE_SENSITIVE_DATA=true`"),
     Emitter(
         "ai",
@@ -147,7 +152,7 @@ def lacking(run: Trajectory, scopes: Iterable[str]) -> tuple[str, ...]:
         run: the run.
         scopes: of its spans.
     """
-    emitters = [_emitter(scope) for scope in scopes]
+    emitters = [_emitter(f"{scope}/{run.framework}") for scope in scopes]
     absent = [fact for fact, is_held in held(run).items() if is_held is False]
     told: dict[str, list[str]] = {}
     for fact in absent:

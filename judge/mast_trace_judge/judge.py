@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import JudgeError, StorageError
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.assembly import assemble, unscored
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.budget import UsageMeter
@@ -209,13 +210,18 @@ class Judge:
 def _why_unread(trajectory: Trajectory) -> str:
     """Say why there is nothing to judge: an agent failed at once, or nothing was recorded; empty if there is."""
     steps = trajectory.read_steps
-    empty = [
+    # Arguments of tools tell little where no tool's result was recorded.
+    answered = any(step.text for step in steps if step.kind is StepKind.TOOL)
+    told = [
         step
         for step in steps
-        if not (step.text.strip() or step.arguments or step.content_hash or step.error)
+        if step.text.strip()
+        or step.content_hash
+        or step.error
+        or (step.arguments and (answered or step.handoff_to or step.kind is not StepKind.TOOL))
     ]
     if steps:
-        return _NO_TEXTS if 2 * len(empty) > len(steps) else ""
+        return _NO_TEXTS if 2 * len(told) <= len(steps) else ""
     for turn in trajectory.invocations:
         if turn.agent and turn.error is not None:
             return _FAILED_AT_ONCE.format(agent=turn.agent, error=turn.error[:200])

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(SERVER), reason="reads a folder")
 
-EXACT, CUT, GONE, OLD, LOST = (letter * 32 for letter in "abcde")
+EXACT, CUT, GONE, OLD, LOST, UNTOLD = (letter * 32 for letter in "abcdef")
 SHOWN = {
     EXACT: "107",
     CUT: "at least 268,435,462",
     GONE: "about 3,072",
     OLD: "3,072 (being counted)",
     LOST: "at least 107",
+    UNTOLD: "not reported",
 }
 
 
@@ -50,11 +51,16 @@ def url(tmp_path: Path) -> str:
                     "SpanAttributes": {
                         "gen_ai.operation.name": "chat",
                         "gen_ai.usage.input_tokens": tokens,
-                        "gen_ai.usage.output_tokens": "7",
+                        "gen_ai.usage.output_tokens": "0" if trace == UNTOLD else "7",
                         semconv.CALLS_MISSING: str(trace == LOST).lower(),
                     },
                 }
-                for trace, tokens in ((EXACT, "100"), (CUT, str(2**31)), (LOST, "100"))
+                for trace, tokens in (
+                    (EXACT, "100"),
+                    (CUT, str(2**31)),
+                    (LOST, "100"),
+                    (UNTOLD, "0"),
+                )
             ],
         )
         old = {"Start": at, "End": at, "Spans": [2**33], "OldInputTokens": 3072}
@@ -72,7 +78,7 @@ def store(url: str) -> Iterator[Store]:
 def test_queries_say_what_the_totals_are(store: Store) -> None:
     rows = {row["TraceId"]: row for row in QUERIES["runs"].run(store)}
     assert {trace: tokens_of(row) for trace, row in rows.items()} == SHOWN
-    qualities = ["exact", "at least", "about", "being counted", "at least"]
+    qualities = ["exact", "at least", "about", "being counted", "at least", "exact"]
     assert [rows[trace]["Totals"] for trace in SHOWN] == qualities
     for trace, shown in SHOWN.items():
         row = QUERIES["run"].one(store, run=trace)
@@ -85,8 +91,9 @@ def test_the_command_line_shows_it(url: str, capsys: pytest.CaptureFixture[str])
         assert run(["show", trace, "--url", url]) == 0
         assert f", {SHOWN[trace]} tokens" in capsys.readouterr().out
     assert run(["runs", "--json", "--url", url]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert {row["TraceId"]: row["Totals"] for row in rows}[CUT] == "at least"
+    rows = {row["TraceId"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows[CUT]["Totals"] == "at least"
+    assert [rows[trace]["InputTokens"] for trace in (EXACT, UNTOLD)] == [100, None]
 
 
 def test_the_web_view_shows_it(store: Store) -> None:

@@ -10,7 +10,7 @@ from record import EXAMPLES
 from test_examples import sent
 from test_foreign import largest_trace
 
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace.trajectory import SpanRecord, Step, StepKind, Trajectory, read_trajectory
 from mast_trace_dashboards.senders import LACKS, held, lacking
 
 if TYPE_CHECKING:
@@ -115,3 +115,10 @@ def test_a_run_of_which_little_is_known_lacks_nothing_that_it_has_no_place_for()
         scope="mast_trace",
     )
     assert lacks([said]) == (set(), "")
+
+
+def test_log_events_of_claude_code_name_their_own_settings() -> None:
+    said = Step(0, StepKind.MESSAGE, "claude", "")
+    run = Trajectory("0" * 32, (said,), framework="claude-code-events")
+    (told,) = lacking(run, ["mast_trace.import"])
+    assert "`OTEL_LOG_RAW_API_BODIES=1`" in told

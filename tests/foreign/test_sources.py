@@ -97,6 +97,29 @@ CALL: dict[str, tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]] = {
     ),
     "Vercel's SDK": ({"ai.prompt.messages": ASKED, "ai.response.text": ANSWER}, []),
     "Claude Code": ({"user_prompt": QUESTION, "output.value": ANSWER}, []),
+    "texts as JSON": (
+        {
+            "traceloop.entity.input": json.dumps(QUESTION),
+            "traceloop.entity.output": json.dumps(ANSWER),
+        },
+        [],
+    ),
+    "reasoning beside the answer": (
+        {
+            "gen_ai.input.messages": ASKED,
+            "gen_ai.output.messages": [
+                {
+                    "role": "assistant",
+                    "parts": [
+                        {"type": "reasoning", "content": "They count pens."},
+                        {"text": "Pens it is.", "thought": True},
+                        {"type": "text", "content": ANSWER},
+                    ],
+                }
+            ],
+        },
+        [],
+    ),
 }
 """Emitter -> attributes and events of the call of a model."""
 
@@ -150,6 +173,18 @@ def test_arguments_and_result_of_a_tool_are_found(
 ) -> None:
     (step,) = read(({"gen_ai.tool.name": "count", **attributes}, events)).steps
     assert (step.tool, json.loads(step.arguments), step.text) == ("count", {"a": 1}, "two")
+
+
+def test_an_answer_in_a_form_of_the_programs_own_is_its_text() -> None:
+    call = {"gen_ai.operation.name": "chat", "output.value": {"left": {"blue": 12}}}
+    (step,) = read((call, [])).steps
+    assert json.loads(step.text) == {"left": {"blue": 12}}
+
+
+def test_a_tool_of_mlflow_has_the_name_of_its_span() -> None:
+    """The typed column says the same."""
+    (step,) = read(({"mlflow.spanType": '"TOOL"', "mlflow.spanOutputs": '"two"'}, [])).steps
+    assert (step.tool, step.text) == ("span", "two")
 
 
 def test_parts_of_other_providers_are_calls_and_their_answers() -> None:

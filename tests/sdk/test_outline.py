@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from any_spans import FUZZ, SPANS
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from long_runs import SHAPES, calls, root, says, sentence, span, thinks, turn
 
@@ -83,8 +83,13 @@ def test_any_run_has_the_same_steps(seed: int) -> None:
     assert_same(spans)
 
 
+MARKED = {"gen_ai.request.model": "m", "gen_ai.usage.input_tokens": "3"}
+"""The call of a model by its marks alone."""
+
+
 @FUZZ
 @given(st.lists(SPANS, max_size=8, unique_by=lambda each: each.span_id))
+@example([SpanRecord("t", "b", "", "", 0, 0, MARKED, scope="mast_trace.x")])
 def test_any_attributes_give_the_same_steps(spans: list[SpanRecord]) -> None:
     """Damaged spans of strangers; their turns and texts are looked at where a store keeps them."""
     outline, by_id = outlined(spans)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -22,7 +23,7 @@ from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
@@ -36,6 +37,9 @@ WHERE TraceId IN {traces:Array(String)} AND SpanId IN {spans:Array(String)}
 """
 _STORED = """
 SELECT 1 FROM otel_traces WHERE TraceId = {trace:String} AND Project = {project:String} LIMIT 1
+"""
+_SPENT = """
+SELECT sum(InputTokens + OutputTokens) AS Tokens FROM mast_runs WHERE TraceId IN {traces:Array(String)}
 """
 _COUNTED = frozenset(
     name
@@ -198,6 +202,19 @@ class Importer:
                 self.confirmations += take_over(self._store, run, confirmation)
         self._confirmations = {}
 
+    def recount(self, taken: Taken) -> None:
+        """Count the tokens of a file's stored runs as lists show them: calls that two tools recorded count once.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if taken.tokens:
+            runs = iter(taken.runs)
+            counted = 0
+            while some := [*islice(runs, _BATCH_SPANS)]:
+                counted += self._store.query(_SPENT, {"traces": some})[0]["Tokens"]
+            taken.tokens = counted or taken.tokens
+
     def _refuse(self, erased: Mapping[Key, Tombstone], given: Collection[Key]) -> None:
         """Leave out what is known about those of the given runs that were erased here."""
         self.erased |= erased
@@ -242,15 +259,18 @@ def _runs_of(request: ExportTraceServiceRequest) -> set[Key]:
 
 
 def _without_known(
-    store: Store, request: ExportTraceServiceRequest, erased: Container[Key]
+    store: Store, request: ExportTraceServiceRequest, erased: Collection[Key]
 ) -> ExportTraceServiceRequest:
     """Return the request without spans that are stored already, are duplicates in it, or are of erased runs."""
-    ids = {(span.trace_id.hex(), span.span_id.hex()) for span in _spans_of(request)}
+    every = [(span.trace_id.hex(), span.span_id.hex()) for span in _spans_of(request)]
+    ids = set(every)
     if not ids:
         return request
     asked = {"traces": sorted({each for each, _ in ids}), "spans": sorted({s for _, s in ids})}
     rows = store.query(_KNOWN, asked)
     known = {(row["OfProject"], row["TraceId"], row["SpanId"]) for row in rows}
+    if not known and not erased and len(ids) == len(every):
+        return request
     left = ExportTraceServiceRequest()
     for resource in request.resource_spans:
         to, project = None, _project_of(resource)

@@ -201,7 +201,8 @@ def _decoded(numbers: list[int], text: str) -> Iterator[Value | Broken]:
         there = f"{_start_of(text[at:])!r}" if text[at:].strip(_SPACE) else "it ends there"
         yield Broken(found_on, f"it is no JSON at column {column}: {there}")
     except ValueError as error:
-        yield Broken(number, str(error))
+        is_number = "set_int_max_str_digits" in str(error)  # Python's own words
+        yield Broken(number, "a number in it has thousands of digits" if is_number else str(error))
     else:
         for value in found:
             yield Value(number, value, len(text) // len(found))

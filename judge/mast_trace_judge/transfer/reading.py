@@ -415,7 +415,7 @@ def _told_once(found: Iterable[Piece | Refused]) -> Iterator[Piece | Refused]:
         held += [each] if unknown <= _TOLD else []
     if unknown < 2:
         yield from held
-    elif lines == unknown and is_yaml(held[0].problem.partition(": '")[2]):
+    elif lines == unknown and is_yaml(held[0].problem.partition(": '")[2][:-1]):
         yield Refused(held[0].file, None, mistaken(f"YAML ({lines:,} lines)"))
     elif lines == unknown:
         problem = (

@@ -51,7 +51,7 @@ _MISTAKEN = (
     (b"<", "XML"),
 )
 """Beginnings of kinds of files that are given by mistake, in lower case."""
-_YAML = re.compile(r"---\s|[a-z_][\w.-]*:(?:\s|$)|- [\w\"{]")
+_YAML = re.compile(r"---\s|(?!(?:data|event): )[a-z_][\w.-]*:(?:\s|$)|- [\w\"{]")
 _COLUMN = re.compile(r"[A-Za-z_][\w ./#()-]{0,60}")
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\x1b")
 

@@ -155,7 +155,7 @@ def _values(step: Step, operation: str) -> dict[str, Any]:
         semconv.MESSAGE_RECIPIENTS: list(step.recipients),
         semconv.MESSAGE_ROLE: step.role,
         semconv.MESSAGE_CONTENT: step.text,
-        semconv.MESSAGE_CONTENT_HASH: content_hash(step.text),
+        semconv.MESSAGE_CONTENT_HASH: content_hash(step.text) if step.text else "",
         semconv.MESSAGE_SYNTHETIC: step.synthetic,
         semconv.MESSAGE_TOOL_CALLS: step.arguments,
     }

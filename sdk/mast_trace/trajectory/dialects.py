@@ -124,7 +124,10 @@ def _final_answer(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 def _llama_index(span: SpanRecord) -> Mapping[str, Any]:
     attributes = span.attributes
     kind = attributes.get(_KIND)
-    if kind == "LLM" and not any(name.startswith(_SAID_OF_A_CALL) for name in attributes):
+    is_told = span.name.endswith("complete") or any(
+        name.startswith(_SAID_OF_A_CALL) for name in attributes
+    )
+    if kind == "LLM" and not is_told:
         return _NO_WORK  # prepares the call of a model, or wraps one
     if span.operation == semconv.INVOKE_AGENT:
         return {"output.value": ""}  # an event of the workflow, cut short, not the agent's text

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NOISE = frozenset({"create_agent", "record_usage"})
 _TELEMETRY_SCOPES = ("crewai.telemetry",)
+_SHOWN = frozenset({semconv.CHAT, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW})
 _CALLS = frozenset({semconv.EXECUTE_TOOL, semconv.CHAT})
 _HIDDEN = ("__REDACTED__", "[REDACTED]")
 """Words that OpenInference and Strands put in the place of a text that they were told to hide."""
@@ -60,6 +61,7 @@ def _is_noise(span: SpanRecord) -> bool:
 
 def _translated(span: SpanRecord) -> SpanRecord:
     told = {name: "" for name, value in span.attributes.items() if value in _HIDDEN}
+    told |= _written_otherwise(span)
     if turn := turn_of(span):
         told |= {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: turn}
     span = dataclasses.replace(span, attributes={**span.attributes, **told})
@@ -71,9 +73,11 @@ def _translated(span: SpanRecord) -> SpanRecord:
     if operation:
         attributes[semconv.OPERATION_NAME] = operation
     _name_agent(attributes, operation)
-    if operation in {semconv.CHAT, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW}:
+    is_root = not span.parent_span_id.strip("0")
+    if operation in _SHOWN or (is_root and operation != semconv.EXECUTE_TOOL):
         call = operation == semconv.CHAT
-        attributes.update(_seen(messages_on(attributes, "input", call=call)))
+        # The whole input of a root is what the run was asked.
+        attributes.update(_seen(messages_on(attributes, "input", call=call or is_root)))
         if call:
             attributes.update(_produced(messages_on(attributes, "output", call=call)))
     elif operation == semconv.EXECUTE_TOOL:
@@ -87,6 +91,19 @@ def _translated(span: SpanRecord) -> SpanRecord:
     elif attributes.get("messaging.operation") == "process":
         attributes.update(_autogen_message(attributes))
     return dataclasses.replace(span, attributes=attributes)
+
+
+def _written_otherwise(span: SpanRecord) -> dict[str, str]:
+    """The whole inputs and outputs that are a text in JSON's quotes, as that text, and the tool that the span's name names."""
+    told = span.attributes
+    given = ((name, told.get(name)) for name in (*vocabulary.INPUTS, *vocabulary.OUTPUTS))
+    quoted = ((name, v) for name, v in given if isinstance(v, str) and v[:1] == '"')
+    inner = ((name, vocabulary.loaded(value)) for name, value in quoted)
+    found = {name: value for name, value in inner if isinstance(value, str)}
+    is_named = vocabulary.NAMED_BY_SPAN in told and not vocabulary.read(told, "tool")
+    if is_named and span.operation == semconv.EXECUTE_TOOL:
+        found[semconv.TOOL_NAME] = span.name
+    return found
 
 
 def _name_agent(attributes: dict[str, Any], operation: str) -> None:

@@ -338,6 +338,8 @@ class OutlineBuilder:
             for name, value in span.attributes.items()
             if name in _STRUCTURE
         }
+        if span.operation:  # other attributes may have marked it
+            attributes[semconv.OPERATION_NAME] = span.operation
         if span.operation == semconv.EXECUTE_TOOL and (given := arguments_of_call(span)):
             # Calls are compared by their arguments: only a hash of them is needed.
             attributes[semconv.TOOL_CALL_ARGUMENTS] = f'{{"": {hash(given)}}}'

@@ -215,7 +215,12 @@ def _whole(role: str, *names: str) -> Callable[[Mapping[str, Any]], list[Message
 
     def read(attributes: Mapping[str, Any]) -> list[Message]:
         found = (messages_in(attributes.get(name), role) for name in names)
-        return next(filter(None, found), [])
+        told = next(filter(None, found), [])
+        if told or role == "user":
+            return told
+        # An object without a message is an answer in a form that the program asked for.
+        whole = next((value for name in names if (value := as_text(attributes.get(name)))), "")
+        return [Message(whole)] if vocabulary.loaded(whole) else []
 
     return read
 

@@ -23,7 +23,7 @@ ARGUMENTS = ("arguments", "args", "input")
 _CALLS_WITHIN = ("function_call", "functionCall", "toolUse")
 _ANSWERS_WITHIN = ("function_response", "functionResponse", "toolResult")
 """Keys of the parts of Google's and of Bedrock's messages."""
-_SILENT = frozenset({"thinking", "redacted_thinking"})
+_SILENT = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Parts that only the model itself sees."""
 
 _TRIED = 64  # messages with the text of an answer that are compared, to stay linear
@@ -45,7 +45,7 @@ def message_of(shape: Mapping[str, Any]) -> Message:
         elif kind == ANSWER:
             answers = word(part.get("id")) or ""
             texts.append(as_text(part.get("response", part.get("result"))))
-        elif str(kind) not in _SILENT:
+        elif str(kind) not in _SILENT and part.get("thought") is not True:
             untold = "" if kind == "text" else part  # a part whose content is not captured
             texts.append(as_text(part.get("content", part.get("text", untold))))
     if content and not _are_parts(content):

@@ -164,6 +164,9 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
 )
 """Foreign value of the operation -> ours; a value without an entry stays as it is."""
 
+NAMED_BY_SPAN = "mlflow.spanType"
+"""Attribute of an emitter that names a tool nowhere but in the name of its span."""
+
 MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (semconv.EXECUTE_TOOL, SPELLINGS["tool"]),
     (
@@ -173,6 +176,7 @@ MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
             *SPELLINGS["output_tokens"],
             *("gen_ai.input.messages", "gen_ai.output.messages"),
             *("gen_ai.prompt.0.content", "gen_ai.completion.0.content"),
+            *("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),
         ),
     ),
 )

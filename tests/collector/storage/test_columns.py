@@ -100,6 +100,13 @@ def test_columns_take_a_span_for_what_its_marks_say(store):
     assert values(store, "Operation", *sent) == [operation for _, operation in MARKED.values()]
 
 
+def test_a_tool_of_mlflow_has_the_name_of_its_span(store):
+    kind = {vocabulary.NAMED_BY_SPAN: '"TOOL"'}
+    unnamed, named, other = values(store, "ToolName", kind, {**kind, "tool.name": "look"}, {})
+    (row,) = store.query("SELECT SpanName FROM otel_traces WHERE ToolName = SpanName")
+    assert (unnamed, named, other) == (row["SpanName"], "look", "")
+
+
 def test_a_request_of_a_tool_is_its_call_whether_it_says_so_or_not(store):
     call = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "look"}
     sent = [

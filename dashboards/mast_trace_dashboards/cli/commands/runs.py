@@ -28,6 +28,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, print_j
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
+from mast_trace_dashboards.run_outcome import as_reported
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -107,11 +108,11 @@ def runs(
 
 
 def _with_costs(store: Store, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the runs with what their own model calls cost, beside the judge's."""
+    """Return the runs for programs, with what their own model calls cost, beside the judge's."""
     costs = listed_costs(store, rows)
     priced = [costs.get(row["TraceId"], ListedCost()) for row in rows]
     return [
-        {**row, "CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
+        {**as_reported(row), "CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
         for row, cost in zip(rows, priced, strict=True)
     ]
 

@@ -127,6 +127,8 @@ class ImportReport:
                     taken = by_title.setdefault(each.row.title, Taken(each.row.title))
                     self._take(importer, each, taken, given)
                 importer.flush()
+            for taken in by_title.values():
+                importer.recount(taken)
             self._refuse_erased(importer, given)
             self._end_of_file()
             self.taken.append((_name_of(given), list(by_title.values())))

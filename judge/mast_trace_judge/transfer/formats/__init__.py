@@ -17,6 +17,7 @@ from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
 from mast_trace_judge.transfer.formats.chat import (
     ANTHROPIC,
     CHAT,
+    CHAT_LISTS,
     GEMINI_CLI,
     LANGCHAIN,
     PYDANTIC_AI,
@@ -142,6 +143,7 @@ _UNREAD: tuple[tuple[str, frozenset[str], Format, str], ...] = (
     ("a chat of GitHub Copilot", frozenset({"requesterUsername", "requests"}), CHAT, "messages"),
     ("a store of chats of LlamaIndex", frozenset({"store", "class_name"}), CHAT, "messages"),
     ("a batch of OpenAI's API", frozenset({"custom_id", "response"}), OPENAI_CALLS, "request"),
+    ("an answer of OpenAI's API", frozenset({"object", "choices"}), OPENAI_CALLS, "request"),
     ("a batch of OpenAI's API", frozenset({"custom_id", "body"}), OPENAI_CALLS, "response"),
 )
 """Files that nothing reads: what they are, the keys that tell it, the nearest row, and what they lack for it."""
@@ -157,6 +159,8 @@ def nearest_format(value: Any) -> str:
     near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
     shared = [each for each in near if 2 * len(each[1]) < len(each[0].keys)]
     if not shared:
+        if listed := next((key for key in CHAT_LISTS if key in value), ""):
+            return f"; it is nearest to {CHAT.title}, but its `{listed}` hold none"
         lacked = ", ".join(key for key in ("role", "content") if key not in value)
         return f"; it is nearest to {CHAT.title}, but it lacks {lacked}" if lacked else ""
     row, missing = min(shared, key=lambda each: len(each[1]) / len(each[0].keys))

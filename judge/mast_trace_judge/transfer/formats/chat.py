@@ -29,12 +29,15 @@ from mast_trace_judge.transfer.formats.messages import entry_of, role_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-_LISTS = (
+CHAT_LISTS = (
     *("messages", "chat_history", "history", "conversations", "conversation", "contents"),
     "chat_messages",
 )
 """Keys under which an enclosing object holds a chat."""
-_IDS = ("id", "uuid", "chat_id", "session_id", "trace_id", "thread_id")
+_IDS = (
+    *("id", "uuid", "chat_id", "session_id", "trace_id", "thread_id"),
+    *("instance_id", "task_id", "question_ID"),
+)
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
 _OF_GEMINI_CLI = frozenset({"id", "timestamp", "type", "content", "displayContent"})
 _LANGCHAIN = frozenset({"human", "ai", "AIMessageChunk"})
@@ -45,7 +48,7 @@ def messages_in(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
-        for key in _LISTS:
+        for key in CHAT_LISTS:
             if isinstance(value.get(key), list) and value[key]:
                 return list(value[key])
         return messages_in(value.get("values"))  # the state of a graph
@@ -107,13 +110,15 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         entries.reverse()
     around = value if isinstance(value, dict) else {}
     metadata, cost = around.get("metadata"), around.get("cost")
-    usage = usage_of(metadata.get("token_usage")) if isinstance(metadata, dict) else None
-    task = ""
+    usage = usage_of(around.get("usage"))
+    if isinstance(metadata, dict):
+        usage = usage or usage_of(metadata.get("token_usage"))
+    task = word_in(around, "task") or word_in(around, "question")
     if isinstance(
         cost, dict
     ):  # a result of AG2, where whoever began the chat has an assistant's role
         usage = usage_of_models(cost.get("usage_including_cached_inference"))
-        task = task_at_first(entries)
+        task = task or task_at_first(entries)
     if entries and entries[-1].role != "assistant":
         entries += _answer_beside(around)
     if around.get("system"):

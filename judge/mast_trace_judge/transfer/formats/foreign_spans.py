@@ -123,7 +123,9 @@ def put_all(attributes: Any, values: Mapping[str, Any]) -> None:
 
 
 def _put(to: AnyValue, value: Any) -> None:
-    if isinstance(value, bool):
+    if isinstance(value, str):
+        to.string_value = well_formed(value)
+    elif isinstance(value, bool):
         to.bool_value = value
     elif isinstance(value, int) and _SMALLEST <= value <= _LARGEST:
         to.int_value = value

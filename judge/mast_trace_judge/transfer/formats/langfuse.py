@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.sources import messages_in
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -49,8 +50,23 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
         return
     trace = value["trace"] if is_record(value.get("trace"), "id") else value
     yield request_of(_trace(trace))
-    for each in objects_in(value, "observations"):
-        yield request_of(_observation({"traceId": trace["id"], **each}))
+    observed = objects_in(value, "observations")
+    asked = _asked_of_tools(observed)
+    for each in observed:
+        is_tool = each.get("type") == "SPAN" and each.get("name") in asked
+        known = {"traceId": trace["id"], **each, **({"type": "TOOL"} if is_tool else {})}
+        yield request_of(_observation(known))
+
+
+def _asked_of_tools(observed: list[dict[str, Any]]) -> set[Any]:
+    """Return the tools that models asked for: a program may send their runs as spans of no kind."""
+    if not any(
+        each.get("type") == "SPAN" and _get(each, "parentObservationId") for each in observed
+    ):
+        return set()
+    answers = (each.get("output") for each in observed if each.get("type") == "GENERATION")
+    said = (message for each in answers for message in messages_in(loaded(each), "assistant"))
+    return {call.name for message in said for call in message.tool_calls}
 
 
 def _is_observation(value: Any) -> bool:
@@ -183,7 +199,10 @@ def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
         return beside  # with the tokens of reasoning of Google's models, which Langfuse leaves out
     sums = [[v for k, v in parts.items() if k.startswith(side)] for side in ("input", "output")]
     spent, made = (sum(each) if each else None for each in sums)
-    return (spent, made) if spent or made else (None, None)
+    if spent or made:
+        return spent, made
+    older = {key: shape.get(key) for key in ("promptTokens", "completionTokens")}
+    return usage_of(told) or usage_of(older) or (None, None)
 
 
 LANGFUSE = Format(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.content import content_hash
+from mast_trace.messages import Message
 from mast_trace.trajectory.sources import messages_in
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import bare_result, whole_text
@@ -53,7 +54,10 @@ def of_model_call(
     }
     if seen := messages_in(loaded(inputs), "user"):
         found["gen_ai.input.messages"] = _text([message.to_genai() for message in seen])
-    if answered := messages_in(loaded(outputs), "assistant"):
+    answer = loaded(outputs)
+    # An object without a message is an answer in a form that the program asked for.
+    answered = messages_in(answer, "assistant") or ([Message(whole_text(answer))] if answer else [])
+    if answered:
         found["gen_ai.output.messages"] = _text([answered[-1].to_genai()])
     return found
 
@@ -73,6 +77,7 @@ def of_tool_call(name: str, inputs: Any, outputs: Any) -> dict[str, Any]:
         answer = message.results[0]
         found[semconv.TOOL_CALL_ID] = answer.call_id or None
         found[semconv.TOOL_CALL_RESULT] = answer.text
+        found[semconv.ERROR_TYPE] = None if answer.error is None else "tool_error"
     elif result is not None:
         found[semconv.TOOL_CALL_RESULT] = whole_text(bare_result(result))
     return found
@@ -106,16 +111,26 @@ def is_answer_of_tool(outputs: Any) -> bool:
 
 
 def task_of(inputs: Any) -> str:
-    """Return the task of a run: its last user's message, its only text, or its input as JSON."""
+    """Return the task of a run: its last user's message, its only text, or the plain values of its input as JSON.
+
+    An input with objects within that name no task tells the state of a program, and no task.
+    """
     value = loaded(inputs)
     asked = [
         said.content for said in messages_in(value, "") if said.role == "user" and said.content
     ]
     if asked:
         return asked[-1]
+    if isinstance(value, dict) and value.keys() <= {"args", "kwargs"}:  # the call of a function
+        args, named = value.get("args"), value.get("kwargs")
+        value = named or (args[0] if isinstance(args, list) and len(args) == 1 else args)
+        return task_of(value) if value else ""
     if isinstance(value, dict):
         named = [value[key] for key in _TASKS if isinstance(value.get(key), str)]
         value = next(iter(named or (value.values() if len(value) == 1 else [value])), "")
+    within = value.values() if isinstance(value, dict) else value
+    if isinstance(value, dict | list) and any(isinstance(each, dict | list) for each in within):
+        return ""
     return "" if value in (None, "", {}, []) else whole_text(value)
 
 

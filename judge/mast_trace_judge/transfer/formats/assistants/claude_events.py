@@ -69,7 +69,7 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         yield transcript_of(
             [entry for each in events if (entry := _entry(*each, answers))],
             f"{name}/{session}",
-            framework="claude-code",
+            framework="claude-code-events",
             model=str(next(models, "") or ""),
             termination_reason=str(told.get("error") or kind) if kind == "api_error" else "",
         )
