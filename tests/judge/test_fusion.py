@@ -74,8 +74,7 @@ def test_the_last_object_with_an_opinion_counts(before, answers):
     [
         (None, [3, 1, 2]),
         (Opinion(None, "coder"), [3, 1, 2]),
-        (Opinion(2, "coder"), [2, 3, 1]),
-        (Opinion(2, "lead"), [1, 3, 2]),
+        (Opinion(2, "lead"), [2, 3, 1]),
         (Opinion(2, "", (2, 1)), [2, 1, 3]),
         (Opinion(0, "", (99,)), [3, 1, 2]),
     ],

@@ -158,15 +158,6 @@ def _said(run: LabelledRun, opinion: Opinion | None) -> Prediction:
     return Prediction((opinion.step,), opinion.agent or next(spoke, ""))
 
 
-def _place(run: LabelledRun, opinion: Opinion) -> int | None:
-    """Return the named agent's step nearest to the said one; the product tells a miscounted step by quotes instead."""
-    said, steps = opinion.step, run.trajectory.steps
-    if said is None:
-        return None
-    own = [each.index for each in steps if opinion.agent and same_agent(opinion.agent, each.agent)]
-    return min(own, key=lambda index: (abs(index - said), index), default=said)
-
-
 def _fused(
     runs: Sequence[LabelledRun], said: Answers, folds: Sequence[HeldOut]
 ) -> list[list[Prediction]]:
@@ -190,7 +181,7 @@ def join(run: LabelledRun, local: Distribution, opinion: Opinion | None) -> Dist
     """Join as verdicts of failed runs do."""
     if opinion is None:
         return local
-    named = dict.fromkeys([_place(run, opinion), *opinion.ranking])
+    named = dict.fromkeys([opinion.step, *opinion.ranking])
     suggestions = tuple(Suggestion(step, "") for step in named if step is not None)
     trajectory = replace(run.trajectory, outcome="failure")
     key = run.subset, run.name
