@@ -451,6 +451,15 @@ def statements(name: str) -> list[str]:
     return [statement.strip() for statement in text.split(";") if statement.strip()]
 
 
+def statement_of_readme(beginning: str) -> str:
+    (found,) = re.findall(
+        rf"^ +```sql\n +({re.escape(beginning)}.*?)^ +```$",
+        (FOLDER / "README.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    return found
+
+
 def test_backup_and_restore_keep_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very statements as the files' user, on the embedded engine: full, what came since, restored."""
     monkeypatch.setattr(embedded, "backups_folder", lambda _engine: tmp_path)
@@ -475,11 +484,19 @@ def test_backup_and_restore_keep_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert [row["TraceId"] for row in rows] == ["first", "second"]
         (run,) = store.query("SELECT TraceId, Spans FROM mast_runs")
         assert run == {"TraceId": "first", "Spans": 1}
+        # A shard's backup goes into tables that are there and empty, and into no others.
+        shard = statement_of_readme("RESTORE DATABASE mast_trace EXCEPT TABLES")
+        shard = shard.replace("full-1", f"{tmp_path}/since").replace("_local", "")
+        with pytest.raises(StorageError, match="already contains some data"):
+            store.command(shard, use_database=False)
+        store.command("DROP DATABASE mast_trace SYNC", use_database=False)
+        migrate(store)
+        store.command(shard, use_database=False)
+        assert store.query("SELECT TraceId FROM mast_human_labels ORDER BY TraceId") == rows
 
 
 def test_the_questions_on_sizes_are_answered(tmp_path: Path) -> None:
-    text = (FOLDER / "README.md").read_text()
-    rate, bytes_a_span = re.findall(r"^ +```sql\n(.+?)^ +```$", text, re.MULTILINE | re.DOTALL)
+    rate, bytes_a_span = map(statement_of_readme, ("SELECT sum(n)", "SELECT formatReadable"))
     with Store.open(f"chdb://{tmp_path}/data") as store:
         migrate(store)
         store.command(

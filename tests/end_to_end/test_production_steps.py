@@ -128,6 +128,31 @@ def test_a_destroyed_folder_comes_back_from_a_backup_under_load(home: Home, tmp_
     assert set(before) <= set(spans), "what was acknowledged before the backup began"
 
 
+def test_what_up_has_moves_to_a_server(home: Home, tmp_path: Path) -> None:
+    back_up, look = blocks("Move")[:2]
+    (restore,) = re.findall(r"RESTORE DATABASE mast_trace FROM .*", README.read_text())
+    home.up.start()
+    subprocess.run([sys.executable, HERE / "long_job.py"], env=home.up.environment(), check=True)
+    (run,) = wait_for(lambda: [row for row in home.up.runs() if row["State"] == "judged"])
+    home.up.end(signal.SIGTERM)
+    listed = home.sh("mast-trace runs --json").stdout
+    home.sh(back_up)
+    shutil.copytree(home.backups / "moved" / "clickhouse", tmp_path / "backups" / "moved")
+    server = [sys.executable, HERE.parent / "clickhouse_server.py", tmp_path / "server"]
+    with subprocess.Popen([*map(str, server)], stdout=subprocess.PIPE, text=True) as engine:
+        try:
+            assert engine.stdout is not None
+            address = f"{engine.stdout.readline().strip()}/mast_trace"
+            with Store.open(address) as store:
+                from_here = restore.replace("moved", f"{tmp_path}/backups/moved")
+                store.command(from_here, use_database=False)
+            found = home.sh(f"{look}\nmast-trace runs --json", MAST_TRACE_DATABASE_URL=address)
+            assert run["TraceId"][:8] in found.stdout
+            assert found.stdout.endswith(listed)
+        finally:
+            engine.terminate()
+
+
 def test_an_upgrade_in_the_order_of_the_steps_and_no_way_back(home: Home) -> None:
     migrate, export, check = blocks("Upgrade")
     home.up.start()
@@ -210,6 +235,7 @@ def test_every_step_of_these_sections_is_run() -> None:
     """A block that is added has to be taken up above."""
     counted = {
         section: len(blocks(section))
-        for section in ("Upgrade", "Back up and restore `mast-trace up`", "Rotate keys")
+        for section in ("Upgrade", "Back up and restore `mast-trace up`", "Rotate keys", "Move")
     }
-    assert list(counted.values()) == [3, 3, 3]
+    # The last block of "Move" needs a cluster: `to-cluster.sql` is executed in tests/dashboards.
+    assert list(counted.values()) == [3, 3, 3, 3]
