@@ -6,11 +6,12 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from end_to_end.processes import CollectorProcess
 from endpoint_server import PASSWORD, WRITE_TOKEN, serve
 from judge.llm.scripted_judge import JudgeScript
 from judge.worker.stored_runs import invoice_run, write
@@ -118,32 +119,14 @@ def test_an_embedded_store_has_one_worker(store):
     assert store.query("SELECT count() AS n FROM mast_workers") == [{"n": 0}]
 
 
-@pytest.mark.slow
-@pytest.mark.end_to_end
-@pytest.mark.parametrize("seed", [1, 2])
-def test_two_of_three_are_killed_and_one_is_stopped(store, url, seed):
-    """Readings are at most the runs and those that were going on at the kills or the stop."""
-    chance = random.Random(seed)
-    script, lock, answered = JudgeScript(dict(INVOICES)), threading.Lock(), []
+@contextmanager
+def three_workers(url):
+    """Three workers in processes of their own, and how many readings they have asked for."""
+    script = JudgeScript(dict(INVOICES))
 
     def slow(request):
         time.sleep(0.2)
-        with lock:
-            answered.append(request)
         return script(request)
-
-    def readings():
-        return script.asked.count("read")
-
-    def wait_for(condition):
-        end = time.monotonic() + 120
-        while not condition():
-            assert time.monotonic() < end
-            time.sleep(0.05)
-
-    def final():
-        (row,) = store.query("SELECT countIf(Method != 'reading') AS n FROM mast_latest_verdicts")
-        return row["n"]
 
     with ScriptedLLM(slow) as server:
         processes = [
@@ -153,23 +136,78 @@ def test_two_of_three_are_killed_and_one_is_stopped(store, url, seed):
         try:
             for each in processes:
                 assert each.stdout.readline() == b"ready\n"
-            chance.shuffle(processes)
-            write(store, *(invoice_run(number) for number in range(1, 25)))
-            wait_for(lambda: readings() > chance.randint(1, 6))
-            processes[0].kill()
-            processes[1].send_signal(signal.SIGSTOP)
-            write(store, *(invoice_run(number) for number in range(25, 49)))
-            time.sleep(chance.uniform(7, 9))  # longer than it takes to be taken for dead
-            processes[1].send_signal(signal.SIGCONT)
-            time.sleep(chance.uniform(0, 3))
-            processes[2].kill()
-            wait_for(lambda: final() == 48)
+            yield processes, lambda: script.asked.count("read")
         finally:
             for each in processes:
                 each.kill()
                 each.wait()
-    rows = store.query(
-        "SELECT TraceId, uniqExact(Fingerprint) AS States FROM mast_verdicts GROUP BY 1"
-    )
-    assert [row["States"] for row in rows] == [1] * 48
+
+
+def wait_for(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def final(store):
+    (row,) = store.query("SELECT countIf(Method != 'reading') AS n FROM mast_latest_verdicts")
+    return row["n"]
+
+
+def states(store):
+    """How many states of each run have a verdict."""
+    sql = "SELECT TraceId, uniqExact(Fingerprint) AS States FROM mast_verdicts GROUP BY 1"
+    return [row["States"] for row in store.query(sql)]
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("seed", [1, 2])
+def test_two_of_three_are_killed_and_one_is_stopped(store, url, seed):
+    """Readings are at most the runs and those that were going on at the kills or the stop."""
+    chance = random.Random(seed)
+    with three_workers(url) as (processes, readings):
+        chance.shuffle(processes)
+        write(store, *(invoice_run(number) for number in range(1, 25)))
+        wait_for(lambda: readings() > chance.randint(1, 6))
+        processes[0].kill()
+        processes[1].send_signal(signal.SIGSTOP)
+        write(store, *(invoice_run(number) for number in range(25, 49)))
+        time.sleep(chance.uniform(7, 9))  # longer than it takes to be taken for dead
+        processes[1].send_signal(signal.SIGCONT)
+        time.sleep(chance.uniform(0, 3))
+        processes[2].kill()
+        wait_for(lambda: final(store) == 48)
+    assert states(store) == [1] * 48
     assert readings() <= 48 + 3 * 2
+
+
+@pytest.mark.long
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_server_is_killed_and_stopped_under_three_workers(tmp_path, seed):
+    """They wait for it: each run has one verdict, and a reading at most is lost for each call that was going on."""
+    chance = random.Random(seed)
+    database = CollectorProcess(tmp_path / "database", database_only=True)
+    database.start()
+    try:
+        with Store.open(database.url()) as store, three_workers(database.url()) as (_, readings):
+            for part in range(3):
+                numbers = range(1 + 16 * part, 17 + 16 * part)
+                write(store, *map(invoice_run, numbers))
+                known = readings()
+                wait_for(lambda known=known: readings() > known + chance.randint(0, 4))
+                if part == 1:
+                    database.signal(signal.SIGSTOP)
+                    time.sleep(chance.uniform(1, 9))
+                    database.signal(signal.SIGCONT)
+                else:
+                    database.kill()
+                    time.sleep(chance.uniform(1, 9))
+                    database.start()
+            wait_for(lambda: final(store) == 48)
+            assert states(store) == [1] * 48
+            assert readings() <= 48 + 3 * 3 * 2
+    finally:
+        database.close()
