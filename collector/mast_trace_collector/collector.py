@@ -110,6 +110,9 @@ class Collector:
         app: an ASGI application that serves all HTTP paths that are not the collector's.
         writer: stores the spans; by default a `SpanWriter` on the store.
 
+    Attributes:
+        without_tables: why the tables are not known to be there yet, or "".
+
     Raises:
         ConfigurationError: the settings cannot be used together, or the keys cannot be read.
     """
@@ -143,6 +146,7 @@ class Collector:
         )
         self._http = self._http_server(app)
         self._grpc = OTLPGRPCReceiver(self._ingest, config)
+        self.without_tables = ""
         self._running = False
         self._usual_switch_interval = sys.getswitchinterval()
         self.metrics.watch(
@@ -197,7 +201,7 @@ class Collector:
         return {
             "ready": not reason,
             "reason": reason,
-            "database": trouble[0] if trouble else "ok",
+            "database": trouble[0] if trouble else self.without_tables or "ok",
             "waiting_bytes": sum(pipeline.spool.waiting_bytes for pipeline in self._pipelines),
         }
 

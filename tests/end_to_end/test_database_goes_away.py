@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import socket
 import time
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,7 +115,10 @@ def test_a_server_that_never_answers_keeps_nobody_waiting(tmp_path: Path) -> Non
         collect = CollectProcess(tmp_path, url)
         collect.environment["MAST_TRACE_DRAIN_TIMEOUT_SECONDS"] = "0.5"
         try:
-            assert post(collect.start(), request_of(1, 1)[0])
+            port = collect.start()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+                assert "has not answered" in json.load(answer)["database"]
+            assert post(port, request_of(1, 1)[0])
             assert collect.stop() == 0
         finally:
             collect.kill()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -40,6 +40,9 @@ from mast_trace_dashboards.cli.until_stopped import (
     stop_signal,
 )
 from mast_trace_dashboards.printable import clip
+
+if TYPE_CHECKING:
+    from mast_trace_collector.collector import Collector
 
 _REASON_WIDTH = 90
 
@@ -251,15 +254,16 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
     stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
         migrating = in_daemon_thread(lambda: migrate(store))
-        migrated = await _migrated_soon(store, migrating)
+        trouble = await _trouble_soon(store, migrating)
         collector = Collector(settings, store)
         sweeper = Sweeper(store, collector.metrics.swept_rows.inc)
-        if migrated:
-            sweeper.start()
+        collector.without_tables = trouble
         await collector.start()
         later = None
-        if not migrated:
-            later = asyncio.create_task(_migrate_later(store, migrating, sweeper))
+        if trouble:
+            later = asyncio.create_task(_migrate_later(store, migrating, sweeper, collector))
+        else:
+            sweeper.start()
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -280,8 +284,8 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
             not_ready(ready_file)
 
 
-async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> bool:
-    """Wait for the tables, but not for long: spans can be accepted without them.
+async def _trouble_soon(store: Store, migrating: asyncio.Future[object]) -> str:
+    """Wait for the tables, but not for long: spans can be accepted without them. Return why there are none yet.
 
     Raises:
         StorageError: the embedded engine fails, or the tables are of a later version.
@@ -289,11 +293,9 @@ async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> boo
     patience = None if store.embedded_path else _PATIENCE_SECONDS
     await asyncio.wait({migrating}, timeout=patience)
     if not migrating.done():
-        logger.warning(
-            "%s has not answered within %g s; spans wait in the spool until it does",
-            *(store.url, _PATIENCE_SECONDS),
-        )
-        return False
+        trouble = f"{store.url} has not answered within {_PATIENCE_SECONDS:g} s"
+        logger.warning("%s; spans wait in the spool until it does", trouble)
+        return trouble
     try:
         migrating.result()
     except SchemaMismatch:
@@ -302,21 +304,25 @@ async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> boo
         if store.embedded_path:
             raise
         logger.warning("%s; spans wait in the spool until it answers", error)
-        return False
-    return True
+        return str(error)
+    return ""
 
 
-async def _migrate_later(store: Store, migrating: asyncio.Future[object], sweeper: Sweeper) -> None:
+async def _migrate_later(
+    store: Store, migrating: asyncio.Future[object], sweeper: Sweeper, collector: Collector
+) -> None:
     """Create the tables as soon as the server answers: waiting spans cannot be stored without them."""
     while True:
         try:
             await migrating
         except (SchemaMismatch, ConfigurationError) as error:
+            collector.without_tables = str(error)
             logger.error("spans stay in the spool: %s", error)  # noqa: TRY400
             return
         except StorageError as error:
             logger.debug("the database does not take the tables yet: %s", error)
         else:
+            collector.without_tables = ""
             sweeper.start()
             return
         await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
