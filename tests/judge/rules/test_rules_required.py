@@ -80,13 +80,45 @@ def offline(said, *, after=True, tool="read_page"):
     return run.says("clerk", said, to="head")
 
 
-def chat(*values, reason="max_turns"):
-    run = RunBuilder("Agree on a rent.", termination_reason=reason)
+def chat(*values, reason="max_turns", task="Agree on a rent."):
+    run = RunBuilder(task, termination_reason=reason)
     for value in values:
         run.says("owner", f"House HK-22 is {value} EUR.", to="tenant").says(
             "tenant", "Hm, and the deposit?", to="owner"
         )
     return run
+
+
+def pages(task="Take it from the almanac only, no blogs.", opened="P2", title="Tides"):
+    """A clerk opens one of two pages, of which one is a blog."""
+    listed = (
+        f'[{{"id": "P1", "kind": "almanac"}}, {{"id": "P2", "kind": "blog", "title": "{title}"}}]'
+    )
+    run = RunBuilder(task).calls("clerk", "list_pages", {}, listed)
+    return run.calls("clerk", "open_page", {"id": opened}, "High water at 4.")
+
+
+def links(*said, found='{"links": 3, "unresolved": 1, "detail": "[2] leads nowhere"}', again=""):
+    """A checker says something of the links that it has looked at."""
+    run = RunBuilder("Print the leaflet once its links are checked.")
+    for text in said:
+        run.calls("checker", "check_links", {"doc": 7}, found).says("checker", text, to="printer")
+    if again:
+        run.calls("checker", "check_links", {"doc": 7}, again)
+    return run.calls("printer", "print_leaflet", {"doc": 7}, "printed")
+
+
+def receipt(said, *, tool="", before="", task="Pay the bill. I need a receipt."):
+    run = RunBuilder(task).says("head", before or "Pay, please.", to="clerk")
+    run.calls("clerk", "pay_bill", {"bill": 7}, "done")
+    if tool:
+        run.calls("clerk", tool, {"bill": 7}, "ok")
+    return run.says("clerk", said, to="head")
+
+
+VASE = '{"vase": "V-3", "price": 912, "fired": "2031-03-04"}'
+ACT = '{"act": "Gull act", "since": "2031-04-09", "covers_small_boats": false}'
+THEN = "Pack crate 7, let the curator approve, then ship it."
 
 
 FAULTS = [
@@ -106,7 +138,42 @@ FAULTS = [
     ("argument_against_task", parcel("Send the crate, but not by drone.", by="drone"), 1),
     ("forbidden_action", crate(prompt="You carry: no ships, no sales.", task="Carry it."), 1),
     ("swallowed_error", offline("Lake one: 4,713 ha, lake two: 2,206 ha."), 3),
+    ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
+    ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
+    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
+    ("acted_on_refusal", crate(("curator", "I do not approve this."), task=THEN), 2),
+    ("cycle_until_limit", chat(912, 912, 912, 912, 912), 2),
+    ("excluded_source", pages(), 1),
+    ("excluded_source", pages("No blogs: only the almanac counts."), 1),
+    ("passed_over_problem", links("All in order, print it."), 1),
+    ("claimed_act", receipt("Paid. The receipt was sent."), 2),
+    ("claimed_act", receipt("Paid; receipt is on its way."), 2),
+    ("misread_date", day("V-3, 912 EUR, left the oven on 24 March 2031.", returned=VASE), 1),
+    (
+        "misread_flag",
+        day("The act holds since Wed 9 April 2031 and covers small boats.", returned=ACT),
+        1,
+    ),
+    (
+        "misread_flag",
+        day("It holds since April 9, 2031 and small boats are covered.", returned=ACT),
+        1,
+    ),
 ]
+
+
+ENOUGH = [
+    ("withheld_answer", FAULTS[-13][1]),
+    ("left_open", FAULTS[-12][1]),
+    ("left_open", FAULTS[-11][1]),
+]
+"""Runs of which some things were left out or open; where a success is recorded, they were not needed."""
+
+
+@pytest.mark.parametrize(("rule", "run"), ENOUGH)
+def test_what_was_left_out_of_a_success_was_not_needed(rule, run):
+    found = findings_by_rule(replace(run.build(), outcome="success"))
+    assert rule not in {name for name, _ in found}
 
 
 EXPLAINED = [
@@ -117,9 +184,6 @@ EXPLAINED = [
         1,
     ),
     ("unapproved_act", crate(task="No crate is shipped without a decision of the curator."), 1),
-    ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
-    ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
-    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
 ]
 """Findings on runs that failed: the record of one that did not contradicts nothing."""
 
@@ -241,6 +305,24 @@ HEALTHY = {
     "haggling": chat(912, 905, 881, 874, 866),
     "ended by itself": chat(912, 912, 912, 912, 912, reason="completed"),
     "three rounds": chat(912, 912, 912),
+    "asked for rounds": chat(912, 912, 912, 912, 912, task="Say the rent in five rounds."),
+    "the other source": pages(opened="P1"),
+    "blogs on the side": pages("Take it from the almanac; no blogs are needed."),
+    "blogs under a condition": pages("If it is in print, take the almanac only, no blogs."),
+    "of blogs": pages("Take it from the almanac only, no diaries.", title="no blog"),
+    "told of the link": links("Print it; one link leads nowhere."),
+    "told of the number": links("1 of 3 links is dead, print it all the same."),
+    "checked again": links("Please look at it.", again='{"links": 3, "unresolved": 0}'),
+    "no problem": links("All in order, print it.", found='{"links": 3, "unresolved": 0}'),
+    "a number of another thing": links("Print it.", found='{"links": 3, "units": 4}'),
+    "sent by a call": receipt("Paid. The receipt was sent.", tool="send_receipt"),
+    "sent by others": receipt("The receipt was sent.", before="A receipt goes out by itself."),
+    "nobody asked for one": receipt("The parcel was sent."),
+    "will be sent": receipt("Paid. The receipt will be sent."),
+    "a term of days": day("V-3, 912 EUR, due in 20 days, on 24 March 2031.", returned=VASE),
+    "another amount": day("Something for 77 EUR on 24 March 2031.", returned=VASE),
+    "boats, denied": day("It holds since 9 April 2031 and covers no small boats.", returned=ACT),
+    "approved, then": crate(("curator", "I approve this."), task=THEN),
 }
 
 

@@ -47,7 +47,7 @@ _GIVES = (
 _APPROVAL = re.compile(rf"\b{_GIVES}", re.IGNORECASE)
 _NEEDS = re.compile(
     rf"\b(?:without|until|unless|after|only|before|once)\b.{{0,160}}?\b{_GIVES}|\b{_GIVES}.{{0,160}}?\bbefore\b"
-    rf"|\b(?:nothing|never|no|none)\b.{{0,80}}?\bnot\b.{{0,80}}?\b{_GIVES}",
+    rf"|\b(?:nothing|never|no|none)\b.{{0,80}}?\bnot\b.{{0,80}}?\b{_GIVES}|\b{_GIVES}.{{0,40}}?\bthen\b",
     re.IGNORECASE,
 )
 """A sentence that puts an approval first, and the act behind it."""
@@ -89,12 +89,12 @@ _REFUSES = re.compile(
 def acted_on_refusal(trajectory: Trajectory) -> list[ModeFinding]:
     """A call does what needs an approval right after the one who approves has refused it (heuristic).
 
-    Definition: MAST 3.2. As for `unapproved_act`; the refusal has no word of consent beside it.
+    Definition: MAST 3.2. As for `unapproved_act`; there is no word of consent beside the refusal.
     """
     for step, _, approvers in _gated(trajectory):
         last = trajectory.steps[step.index - 1]
         refused = is_said(last) and owner(last) in approvers and _REFUSES.search(last.text)
-        if refused and not _CONSENTS.search(last.text):
+        if refused and not _CONSENTS.search(_REFUSES.sub("", last.text)):
             why = f"{step.agent} calls {step.tool} right after {last.agent} refused: {first_line(last)}"
             return [_unapproved(step, why, first_line(last))]
     return []

@@ -10,13 +10,16 @@ from mast_trace.content import content_hash
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import (
+    by_user,
     checks,
+    failed,
     finding,
     first_line,
     is_said,
     is_tool,
     name_words,
 )
+from mast_trace_judge.local.rules._facts import acts, owner, prompts, stem, stems
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -62,6 +65,10 @@ _RUNS = frozenset(
 _OF_TESTS = re.compile(r"\btests?\b|pytest|passed", re.IGNORECASE)
 _RESULTS = re.compile(r"\bpass(?:ed|es)?\b|\bfail(?:ed|s|ures?)?\b|\bgreen\b", re.IGNORECASE)
 _WITH_TOOLS = 0.6
+_SENT = re.compile(
+    r"\b(?P<what>[a-z]{4,}) (?:(?:is|are) on (?:its|their|the) way|(?:was|were|has been|have been) (?:sent|shipped|posted|mailed|ordered|issued))\b",
+    re.IGNORECASE,
+)
 _EMPTY = frozenset({"", content_hash("")})
 """Hashes of a message without a text; where content is not captured, there is another."""
 _SILENT = 3
@@ -96,6 +103,31 @@ def claimed_check(trajectory: Trajectory) -> list[ModeFinding]:
             [text for _, text in claims[:3]],
         )
     ]
+
+
+@rule("2.6", contradicts=True)
+def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent that acts by tools says that something was sent, and no call was about it (heuristic).
+
+    Definition: MAST 2.6, "mismatch between reasoning and action". The task asks for the thing, and before the
+    message no call, no result, no other message and no system prompt has its name.
+    """
+    asked = stems(trajectory.task)
+    active: set[str] = set()
+    known = stems(" ".join(prompts(trajectory).values()))
+    for step in trajectory.steps:
+        if is_tool(step):
+            known |= stems(f"{' '.join(name_words(step.tool))} {step.arguments} {step.text}")
+            if acts(step) and not failed(step):
+                active.add(owner(step))
+            continue
+        match = _SENT.search(step.text) if is_said(step) and step.agent in active else None
+        if match is not None and stem(match["what"]) in asked - known:
+            why = f"{step.agent} says that it was done, and no call of the run is about it: {match[0]}"
+            return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [step], [match[0]])]
+        if not by_user(step):
+            known |= stems(step.text)
+    return []
 
 
 @rule("3.2", needs_end=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
@@ -22,14 +23,16 @@ from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _LONGEST = 8
 """Steps of a cycle."""
-_ROUNDS = 3
+_ROUNDS, _OF_TALK = 3, 4
+_SAID = 2
+"""Values that a message has in each round."""
 _OF_ROUNDS = re.compile(
     r"\b(?:rounds?|\w+ times|repeat\w*|wait\w*|watch\w*|monitor\w*|keep|poll\w*|drill\w*|practi[sc]e|rehears\w*)\b",
     re.IGNORECASE,
@@ -44,7 +47,7 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 1.3, "unnecessary reiteration of previously completed steps". Steps are alike if
     agent, recipients, tool, arguments and result are, however a message is worded; two agents take part and call a
-    tool, for those who only talk are often told how many turns to take. From the
+    tool. Those who only talk are often told how many turns to take: four rounds in which one says the same two values count. From the
     second round on no message has a date, a figure of three digits or an identifier that nothing before
     it holds, and the first round has some. The task asks for no rounds. The step in error is the first one of the second round, or the change right
     before it, which changed nothing.
@@ -62,7 +65,7 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
         rest = steps[base + start :]
         if (
             len({step.agent for step in rest}) > 1
-            and any(map(is_tool, rest))
+            and (any(map(is_tool, rest)) or _says_the_same(steps[base + first :], length))
             and len(keys) - first >= _ROUNDS * length
             and _brings_nothing(steps, base + start, length)
         ):
@@ -113,6 +116,15 @@ def _key(step: Step) -> Hashable:
     if is_tool(step):
         return (*call_key(step), step.text, step.error)
     return step.agent, step.recipients
+
+
+def _says_the_same(steps: Sequence[Step], length: int) -> bool:
+    """Return whether one message of the round has some values in each of many rounds."""
+    if len(steps) < _OF_TALK * length:
+        return False
+    rounds = ([_values(step.text) for step in steps[place::length]] for place in range(length))
+    told = ([set[Hashable]().union(*values) for values in each] for each in rounds)
+    return any(len(set.intersection(*each)) >= _SAID for each in told)
 
 
 def _brings_nothing(steps: Sequence[Step], second: int, length: int) -> bool:

@@ -8,6 +8,7 @@ from datetime import date
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.arithmetic import derived, exchanged, slip
 from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._evidence import (
@@ -101,6 +102,7 @@ _BESIDE = 20
 """Characters between the name of an argument and its value in a task."""
 _BY = re.compile(r"\b(?:by|via|into|to|as|in|on|with) (?:the |an? )?$", re.IGNORECASE)
 _NO_LIST = re.compile(r"\bno (?P<first>\w+)(?:,? (?:and |or )?no (?P<next>\w+))+", re.IGNORECASE)
+_ONLY, _NO = re.compile(r"\bonly\b", re.IGNORECASE), re.compile(r"\bno (\w+)", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:no|not|never|without|instead of|rather than|kein\w*|nicht)\s+(?:(?:as|by|in|to|on|with|a|an|the|any|ein\w*) ){0,3}$",
     re.IGNORECASE,
@@ -142,6 +144,49 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
                 told = [quote(step.arguments), first_line(step)]
                 return [finding(code, 0.65, Evidence.HEURISTIC, why, [step], told)]
     return []
+
+
+@rule("1.1", contradicts=True)
+def excluded_source(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call takes what the task rules out by its kind, as an earlier result says of it (heuristic).
+
+    Definition: MAST 1.1. One sentence of the task says what is to be used only and what not, "no blogs", without a
+    condition. An object of an earlier result has that word as a value, and the call another value of this object alone.
+    """
+    excluded = {
+        stem(each)
+        for sentence in sentences(trajectory.task[:4000])
+        if _ONLY.search(sentence) and not _WHEN.search(sentence)
+        for each in _NO.findall(sentence)
+    }
+    if not excluded:
+        return []
+    listed: list[tuple[Step, list[str]]] = []
+    for step in trajectory.steps:
+        if step.index and by_user(step):
+            return []
+        if not is_tool(step):
+            continue
+        for value in map(str, arguments(step).values()):
+            held = [each for each in listed if value in each[1]]
+            kinds = (
+                [each for each in held[0][1] if stem(each) in excluded] if len(held) == 1 else []
+            )
+            if kinds and not failed(step):
+                why = f"{step.agent} calls {step.tool} with {value}, a {kinds[0]}, which the task rules out."
+                told = [quote(step.arguments), first_line(held[0][0])]
+                return [finding("1.1", 0.65, Evidence.HEURISTIC, why, [step, held[0][0]], told)]
+        listed += [(step, each) for each in _objects(loaded(step.text))]
+    return []
+
+
+def _objects(told: object) -> Iterator[list[str]]:
+    """Yield the texts of each object of a list."""
+    if isinstance(told, dict):
+        told = next((each for each in told.values() if isinstance(each, list)), [])
+    for each in told if isinstance(told, list) else []:
+        if isinstance(each, dict):
+            yield [value for value in each.values() if isinstance(value, str)]
 
 
 @rule("1.1", contradicts=True)

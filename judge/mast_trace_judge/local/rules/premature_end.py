@@ -176,16 +176,16 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.1", needs_end=True, of_failures=True)
+@rule("3.1", needs_end=True, contradicts=True)
 def left_open(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent leaves for later what the task asks for, and nobody does it (heuristic).
 
-    Definition: MAST 3.1, for failed runs: an honest partial answer contradicts nothing. The agents use tools; the sentence
+    Definition: MAST 3.1, where no success is recorded: an honest partial answer may have been enough. The agents use tools; the sentence
     has a word of a sentence of the task that is neither optional nor has a condition, and neither a later call nor a
     later message that puts nothing off has a word that begins alike.
     """
     said = [step for step in trajectory.steps if is_said(step)]
-    if not any(map(is_tool, trajectory.steps)):
+    if trajectory.outcome == "success" or not any(map(is_tool, trajectory.steps)):
         return []
     asked = frozenset[str]().union(
         *(stems(each) for each in sentences(trajectory.task) if not _OPTIONAL.search(each))

@@ -80,6 +80,7 @@ _OTHER = re.compile(
     r"(?<=[a-z,] )[A-Z][a-z]+\b|(?<=\w )\w*\d\w*|(?<=^on )\w+|(?<=^ on )\w+|(?<=^in )\w+|(?<=^ in )\w+"
 )
 """A name or number inside a clause, or a place at its beginning, which may be of another thing."""
+_WEEKDAY = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*day)?\b")
 _YES = {"true": True, "yes": True, "false": False, "no": False}
 _EMPTY_WORDS = frozenset(["is", "has", "can", "was", "are", "be", "of", "the", "in", "on", "to"])
 _SUM = re.compile(r"\d\s*\)*\s*(?:\*\*|[-+*/%^])\s*\(*\s*\d")
@@ -89,6 +90,7 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+_AMOUNT = 100
 _NAME, _LONGEST_NAME = 4, 60
 """Characters of a text that names a thing."""
 _VERSION = re.compile(r"(?<![\w.-])\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w-]|\.\d)")
@@ -153,8 +155,8 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states a date that nothing holds in place of one that its tools have returned (heuristic).
 
     Definition: MAST 2.6. A result since the agent's last message holds a date that the message lacks; the
-    message has it with the two digits of its day exchanged, or beside one of the same words with its day miscopied (see
-    `Known.miscopied`) or another one of these months, without a word of plans.
+    message has it with the two digits of its day exchanged, or its day miscopied (see `Known.miscopied`) beside one of the same words or where message and result have
+    one date each and share an amount, or another one of these months, without a word of plans.
     """
     known = Known(trajectory)
     results: dict[str, list[Step]] = defaultdict(list)
@@ -166,7 +168,12 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
             pairs = ((day, result) for result in found for day in stated)
             for wrong, result in pairs:
                 given = few(days(result.text))
-                copied = [day for day in given if _is_copy(step, wrong, result, day)]
+                alone = (
+                    not known.periods(step.text)
+                    and len(stated) == len({day.readings for day in given}) == 1
+                    and _shares(step, result)
+                )
+                copied = [day for day in given if alone or _is_copy(step, wrong, result, day)]
                 if known.before(step).miscopied(wrong, copied, stated) or (
                     not known.has_day(wrong, known.periods(step.text))
                     and any(_same_place(step, wrong, result, day, stated) for day in given)
@@ -180,10 +187,16 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
 
 def _is_copy(step: Step, wrong: Day, result: Step, given: Day) -> bool:
     """Return whether a date may be meant for another one: its day has the same two digits, or a word beside it is the same."""
-    turned = {str(one[2])[::-1] for one in wrong.readings} & {
-        str(other[2]) for other in given.readings
+    turned = {f"{one[2]:02}"[::-1] for one in wrong.readings} & {
+        f"{other[2]:02}" for other in given.readings
     }
     return bool(turned or _beside(step.text, wrong, 4) & _beside(result.text, given, 2))
+
+
+def _shares(step: Step, result: Step) -> bool:
+    """Return whether a message passes on a figure of three digits, or one with decimals, of a result."""
+    told = {value for each in amounts(step.text) for value in each.as_one}
+    return any(each >= _AMOUNT or each % 1 for each in told & known_values([result.text]))
 
 
 def _same_place(step: Step, wrong: Day, result: Step, given: Day, stated: tuple[Day, ...]) -> bool:
@@ -280,8 +293,13 @@ def _stated_flag(
     """Return whether a clause affirms a field, and where; None where none speaks plainly of it.
 
     A clause that does not name the thing speaks of it if the field's name is ``telling``, of five letters or more.
+    A date is no name of another thing.
     """
     wanted = {stem(word) for word in words}
+    undated = list(text)
+    for day in days(text):
+        undated[day.start : day.end] = " " * (day.end - day.start)
+    others = _WEEKDAY.sub(lambda each: " " * len(each[0]), "".join(undated))
     start = 0
     bounds = [*(match.span() for match in _CLAUSE.finditer(text)), (len(text), len(text))]
     found = []
@@ -294,9 +312,10 @@ def _stated_flag(
         sentence = quote(text, start, end, limit=400)
         about = any(each in sentence.lower() for each in named)
         told = len(said) <= len(words) + 3 and about
-        if any(name.lower() not in known for name in _OTHER.findall(clause)):
+        verb = len(words) > 1 and said[:1] == words[:1]
+        if any(name.lower() not in known for name in _OTHER.findall(others[start:end])):
             telling = about = told = False
-        if wanted <= have | denied and (_IS.search(clause) or told) and (telling or about):
+        if wanted <= have | denied and (_IS.search(clause) or told or verb) and (telling or about):
             if not (ends or told):
                 return None
             if _ASKS.search(sentence) or text[end : end + 1] == "?":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import (
     checks,
@@ -19,6 +21,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
+from mast_trace_judge.local.rules._facts import stems
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
@@ -52,6 +55,13 @@ _PASSES = Phrases(
     *("approve", "lgtm", "look", "all tests ", "correct", "verified", "validated", "confirmed"),
     *("expected", "successfully", " found", " remain", "ready to "),
 )
+_PROBLEMS = re.compile(
+    r"(?:un(?:resolved|met|tested|covered|verified|satisfied|matched|supported|defined)|fail(?:ed|ures?)|errors?|broken|invalid"
+    r"|violations?|conflicts?|mismatches)",
+    re.IGNORECASE,
+)
+"""Names of fields that count what is wrong."""
+_SHORT = 3
 _CHECKS = frozenset(
     [
         *("test", "tests", "pytest", "run", "execute", "exec", "check", "verify", "validate"),
@@ -241,6 +251,53 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
             )
         ]
     return []
+
+
+@rule("3.3", contradicts=True)
+def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent whose check counts problems says nothing of them, and nobody checks again (heuristic).
+
+    Definition: MAST 3.3, "failure to adequately validate or cross-check crucial information". A result has a count of
+    problems by its field's name. The agent's next message has neither the count nor a word of the field or of the
+    result's texts, and no reservation. The tool is not called again.
+    """
+    found: list[ModeFinding] = []
+    following: dict[str, Step] = {}
+    later: set[str] = set()
+    for step in reversed(trajectory.steps):
+        own = step.requested_by or step.agent
+        if is_tool(step):
+            message = following.get(own)
+            counted = _problems(step) if step.tool not in later and not failed(step) else None
+            if (
+                message is not None
+                and is_said(message)
+                and counted
+                and not _tells(message, *counted)
+            ):
+                why = f"{step.tool} counts {counted[1]}, and {message.agent} says nothing of it."
+                quotes = [first_line(step), first_line(message)]
+                steps = [step, message]
+                found = [finding("3.3", 0.65, Evidence.HEURISTIC, why, steps, quotes)]
+            later.add(step.tool)
+        following[step.agent] = step
+    return found
+
+
+def _problems(step: Step) -> tuple[int, str, set[str]] | None:
+    """Return the number of problems that a result counts, their name, and the stems of its words; None for none."""
+    told = loaded(step.text) if step.text.lstrip().startswith("{") else None
+    for name, count in told.items() if isinstance(told, dict) else ():
+        if type(count) is int and count > 0 and _PROBLEMS.fullmatch(name):
+            texts = [name, *(each for each in told.values() if isinstance(each, str))]
+            return count, f"{count} {name}", set(stems(" ".join(texts)))
+    return None
+
+
+def _tells(message: Step, count: int, _: str, words: set[str]) -> bool:
+    """Return whether a message has a number of problems, a word of what was said of them, or a reservation."""
+    about = {word for word in words & stems(message.text) if len(word) > _SHORT}
+    return bool(about or count in known_values([message.text]) or _DOUBTS.search(message.text))
 
 
 def approves(step: Step) -> re.Match[str] | None:

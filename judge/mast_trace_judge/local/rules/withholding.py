@@ -73,14 +73,16 @@ _FACTS = 25
 """Number of figures above which a result is a listing, which nobody repeats in full."""
 
 
-@rule("2.4", needs_end=True, of_failures=True)
+@rule("2.4", needs_end=True, contradicts=True)
 def withheld_answer(trajectory: Trajectory) -> list[ModeFinding]:
     """A result has what the task asks about in one of its words, and no message has that word (heuristic).
 
-    Definition: MAST 2.4, for failed runs only: other words may well have told it. The task asks whether or where something is so. A clause of a short result says that it is, or
+    Definition: MAST 2.4, where no success is recorded: other words may have told it. The task asks whether or where something is so. A clause of a short result says that it is, or
     that it is not, the agent's next message passes on a figure of that result, and no later message has a word that
     the two share, another one that only this clause brought, or one of restriction.
     """
+    if trajectory.outcome == "success":
+        return []
     told = [each for each in ordinary(trajectory) if is_said(each)]
     said = frozenset[str]().union(*(stems(each.text) for each in told))
     asked = [
