@@ -156,7 +156,7 @@ def final(store):
 
 
 def states(store):
-    """How many states of each run have a verdict."""
+    """The number of states of each run that have a verdict."""
     sql = "SELECT TraceId, uniqExact(Fingerprint) AS States FROM mast_verdicts GROUP BY 1"
     return [row["States"] for row in store.query(sql)]
 
