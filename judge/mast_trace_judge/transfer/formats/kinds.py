@@ -108,6 +108,11 @@ Read = Transcript | StoredRun | ExportTraceServiceRequest
 """A transcript, a run of an export, or spans."""
 
 
+def as_it_is(value: Any, _: set[str], *, is_last: bool) -> Any:  # noqa: ARG001
+    """Return a value of a format in which no value tells what another one is."""
+    return value
+
+
 def never(_: Any) -> bool:
     """Recognise nothing."""
     return False
@@ -150,6 +155,8 @@ class Format:
         read: reads a value that `record` recognises, or a list of messages, of the given name.
             It raises `ValueError` with a reason for values that it cannot read.
         text: how such a file is read where it is a log in plain text.
+        settled: returns such a value completed by what the file's others tell, and adds to the set what it
+            tells them; None for one that waits for them, until it is asked the last time.
     """
 
     name: str
@@ -161,6 +168,7 @@ class Format:
     message: Callable[[Any], bool] = never
     entry: Callable[[Any], Any] = never
     text: TextLog | None = None
+    settled: Callable[..., Any] = as_it_is
 
 
 def is_record(value: Any, *keys: str) -> bool:
