@@ -438,6 +438,14 @@ def test_every_shape_of_a_format_is_read_whole(line: str, tmp_path: Path) -> Non
     assert facts_of(file) == told
 
 
+def test_a_total_of_tokens_alone_stays_on_its_span_and_is_never_input() -> None:
+    told = {"id": "o", "traceId": "t", "startTime": 1, "type": "GENERATION", "usage": {"total": 70}}
+    row = format_named("langfuse")
+    ((span,),) = [list(records_of([each])) for each in row.read(told, "n")]
+    assert span.attributes["llm.token_count.total"] == 70
+    assert not {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"} & span.attributes.keys()
+
+
 @pytest.mark.parametrize(
     ("text", "size", "found"),
     [

@@ -205,9 +205,19 @@ def usage_of(value: Any) -> tuple[int, int] | None:
         more = [value[name] for name in beside if _is_count(value.get(name))]
         return None if first is None else first + sum(more)
 
-    spent = total(_INPUT, *_CACHED)
-    made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
+    spent, made = total(_INPUT), total(_OUTPUT)
+    if total(_TOTAL) != (spent or 0) + (made or 0):  # else the file's own sum has no others
+        spent = total(_INPUT, *_CACHED)
+        made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
     return (spent or 0, made or 0) if spent or made else None
+
+
+def total_alone(usage: Any) -> dict[str, int]:
+    """Return the attribute for the tokens of a usage that does not tell input and output apart; none for another."""
+    if usage_of(usage) or not isinstance(usage, dict):
+        return {}
+    told = [usage[name] for name in _TOTAL if _is_count(usage.get(name)) and usage[name]]
+    return {"llm.token_count.total": told[0]} if told else {}
 
 
 def _is_count(value: Any) -> bool:
@@ -237,6 +247,7 @@ _OUTPUT = (
     *("tokens_received", "total_completion_tokens", "outputTokens", "completionTokens", "output"),
     *("output_token_count", "OutputTokenCount"),
 )
+_TOTAL = ("total_tokens", "totalTokens", "total_token_count", "totalTokenCount", "total")
 
 
 def whole_text(value: Any) -> str:

@@ -15,6 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     moment_or_zero,
     nanoseconds_of,
     objects_in,
+    total_alone,
     usage_of,
     whole_text,
     word_in,
@@ -185,6 +186,7 @@ def _attributes(
     if operation == semconv.CHAT:
         model = shape.get("model") or _get(shape, "providedModelName")
         found |= of_model_call(inputs, outputs, model, _used(shape))
+        found |= total_alone(_usage(shape))
         if found[semconv.OUTPUT_TOKENS] is not None:
             for name in (
                 *vocabulary.SPELLINGS["input_tokens"],
@@ -210,13 +212,17 @@ def _is_title_of_agent(title: str, kind: Any) -> bool:
     return bool(named)
 
 
+def _usage(shape: Mapping[str, Any]) -> dict[str, Any]:
+    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
+    return usage if isinstance(usage, dict) else {}
+
+
 def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the tokens of input and output; None where the file does not tell.
 
     Where the parts make the total, those of the cache and of reasoning stand beside ``input`` and ``output``.
     """
-    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
-    told = usage if isinstance(usage, dict) else {}
+    told = _usage(shape)
     used = {k: n for k, v in told.items() if (n := vocabulary.integer(v)) is not None}
     parts = {key: value for key, value in used.items() if key != "total"}
     if sum(parts.values()) != used.get("total"):
