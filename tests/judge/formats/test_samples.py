@@ -503,6 +503,23 @@ def test_steps_have_their_own_times_where_they_have_one(
     assert tuple(span.start_time_unix_nano - begin * 10**9 for span in steps) == begins
 
 
+def test_a_run_without_times_of_messages_begins_when_its_file_says() -> None:
+    said = [{"role": "system", "content": "S"}, {"role": "user", "content": "Hi"}] * 2
+    chat = {"messages": said, "created_at": 1_700_000_000}
+    told = {
+        "id": 1,
+        "epoch": 1,
+        "input": "Hi",
+        "messages": said,
+        "started_at": "2023-11-14T22:13:20Z",
+    }
+    for name, value in (("chat", chat), ("inspect", told), ("chat", {**chat, "created_at": 5})):
+        (transcript,) = format_named(name).read(value, "n")
+        assert isinstance(transcript, Transcript)
+        begun = 0 if value.get("created_at") == 5 else 1_700_000_000 * 10**9
+        assert transcript.trajectory.steps[0].start == begun
+
+
 @pytest.mark.parametrize(
     "sent", [{}, {"gen_ai.operation.name": "chat"}, {"gen_ai.usage.output_tokens": "5"}]
 )

@@ -73,7 +73,10 @@ def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
     parent = hex_of(str(span.get("parent_span_id") or span.get("parent_id") or ""), 8)
     status = span.get("status")
     failed = word_in(status, "code") in _FAILED or span.get("status_code") in _FAILED
+    raised = (loaded(each.get("attributes")) for each in objects(span.get("events")))
+    caught = (word_in(each, "exception.message") for each in raised)
     said = word_in(status, "message") or str(span.get("status_message") or "")
+    said = said or next(filter(None, caught), "")
     return ForeignSpan(
         trace_id=hex_of(str(known.get("trace_id") or trace), 16),
         span_id=hex_of(str(known.get("span_id") or ""), 8),
