@@ -114,7 +114,7 @@ class _Entry:
 
 _ENVELOPES = (
     *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
-    *("samples", "content", "events", "result", "trace"),
+    *("samples", "content", "events", "result", "trace", "chat"),
 )
 """Keys under which APIs put their results."""
 _ENVELOPED = 4
