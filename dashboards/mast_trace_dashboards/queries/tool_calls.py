@@ -33,7 +33,7 @@ _ONE_CALL = f"""(o.6 = '' OR i.6 = '' OR o.6 = i.6) AND (empty(o.7) OR empty(i.7
       AND {_NAMED_ALIKE}
       AND (i.5 OR o.4 != i.4 OR (o.6 != '' AND i.6 != '') OR (notEmpty(o.7) AND notEmpty(i.7)))"""
 
-# Of trees beside each other the nth calls of one name and with the same arguments, which overlap. The first counts.
+# The nth calls of one name with equal arguments in two trees are one if they overlap. The first counts.
 _FACT = """if(Operation != 'execute_tool' OR ToolName = '' OR (empty(Given) AND CallId = ''), '',
               concat(toString(ToolName), '\n', if(empty(Given), CallId, toString(Given))))"""
 _NEAR = (

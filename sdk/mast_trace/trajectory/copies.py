@@ -118,14 +118,14 @@ def twins(
 
 
 def _call(span: SpanRecord) -> Hashable:
-    """What is equal for spans of one call of a tool."""
+    """Return a value that is equal for spans of one call of a tool; None where too little is known."""
     identity = str(vocabulary.read(span.attributes, "tool_call_id") or "")
     given = arguments_of_call(span) or ("" if identity in _NO_ID else identity)
     return (_name(span), given) if _name(span) and given else None
 
 
 def _work(span: SpanRecord) -> Hashable:
-    """What is equal for spans of one turn of an agent, or of one call of a model, that tells its answer."""
+    """Return the same for spans of one turn of an agent, or of one call of a model that tells its answer."""
     if span.operation == semconv.CHAT:
         said = text(span.attributes, semconv.MESSAGE_ID)
         return (span.operation, said) if said else None

@@ -38,7 +38,7 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
     told = _metadata(info)
     whole = info.get("token_usage") or loaded(told.get("mlflow.trace.tokenUsage"))
     if not any(_CALL_USAGE in each for each in map(_sent, spans)):
-        # Of the trace as a whole: it stands on the first call of a model.
+        # The usage of the whole trace stands on the first call of a model.
         calls = (each for each in spans if _kind(_sent(each)) == semconv.CHAT)
         if first := next(calls, None):
             first["attributes"].setdefault(_CALL_USAGE, whole)
