@@ -89,10 +89,10 @@ def counted_elsewhere(which: str) -> str:
     SELECT Project, TraceId, groupArray(Number) AS ids, groupArray(Parent) AS parents,
       groupArrayIf((Number, first.1, SpanId), {_IS_TWIN}) AS twins
     FROM (
-      SELECT *, first_value((Number, Scope, CallId, Began, Ended)) OVER (
-        PARTITION BY Project, TraceId, Fact, Nth ORDER BY NOT IsOurs, Began, -Ended, SpanId) AS first
+      SELECT *, argMin((Number, Scope, CallId, Began, Ended), (NOT IsOurs, Began, -Ended, SpanId)) OVER (
+        PARTITION BY Project, TraceId, Fact, Nth) AS first
       FROM (
-        SELECT *, dense_rank() OVER (
+        SELECT *, denseRank() OVER (
           PARTITION BY Project, TraceId, Fact, Scope ORDER BY Began, -Ended, SpanId) AS Nth
         FROM (
           SELECT Project, TraceId, SpanId, sipHash64(SpanId) AS Number, toString(ScopeName) AS Scope,
