@@ -61,3 +61,48 @@ SEVERAL_CALLS = {
     "an agent as a tool, whose agent has that tool": [call(), TURN, request(**OTHER)],
     "a model between them": [call(), {"gen_ai.operation.name": "chat"}, call(**OTHER)],
 }
+
+THEIRS: dict[str, Any] = {"scope": "openllmetry", "apart": 0}
+"""A span of another instrumentation that has a tree of its own, which begins at the same time."""
+BESIDE = {
+    "two instrumentations beside each other": (
+        1,
+        [call(arguments=PARIS, result="7"), call(arguments=PARIS, result="7", **THEIRS)],
+    ),
+    "one id, of which one knows the arguments": (
+        1,
+        [call(arguments=PARIS, id="1"), call(arguments=PARIS, **THEIRS)],
+    ),
+    "two equal calls at a time, of which both saw both": (
+        2,
+        [
+            *(call(arguments=PARIS, apart=0), call(arguments=PARIS, **THEIRS)),
+            *(call(arguments=PARIS, apart=0), call(arguments=PARIS, **THEIRS)),
+        ],
+    ),
+    "two equal calls one after the other": (
+        2,
+        [
+            *(call(arguments=PARIS, apart=0), call(arguments=PARIS, **THEIRS)),
+            *(call(arguments=PARIS, apart=5), call(arguments=PARIS, **{**THEIRS, "apart": 5})),
+        ],
+    ),
+    "the second is seen by another instrumentation": (
+        2,
+        [call(arguments=PARIS), call(arguments=PARIS, **{**THEIRS, "apart": 5})],
+    ),
+    "other arguments at the same time": (
+        2,
+        [call(arguments=PARIS), call(arguments=ROME, **THEIRS)],
+    ),
+    "nothing is known but the name": (2, [call(), call(**THEIRS)]),
+    "one instrumentation saw two at a time": (
+        2,
+        [call(arguments=PARIS, apart=0), call(arguments=PARIS, apart=0)],
+    ),
+    "an agent as a tool, whose agent uses it alike": (
+        2,
+        [call(arguments=PARIS), TURN, call(arguments=PARIS, **OTHER)],
+    ),
+}
+"""The number of calls that spans are of; one that is ``apart`` has no parent, and begins so many seconds later."""

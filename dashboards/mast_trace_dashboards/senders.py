@@ -30,7 +30,7 @@ LACKS: Final[Mapping[str, str]] = {
     "answers": "no answer of a model was recorded",
     "tools": "models asked for tools, and no run of a tool was recorded",
     "results": "no result of a tool was recorded",
-    "tokens": "no tokens were reported",
+    "tokens": "no tokens of input and output were reported",
 }
 """Fact that the judge or the costs need -> words for its absence."""
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nested_calls import ONE_CALL, SEVERAL_CALLS
+from nested_calls import BESIDE, ONE_CALL, SEVERAL_CALLS
 from stores import new_store
 
 from mast_trace.trajectory import read_trajectory
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
-CASES = {**ONE_CALL, **SEVERAL_CALLS}
+CASES = {**ONE_CALL, **SEVERAL_CALLS, **{name: spans for name, (_, spans) in BESIDE.items()}}
 TRACES = {name: f"{number:032x}" for number, name in enumerate(CASES, 1)}
 RANGE = {"since": T0 - timedelta(days=1), "until": T0 + timedelta(days=1)}
 
@@ -28,12 +28,13 @@ def rows(name: str) -> list[dict[str, Any]]:
     made = []
     for n, given in enumerate(CASES[name]):
         attributes = {"gen_ai.operation.name": "execute_tool", **given}
+        later = attributes.pop("apart", None)
         made.append(
             {
-                "Timestamp": T0 + timedelta(milliseconds=n),
+                "Timestamp": T0 + timedelta(milliseconds=n, seconds=later or 0),
                 "TraceId": TRACES[name],
                 "SpanId": f"{n + 1:016x}",
-                "ParentSpanId": f"{n:016x}" if n else "",
+                "ParentSpanId": f"{n:016x}" if n and later is None else "",
                 "SpanName": f"span {n}",
                 "SpanKind": "Internal",
                 "ServiceName": name,
@@ -67,4 +68,5 @@ def test_a_call_counts_as_often_as_it_was_made(store: Store, name: str) -> None:
 
 def test_all_calls_of_a_time_together(store: Store) -> None:
     counted = QUERIES["tool_errors"].run(store, **RANGE)
-    assert sum(row["Calls"] for row in counted) == len(ONE_CALL) + 2 * len(SEVERAL_CALLS)
+    beside = sum(count for count, _ in BESIDE.values())
+    assert sum(row["Calls"] for row in counted) == len(ONE_CALL) + 2 * len(SEVERAL_CALLS) + beside

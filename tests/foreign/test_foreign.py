@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -348,11 +349,11 @@ def test_a_call_that_each_side_recorded_whole_is_no_repetition() -> None:
         run = read_trajectory([span for span in given if span.trace_id == trace])
         assert [step.kind.value for step in run.steps] == ["tool", "message"]
         assert [found.code for found in find_modes(run) if found.code == "1.3"] == []
-    # The same without the spans around them: each is a call.
+    # The same without the spans around them: as many as the instrumentation saw that saw most.
     apart = [
         dataclasses.replace(span, parent_span_id="")
         for span in written
         if span.name.endswith(" lookup") and span.name != "MCP send tools/call lookup"
     ]
     kinds = [step.kind.value for step in read_trajectory(apart).steps]
-    assert kinds.count("tool") == len(apart) > 2
+    assert kinds.count("tool") == max(Counter(span.scope for span in apart).values()) == 2

@@ -140,3 +140,31 @@ def test_what_comes_right_after_ours_is_no_copy() -> None:
     )
     assert "next" in {i.span_id for i in run.invocations}
     assert "then" in {s.span_id for s in run.steps}
+
+
+def test_two_instrumentations_that_listen_to_one_framework_tell_each_work_once() -> None:
+    """Each has a tree of its own; what one of them alone tells is kept."""
+    city, said = '{"city": "Oslo"}', '[{"role": "assistant", "content": "It is sunny."}]'
+    standard = [
+        ("turn", "", 0, 90, {OPERATION: "invoke_agent", **AGENT, "output.value": "It is sunny."}),
+        ("tool", "turn", 10, 20, {OPERATION: "execute_tool", **TOOL, "gen_ai.tool.call.arguments": city}),
+        ("call", "turn", 30, 80, {OPERATION: "chat", "gen_ai.output.messages": said}),
+    ]  # fmt: skip
+    theirs = [
+        ("t", "", 1, 91, {KIND: "AGENT", "agent.name": "writer", "output.value": "It is sunny."}),
+        ("u", "t", 11, 21, {KIND: "TOOL", "tool.name": "look_up", "input.value": city, "output.value": "sun"}),
+        ("c", "t", 31, 81, {KIND: "LLM", "llm.token_count.prompt": 7, "output.value": "It is sunny."}),
+        ("d", "t", 82, 88, {KIND: "LLM", "llm.token_count.prompt": 9, "output.value": "So is Bergen."}),
+    ]  # fmt: skip
+    rows = [(*row, scope) for scope, tree in (("a", standard), ("b", theirs)) for row in tree]
+    run = read_trajectory(
+        SpanRecord("t", span, parent, span, start, end, attributes, scope=scope)
+        for span, parent, start, end, attributes, scope in rows
+    )
+    assert [(s.agent, s.tool, s.text) for s in run.steps] == [
+        ("writer", "look_up", "sun"),
+        ("writer", "", "It is sunny."),
+        ("writer", "", "So is Bergen."),
+    ]
+    assert run.input_tokens == 16
+    assert [each.span_id for each in run.invocations] == ["turn", "call", "d"]

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from nested_calls import ONE_CALL, PARIS, SEVERAL_CALLS, TURN, call, request
+from nested_calls import BESIDE, ONE_CALL, PARIS, SEVERAL_CALLS, TURN, call, request
 
 from mast_trace.trajectory import SpanRecord, Step, read_trajectory
 
@@ -19,16 +19,19 @@ def read(*rows: tuple[str, str, dict[str, Any]], scope: str = "agents") -> tuple
     for identity, parent, given in rows:
         attributes = {"gen_ai.operation.name": "execute_tool", **given}
         of, status = attributes.pop("scope", scope), attributes.pop("status", "Unset")
-        start = next(clock)
+        start = next(clock) + 2000 * attributes.pop("apart", 0)
         spans.append(
-            SpanRecord("t", identity, parent, identity, start, 1000 - start, attributes, status,
+            SpanRecord("t", identity, parent, identity, start, start + 1000 - 2 * (start % 2000), attributes, status,
                        "broken" if status == "Error" else "", scope=of)
         )  # fmt: skip
     return read_trajectory(spans).steps
 
 
 def nested(spans: list[dict[str, Any]]) -> tuple[Step, ...]:
-    rows = [(f"s{n}", f"s{n - 1}" if n else "", given) for n, given in enumerate(spans)]
+    rows = [
+        (f"s{n}", f"s{n - 1}" if n and "apart" not in given else "", given)
+        for n, given in enumerate(spans)
+    ]
     return read(*rows)
 
 
@@ -43,6 +46,12 @@ def test_spans_of_several_calls(name: str) -> None:
     spans = SEVERAL_CALLS[name]
     tools = [given for given in spans if "gen_ai.operation.name" not in given]
     assert len([step for step in nested(spans) if step.kind.value == "tool"]) == len(tools) == 2
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_spans_of_two_trees(name: str) -> None:
+    count, spans = BESIDE[name]
+    assert len([step for step in nested(spans) if step.kind.value == "tool"]) == count
 
 
 def test_what_an_inner_span_alone_says_is_kept() -> None:

@@ -114,7 +114,7 @@ class _Entry:
 
 _ENVELOPES = (
     *("data", "runs", "traces", "spans", "observations", "items", "results", "simulations"),
-    *("samples", "content", "events", "result", "trace"),
+    *("samples", "content", "events", "result", "trace", "chat"),
 )
 """Keys under which APIs put their results."""
 _ENVELOPED = 4
@@ -229,6 +229,9 @@ class _File:
         self._row = row
         self._held: list[tuple[Value, Any]] = []
         self._held_size = 0
+        self._told: set[str] = set()
+        self._waiting: list[tuple[Format, Any, Value, str]] = []
+        self._waiting_size = 0
 
     def read(self, data: io.BufferedReader) -> Iterator[Piece | Refused]:
         self._row, values = values_in(data, self._row)
@@ -250,6 +253,7 @@ class _File:
         if first is not None and not several:
             yield from self._value(first, self._stem)
         yield from self._held_messages()
+        yield from self._unsettled()
         if broken is not None:
             raise broken
 
@@ -293,6 +297,23 @@ class _File:
             yield from self._read(row, value, at, name)
 
     def _read(self, row: Format, value: Any, at: Value, name: str) -> Iterator[Piece | Refused]:
+        """Read a value, unless it waits for what others tell."""
+        if (known := row.settled(value, self._told, is_last=False)) is not None:
+            yield from self._settled(row, known, at, name)
+            return
+        if not self._waiting or self._waiting[-1][2] is not at:
+            self._waiting_size += at.size
+        self._waiting.append((row, value, at, name))
+        if self._waiting_size > LARGEST:
+            yield from self._unsettled()
+
+    def _unsettled(self) -> Iterator[Piece | Refused]:
+        """Read the values that waited, with what was told until now."""
+        for row, value, at, name in self._waiting:
+            yield from self._settled(row, row.settled(value, self._told, is_last=True), at, name)
+        self._waiting, self._waiting_size = [], 0
+
+    def _settled(self, row: Format, value: Any, at: Value, name: str) -> Iterator[Piece | Refused]:
         """Read a value completely: a value that fails half-way yields nothing."""
         try:
             pieces = [Piece(row, each) for each in row.read(value, name)]

@@ -16,6 +16,9 @@ and no call of a model lies between them, neither their calls' ids nor their arg
 names are the same, and they come from two instrumentations, or the inner one is a request of the
 protocol. Spans of one instrumentation, which records a call once, must have an id or arguments, and
 equal ones. A name may have a prefix on the outer span, if that is not of the protocol itself.
+
+Two instrumentations that listen to one framework have a tree each. Equal works of both at the same
+time are one: as many of them as the instrumentation saw that saw most; see `twins`.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -76,10 +79,75 @@ def one_span_per_call(spans: Sequence[SpanRecord]) -> tuple[list[SpanRecord], In
             left_out[call.span_id] = call.parent_span_id
             if not _is_look_up(call):
                 inner.setdefault(outer.span_id, []).append(call)
+    for call, first in twins([c for c in calls if c.span_id not in left_out], _call, by_id):
+        left_out[call.span_id] = first.span_id
+        found = [call, *inner.pop(call.span_id, ())]
+        inner.setdefault(first.span_id, []).extend(found)
     if not left_out:
         return list(spans), {}
     kept = (lifted(span, left_out) for span in spans if span.span_id not in left_out)
     return [completed(span, inner.get(span.span_id, ())) for span in kept], inner
+
+
+def twins(
+    spans: Sequence[SpanRecord],
+    fact: Callable[[SpanRecord], Hashable],
+    by_id: Mapping[str, SpanRecord],
+) -> list[tuple[SpanRecord, SpanRecord]]:
+    """Return the spans of work that another instrumentation recorded at the same time, each with the one that counts.
+
+    Args:
+        spans: by start time.
+        fact: equal for equal works; None for a span of which too little is known.
+        by_id: all spans of the run. A span inside of another is none of its twins.
+    """
+    if len({span.scope for span in spans}) < 2:
+        return []
+    seen: Counter[tuple[str, Hashable]] = Counter()
+    alike: dict[tuple[Hashable, int], list[SpanRecord]] = defaultdict(list)
+    for span in spans:
+        if (told := fact(span)) is not None:
+            alike[told, seen[span.scope, told]].append(span)
+            seen[span.scope, told] += 1
+    return [
+        (span, first)
+        for first, *others in alike.values()
+        for span in others
+        if _are_at_once(first, span) and not _is_inside(span, first, by_id)
+    ]
+
+
+def _call(span: SpanRecord) -> Hashable:
+    """Return a value that is equal for spans of one call of a tool; None where too little is known."""
+    identity = str(vocabulary.read(span.attributes, "tool_call_id") or "")
+    given = arguments_of_call(span) or ("" if identity in _NO_ID else identity)
+    return (_name(span), given) if _name(span) and given else None
+
+
+def _work(span: SpanRecord) -> Hashable:
+    """Return the same for spans of one turn of an agent, or of one call of a model that tells its answer."""
+    if span.operation == semconv.CHAT:
+        said = text(span.attributes, semconv.MESSAGE_ID)
+        return (span.operation, said) if said else None
+    named = vocabulary.agent(span.attributes)
+    return (span.operation, named) if named and span.operation == semconv.INVOKE_AGENT else None
+
+
+def _are_at_once(one: SpanRecord, other: SpanRecord) -> bool:
+    """Return whether two spans overlap, and neither their calls' ids nor their tokens differ."""
+    ids = {str(vocabulary.read(span.attributes, "tool_call_id") or "") for span in (one, other)}
+    if len(ids - _NO_ID) > 1 or _agree(_tokens(one), _tokens(other)) is False:
+        return False
+    shorter = min(one.end - one.start, other.end - other.start)
+    return min(one.end, other.end) - max(one.start, other.start) >= min(1, shorter)
+
+
+def _is_inside(span: SpanRecord, other: SpanRecord, by_id: Mapping[str, SpanRecord]) -> bool:
+    return any(
+        around.span_id == outer.span_id
+        for inner, outer in ((span, other), (other, span))
+        for around in islice(above(inner, by_id), LEVELS)
+    )
 
 
 def completed(call: SpanRecord, inner: Sequence[SpanRecord]) -> SpanRecord:
@@ -200,7 +268,13 @@ def split_copies(
     nested = _nested_calls([span for span in spans if key(span) not in copies | ours], by_id)
     copies |= nested.keys()
     told = {key(kept): span for span in spans for kept in nested.get(key(span), ())}
+    found = twins([s for s in spans if key(s) not in copies | ours], _work, by_id)
+    copies |= {key(span) for span, _ in found}
+    for span, first in found:
+        if span.operation == semconv.CHAT:
+            told.setdefault(key(first), span)
     parents = {span.span_id: span.parent_span_id for span in spans if key(span) in copies}
+    parents |= {span.span_id: first.span_id for span, first in found}
     parents.pop("", None)  # nothing lies below a span without an id
     left = [lifted(span, parents) for span in spans if key(span) not in copies]
     return [completed_by(span, told.get(key(span))) for span in left], told

@@ -131,6 +131,7 @@ def test_a_folder_of_files_is_read(empty: CLI, tmp_path: Path) -> None:
         (folder / name).write_bytes((SAMPLES / Path(name).name).read_bytes())
     (folder / "notes.md").write_text("no runs")
     assert len(empty.json("import", str(folder))["runs"]) == 3
+    assert len(empty.json("import", str(folder / "**" / "[!n]*"))["files"]) == 3
     (folder / "empty").mkdir()
     assert "it holds no files of runs" in empty.err("import", str(folder / "empty"), status=1)
 

@@ -438,6 +438,14 @@ def test_every_shape_of_a_format_is_read_whole(line: str, tmp_path: Path) -> Non
     assert facts_of(file) == told
 
 
+def test_a_total_of_tokens_alone_stays_on_its_span_and_is_never_input() -> None:
+    told = {"id": "o", "traceId": "t", "startTime": 1, "type": "GENERATION", "usage": {"total": 70}}
+    row = format_named("langfuse")
+    ((span,),) = [list(records_of([each])) for each in row.read(told, "n")]
+    assert span.attributes["llm.token_count.total"] == 70
+    assert not {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"} & span.attributes.keys()
+
+
 @pytest.mark.parametrize(
     ("text", "size", "found"),
     [
@@ -493,6 +501,23 @@ def test_steps_have_their_own_times_where_they_have_one(
     request = to_request(transcript.trajectory, name="n", start=begin * 10**9)
     _, *steps = request.resource_spans[0].scope_spans[0].spans
     assert tuple(span.start_time_unix_nano - begin * 10**9 for span in steps) == begins
+
+
+def test_a_run_without_times_of_messages_begins_when_its_file_says() -> None:
+    said = [{"role": "system", "content": "S"}, {"role": "user", "content": "Hi"}] * 2
+    chat = {"messages": said, "created_at": 1_700_000_000}
+    told = {
+        "id": 1,
+        "epoch": 1,
+        "input": "Hi",
+        "messages": said,
+        "started_at": "2023-11-14T22:13:20Z",
+    }
+    for name, value in (("chat", chat), ("inspect", told), ("chat", {**chat, "created_at": 5})):
+        (transcript,) = format_named(name).read(value, "n")
+        assert isinstance(transcript, Transcript)
+        begun = 0 if value.get("created_at") == 5 else 1_700_000_000 * 10**9
+        assert transcript.trajectory.steps[0].start == begun
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def inputs_of(path: Path, held: ExitStack) -> list[Source | Refused]:
     try:
         # A pattern may be absolute, which `Path.glob` does not take.
         if not path.exists() and (matched := sorted(glob(str(path), recursive=True))):  # noqa: PTH207
-            return [given for each in matched for given in inputs_of(Path(each), held)]
+            # A pattern for all depths matches a folder beside the files in it.
+            files = [each for each in matched if "**" in str(path) and not Path(each).is_dir()]
+            return [given for each in files or matched for given in inputs_of(Path(each), held)]
         if path == STDIN or not path.is_dir():
             return [held.enter_context(source_of(path))]
         found = files_in(path)

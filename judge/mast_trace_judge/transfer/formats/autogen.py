@@ -17,6 +17,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     is_record,
     moment_or_zero,
     usage_of,
+    usage_of_models,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, text_of_parts
@@ -201,8 +202,12 @@ def _logged(value: Any) -> Entry:
 
 
 def _read_log(value: Any, name: str) -> Iterator[Transcript]:
-    lines = [line for line in messages_in(value) if not _is_count(line)]
-    yield transcript_of(entries_of(lines, _logged), name, framework="magentic-one")
+    lines: list[Any] = []
+    counts: list[Any] = []
+    for line in messages_in(value):
+        (counts if _is_count(line) else lines).append(line)
+    usage = usage_of_models(dict(enumerate(counts)))  # a count says of no call whose it was
+    yield transcript_of(entries_of(lines, _logged), name, framework="magentic-one", usage=usage)
 
 
 MAGENTIC = Format(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,9 @@ def _answer_beside(around: Mapping[str, Any]) -> list[Entry]:
     return [entry_of(told)] if text and isinstance(text, str) else []
 
 
+_BEGUN = ("started_at", "created_at", "created", "start_time", "timestamp")
+
+
 def _read(value: Any, name: str) -> Iterator[Transcript]:
     entries = entries_of(
         [each for each in messages_in(value) if not (_is_beside(each) or _is_beside_gemini(each))]
@@ -110,7 +114,9 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         entries.reverse()
     around = value if isinstance(value, dict) else {}
     metadata, cost = around.get("metadata"), around.get("cost")
-    usage = usage_of(around.get("usage"))
+    usage = usage_of(around.get("usage")) or usage_of(around.get("metrics"))
+    if named := word_in(around, "agent_name"):
+        entries = [replace(e, agent=named) if e.agent == "assistant" else e for e in entries]
     if isinstance(metadata, dict):
         usage = usage or usage_of(metadata.get("token_usage"))
     task = word_in(around, "task") or word_in(around, "question")
@@ -123,7 +129,8 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         entries += _answer_beside(around)
     if around.get("system"):
         entries.insert(0, entry_of({"role": "system", "content": around["system"]}))
-    yield transcript_of(entries, named_within(value, name), task=task, usage=usage)
+    begun = next((around[key] for key in _BEGUN if around.get(key)), None)
+    yield transcript_of(entries, named_within(value, name), task=task, usage=usage, begun=begun)
 
 
 def _is_chat_message(value: Any) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from itertools import dropwhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.transfer.formats.kinds import Transcript, whole_text
+from mast_trace_judge.transfer.formats.kinds import Transcript, moment_or_zero, whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,6 +159,10 @@ def task_at_first(entries: Sequence[Entry]) -> str:
     return next((entry.text for entry in entries if entry.text), "")
 
 
+_SURE = 10**18
+"""A smaller number of nanoseconds is no time of our days."""
+
+
 def transcript_of(
     entries: Sequence[Entry],
     name: str,
@@ -170,11 +174,13 @@ def transcript_of(
     outcome_reason: str = "",
     model: str = "",
     usage: tuple[int, int] | None = None,
+    begun: Any = None,
 ) -> Transcript:
     """Return a conversation as a run; its task is the user's first message, where none is given.
 
     An outcome comes from a field of the file that states it, never from its format. Tokens of the run as a
-    whole stand on the first entry of a model, where no entry has its own.
+    whole stand on the first entry of a model, and the time at which it began on the first of all,
+    where no entry has its own.
 
     A message that holds nothing but tool calls becomes their steps; a tool's answer stands on the
     step of its call. System prompts that come before everything else are no steps, as in spans.
@@ -188,8 +194,10 @@ def transcript_of(
         entries = [
             dataclasses.replace(each, usage=usage) if each is spoken else each for each in entries
         ]
+    moment = 0 if any(entry.time for entry in entries) else moment_or_zero(begun)
     for entry in dropwhile(lambda entry: entry.role == "system", entries):
-        made.add(entry)
+        made.add(dataclasses.replace(entry, time=moment) if moment > _SURE else entry)
+        moment = 0
     steps = made.finished()
     if not steps:
         raise ValueError("it holds no messages")

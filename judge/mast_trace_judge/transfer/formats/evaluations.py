@@ -43,6 +43,7 @@ def _read_inspect(value: dict[str, Any], name: str) -> Iterator[Transcript]:
         termination_reason=error or word_in(value.get("limit"), "type"),
         model=word_in(value.get("output"), "model"),
         usage=usage_of_models(value.get("model_usage")),
+        begun=value.get("started_at"),
     )
 
 

@@ -108,6 +108,11 @@ Read = Transcript | StoredRun | ExportTraceServiceRequest
 """A transcript, a run of an export, or spans."""
 
 
+def as_it_is(value: Any, _: set[str], *, is_last: bool) -> Any:  # noqa: ARG001
+    """Return a value of a format in which no value tells what another one is."""
+    return value
+
+
 def never(_: Any) -> bool:
     """Recognise nothing."""
     return False
@@ -150,6 +155,8 @@ class Format:
         read: reads a value that `record` recognises, or a list of messages, of the given name.
             It raises `ValueError` with a reason for values that it cannot read.
         text: how such a file is read where it is a log in plain text.
+        settled: returns such a value completed by what the file's others tell, and adds to the set what it
+            tells them; None for one that waits for them, until it is asked the last time.
     """
 
     name: str
@@ -161,6 +168,7 @@ class Format:
     message: Callable[[Any], bool] = never
     entry: Callable[[Any], Any] = never
     text: TextLog | None = None
+    settled: Callable[..., Any] = as_it_is
 
 
 def is_record(value: Any, *keys: str) -> bool:
@@ -197,9 +205,19 @@ def usage_of(value: Any) -> tuple[int, int] | None:
         more = [value[name] for name in beside if _is_count(value.get(name))]
         return None if first is None else first + sum(more)
 
-    spent = total(_INPUT, *_CACHED)
-    made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
+    spent, made = total(_INPUT), total(_OUTPUT)
+    if total(_TOTAL) != (spent or 0) + (made or 0):  # else the file's own sum has no others
+        spent = total(_INPUT, *_CACHED)
+        made = total(_OUTPUT, "thoughts_token_count", "thoughtsTokenCount")
     return (spent or 0, made or 0) if spent or made else None
+
+
+def total_alone(usage: Any) -> dict[str, int]:
+    """Return the attribute for the tokens of a usage that does not tell input and output apart; none for another."""
+    if usage_of(usage) or not isinstance(usage, dict):
+        return {}
+    told = [usage[name] for name in _TOTAL if _is_count(usage.get(name)) and usage[name]]
+    return {"llm.token_count.total": told[0]} if told else {}
 
 
 def _is_count(value: Any) -> bool:
@@ -229,6 +247,7 @@ _OUTPUT = (
     *("tokens_received", "total_completion_tokens", "outputTokens", "completionTokens", "output"),
     *("output_token_count", "OutputTokenCount"),
 )
+_TOTAL = ("total_tokens", "totalTokens", "total_token_count", "totalTokenCount", "total")
 
 
 def whole_text(value: Any) -> str:

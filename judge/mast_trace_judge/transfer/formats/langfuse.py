@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
@@ -14,6 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     moment_or_zero,
     nanoseconds_of,
     objects_in,
+    total_alone,
     usage_of,
     whole_text,
     word_in,
@@ -40,7 +42,14 @@ _OPERATIONS = {
     "AGENT": semconv.INVOKE_AGENT,
 }
 _TOOL = f"{semconv.EXECUTE_TOOL} "
-_AGENT_OF_ADK = "agent_run ["
+_GAP = re.compile(r"[^a-zA-Z0-9]+")
+_LONGEST_TITLE = 200
+_AGENT = re.compile(r"agent_run \[(.+)\]|invoke_agent (.+)")
+_NAMED_AGENT = re.compile(
+    r"(?!(?i:call|create|execute|get|init|invoke|new|run|start|the)[ _-]?agent$)"
+    r"(.*(?:[a-z0-9]Agent|[ _-][aA]gent))"
+)
+"""Titles of spans that name an agent, and those by which programs do."""
 _OPENINFERENCE = "openinference.span.kind"
 
 
@@ -51,22 +60,35 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
     trace = value["trace"] if is_record(value.get("trace"), "id") else value
     yield request_of(_trace(trace))
     observed = objects_in(value, "observations")
-    asked = _asked_of_tools(observed)
+    asked: set[str] = set()
     for each in observed:
-        is_tool = each.get("type") == "SPAN" and each.get("name") in asked
-        known = {"traceId": trace["id"], **each, **({"type": "TOOL"} if is_tool else {})}
-        yield request_of(_observation(known))
+        _settled(each, asked, is_last=False)
+    for each in observed:
+        known = _settled(each, asked, is_last=True) or each
+        yield request_of(_observation({"traceId": trace["id"], **known}))
 
 
-def _asked_of_tools(observed: list[dict[str, Any]]) -> set[Any]:
-    """Return the tools that models asked for: a program may send their runs as spans of no kind."""
-    if not any(
-        each.get("type") == "SPAN" and _get(each, "parentObservationId") for each in observed
-    ):
-        return set()
-    answers = (each.get("output") for each in observed if each.get("type") == "GENERATION")
-    said = (message for each in answers for message in messages_in(loaded(each), "assistant"))
-    return {call.name for message in said for call in message.tool_calls}
+def _settled(shape: dict[str, Any], asked: set[str], *, is_last: bool) -> dict[str, Any] | None:
+    """Return an observation, and add the tools that it asks for: programs send their runs as spans of no kind.
+
+    Args:
+        shape: the observation.
+        asked: tools that models have asked for.
+        is_last: whether nothing else will be told; until then a span that may be a tool's is None.
+    """
+    if not is_record(shape, "type"):
+        return shape
+    if shape["type"] == "GENERATION" and not is_last:
+        said = messages_in(loaded(shape.get("output")), "assistant")
+        asked.update(call.name for message in said for call in message.tool_calls)
+    if shape["type"] != "SPAN" or not _get(shape, "parentObservationId"):
+        return shape
+    title = str(shape.get("name") or "")[:_LONGEST_TITLE]
+    for begin in (0, *(gap.end() for gap in _GAP.finditer(title))):
+        # Some write what they do before the tool's name: "tool_execution_...".
+        if title[begin:] in asked and (not begin or "tool" in title[:begin].lower()):
+            return {**shape, "type": "TOOL", "name": title[begin:]}
+    return shape if is_last else None
 
 
 def _is_observation(value: Any) -> bool:
@@ -152,15 +174,19 @@ def _attributes(
     kind, inputs, outputs = shape.get("type"), shape.get("input"), shape.get("output")
     named = vocabulary.read(sent, "agent") if is_root else None
     operation = vocabulary.operation(sent) or _OPERATIONS.get(str(kind), "")
-    if not operation and (named or title.startswith(_AGENT_OF_ADK)):
+    if not operation and (named or _is_title_of_agent(title, kind)):
         operation = semconv.INVOKE_AGENT
-    found: dict[str, Any] = {"metadata": whole_text(dict(metadata)) if metadata else None}
+    found: dict[str, Any] = {
+        "metadata": whole_text(dict(metadata)) if metadata else None,
+        semconv.CONVERSATION_ID: (is_root and _get(shape, "sessionId")) or None,
+    }
     if _OPENINFERENCE in sent:  # its reader knows what these names mean
         told = (("input.value", inputs), ("output.value", outputs))
         sent = {k: whole_text(v) for k, v in told if v is not None} | sent
     if operation == semconv.CHAT:
         model = shape.get("model") or _get(shape, "providedModelName")
         found |= of_model_call(inputs, outputs, model, _used(shape))
+        found |= total_alone(_usage(shape))
         if found[semconv.OUTPUT_TOKENS] is not None:
             for name in (
                 *vocabulary.SPELLINGS["input_tokens"],
@@ -171,15 +197,24 @@ def _attributes(
         named = vocabulary.read(sent, "tool") or title.removeprefix(_TOOL)
         found |= of_tool_call(named, inputs, outputs)
     elif operation == semconv.INVOKE_AGENT:
-        named = vocabulary.read(sent, "agent") or title.removeprefix(f"{semconv.INVOKE_AGENT} ")
-        named = str(named).removeprefix(_AGENT_OF_ADK).removesuffix("]")
+        named = vocabulary.read(sent, "agent") or _AGENT.sub(r"\1\2", title)
         found |= {**(of_run("", inputs) if is_root else {}), semconv.AGENT_NAME: named}
         found["output.value"] = None if outputs is None else whole_text(outputs)
     elif is_root:
-        found |= of_run(title, inputs)
+        found |= of_run(str(_get(shape, "traceName") or title), inputs)
     if operation:
         found[semconv.OPERATION_NAME] = operation
     return {**found, **sent}
+
+
+def _is_title_of_agent(title: str, kind: Any) -> bool:
+    named = _AGENT.fullmatch(title) or (kind == "SPAN" and _NAMED_AGENT.fullmatch(title))
+    return bool(named)
+
+
+def _usage(shape: Mapping[str, Any]) -> dict[str, Any]:
+    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
+    return usage if isinstance(usage, dict) else {}
 
 
 def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
@@ -187,8 +222,7 @@ def _used(shape: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
     Where the parts make the total, those of the cache and of reasoning stand beside ``input`` and ``output``.
     """
-    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
-    told = usage if isinstance(usage, dict) else {}
+    told = _usage(shape)
     used = {k: n for k, v in told.items() if (n := vocabulary.integer(v)) is not None}
     parts = {key: value for key, value in used.items() if key != "total"}
     if sum(parts.values()) != used.get("total"):
@@ -212,4 +246,5 @@ LANGFUSE = Format(
     read=_read,
     keys=("traceId", "type", "startTime", "id"),
     record=lambda value: _is_observation(value) or _is_trace(value),
+    settled=_settled,
 )

@@ -45,7 +45,7 @@ ROLES: Mapping[str, str] = {
     "observation": "tool",
 }
 """A role, or LangChain's type of a message -> our role."""
-_USAGE = ("usage", "usage_metadata", "models_usage", "tokens")
+_USAGE = ("usage", "usage_metadata", "models_usage", "tokens", "metrics")
 _NAMES = ("name", "agent", "assistant_id")
 _TEXT_KEYS = ("text", "content", "refusal")
 _SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "step-start"})

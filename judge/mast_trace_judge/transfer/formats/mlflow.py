@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, hex_of, loaded, request_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -12,6 +15,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     moment_or_zero,
     nanoseconds_of,
     objects_in,
+    total_alone,
     usage_of,
     word_in,
 )
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+_CALL_USAGE = "mlflow.chat.tokenUsage"
 _FAILED = frozenset({"STATUS_CODE_ERROR", "ERROR"})
 
 
@@ -30,21 +35,48 @@ def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
     if not spans:
         raise ValueError("it holds no spans")
     info = value.get("info", value)
+    told = _metadata(info)
+    whole = info.get("token_usage") or loaded(told.get("mlflow.trace.tokenUsage"))
+    if not any(_CALL_USAGE in each for each in map(_sent, spans)):
+        # The usage of the whole trace stands on the first call of a model.
+        calls = (each for each in spans if _kind(_sent(each)) == semconv.CHAT)
+        if first := next(calls, None):
+            first["attributes"].setdefault(_CALL_USAGE, whole)
+    of_run = {semconv.CONVERSATION_ID: told.get("mlflow.trace.session") or None}
     for span in spans:
-        yield request_of(_span(span, str(info.get("trace_id") or info.get("request_id"))))
+        made = _span(span, str(info.get("trace_id") or info.get("request_id")))
+        yield request_of(replace(made, attributes={**of_run, **made.attributes}))
+
+
+def _metadata(info: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return what a trace tells beside its spans, which older releases list in pairs."""
+    given = info.get("trace_metadata") or info.get("request_metadata")
+    pairs = {each.get("key"): each.get("value") for each in objects(given)}
+    return given if isinstance(given, dict) else pairs
+
+
+def _sent(span: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = span.get("attributes")
+    return given if isinstance(given, dict) else {}
+
+
+def _kind(sent: Mapping[str, Any]) -> str:
+    return vocabulary.OPERATIONS.get(f'"{loaded(sent.get("mlflow.spanType"))}"', "")
 
 
 def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
     context = span.get("context")
     known = context if isinstance(context, dict) else span
-    given = span.get("attributes")
-    sent = {key: loaded(each) for key, each in given.items()} if isinstance(given, dict) else {}
+    sent = {key: loaded(each) for key, each in _sent(span).items()}
     title = str(span.get("name") or "")
     start = nanoseconds_of(span.get("start_time_unix_nano", span.get("start_time")), "start time")
     parent = hex_of(str(span.get("parent_span_id") or span.get("parent_id") or ""), 8)
     status = span.get("status")
     failed = word_in(status, "code") in _FAILED or span.get("status_code") in _FAILED
+    raised = (loaded(each.get("attributes")) for each in objects(span.get("events")))
+    caught = (word_in(each, "exception.message") for each in raised)
     said = word_in(status, "message") or str(span.get("status_message") or "")
+    said = said or next(filter(None, caught), "")
     return ForeignSpan(
         trace_id=hex_of(str(known.get("trace_id") or trace), 16),
         span_id=hex_of(str(known.get("span_id") or ""), 8),
@@ -59,12 +91,14 @@ def _span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
 
 
 def _attributes(sent: Mapping[str, Any], title: str, *, is_root: bool) -> dict[str, Any]:
-    kind = vocabulary.OPERATIONS.get(f'"{sent.get("mlflow.spanType")}"', "")
     inputs, outputs = sent.get("mlflow.spanInputs"), sent.get("mlflow.spanOutputs")
     beside = outputs.get("usage") if isinstance(outputs, dict) else None
-    spent = usage_of(sent.get("mlflow.chat.tokenUsage")) or usage_of(beside)
+    usage = sent.get(_CALL_USAGE) or beside
     model = sent.get("mlflow.llm.model") or sent.get("model") or word_in(inputs, "model") or None
-    return of_kind(kind, title, inputs, outputs, is_root=is_root, model=model, usage=spent)
+    made = of_kind(
+        _kind(sent), title, inputs, outputs, is_root=is_root, model=model, usage=usage_of(usage)
+    )
+    return {**made, **total_alone(usage)}
 
 
 def _is_trace(value: Any) -> bool:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.transfer.formats.chat import entries_of, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
-from mast_trace_judge.transfer.formats.kinds import Format, Transcript, usage_of, word_in
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    Transcript,
+    usage_of,
+    whole_text,
+    word_in,
+)
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 
 if TYPE_CHECKING:
@@ -15,6 +21,7 @@ if TYPE_CHECKING:
 _ASKED = frozenset({"function_call", "custom_tool_call"})
 _ANSWERED = frozenset({"function_call_output", "custom_tool_call_output"})
 _REASONING = "reasoning"
+_SILENT = frozenset({_REASONING, "mcp_list_tools", "compaction"})
 _RESULTS = ("output", "results", "outputs", "result")
 _ARGUMENTS = ("action", "queries", "code", "arguments", "input")
 
@@ -33,8 +40,8 @@ def _is_item(value: Any) -> bool:
 
 
 def is_reasoning(value: Any) -> bool:
-    """Return whether an item holds content that only the model sees."""
-    return isinstance(value, dict) and value.get("type") == _REASONING
+    """Return whether an item holds content that only the model sees, or none."""
+    return word_in(value, "type") in _SILENT
 
 
 def _is_part(part: Any) -> bool:
@@ -45,7 +52,7 @@ def _is_hosted(value: dict[str, Any]) -> bool:
     """Return whether an item is the call of a tool that runs at the provider's, with its result."""
     return (
         str(value.get("type", "")).endswith("_call")
-        and "status" in value
+        and ("status" in value or "server_label" in value)
         and ("id" in value or "call_id" in value)
     )
 
@@ -66,13 +73,14 @@ def item_entry(value: Any) -> Entry:
         text = text_of_parts(value.get("output"))
         return Entry("tool", "tool", results=(Result(text, str(value.get("call_id") or "")),))
     if isinstance(value, dict) and _is_hosted(value):
-        tool = str(kind).removesuffix("_call")
+        tool = word_in(value, "name") or str(kind).removesuffix("_call")
         given = {key: value[key] for key in _ARGUMENTS if value.get(key) is not None}
         found = {key: value[key] for key in _RESULTS if value.get(key) is not None}
         arguments = next(iter(given.values())) if len(given) == 1 else given or None
         identity = str(value.get("call_id") or value["id"])
         call = call_of(tool, arguments, identity)
         failed = str(value["status"]) if value.get("status") == "failed" else None
+        failed = whole_text(value["error"]) if value.get("error") else failed
         text = text_of_parts(next(iter(found.values()), None))
         result = Result(text, identity, error=failed)
         # The output of a local shell is an item of its own.
@@ -90,6 +98,7 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         named_within(value, name),
         model=word_in(known, "model"),
         usage=usage_of(known.get("usage")),
+        begun=known.get("created_at"),
     )
 
 
