@@ -287,7 +287,9 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
 def _problems(step: Step) -> tuple[int, str, set[str]] | None:
     """Return the number of problems that a result counts, their name, and the stems of its words; None for none."""
     told = loaded(step.text) if step.text.lstrip().startswith("{") else None
-    for name, count in told.items() if isinstance(told, dict) else ():
+    if not isinstance(told, dict):
+        return None
+    for name, count in told.items():
         if type(count) is int and count > 0 and _PROBLEMS.fullmatch(name):
             texts = [name, *(each for each in told.values() if isinstance(each, str))]
             return count, f"{count} {name}", set(stems(" ".join(texts)))
