@@ -18,6 +18,7 @@ import random
 import re
 import sys
 import tempfile
+import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -79,10 +80,24 @@ def place_of(request: dict[str, Any]) -> Place:
 
 def model_of(program: str, voice: int) -> Callable[[dict[str, Any]], Reply | str]:
     """Return the model of a program."""
+    if program == "leap_year_team.py":
+        return lambda request: insisting(request, voice)
     model = policy(program if program in PARTS else "crewai_stock.py", voice)
     return lambda request: (
         manager(request) if "You are Crew Manager" in system_text(request) else model(request)
     )
+
+
+def insisting(request: dict[str, Any], voice: int) -> str:
+    """Write code that passes its tests, and insist on what was written first, whatever the tests say."""
+    right = (
+        "year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)",
+        "year % 400 == 0 or (year % 4 == 0 and year % 100 != 0)",
+        "not year % 4 and (year % 400 == 0 or year % 100 != 0)",
+    )[voice]
+    written = re.search(r"def is_leap.*\n +return .*", shown_to(request))
+    code = written[0] if written else f"def is_leap(year):\n    return {right}"
+    return f"```python\n{code}\n```"
 
 
 def manager(request: dict[str, Any]) -> Reply | str:
@@ -105,8 +120,8 @@ def whole(reply: Reply | str) -> Reply:
     return Reply(reply) if isinstance(reply, str) else reply
 
 
-def spoilt(reply: Reply | str, fault: str) -> Reply:
-    """Return an answer with a fault in it; the answer itself if it has no place for it."""
+def spoilt(reply: Reply | str, fault: str, by: int = 301) -> Reply:
+    """Return an answer with a fault in it, a number by so much; the answer itself if it has no place for it."""
     reply = whole(reply)
     if fault == "withheld":
         return replace(reply, text="I cannot say.", calls=())
@@ -114,7 +129,7 @@ def spoilt(reply: Reply | str, fault: str) -> Reply:
 
     def other(text: str) -> str:
         return re.sub(
-            rf"\d+{last}", lambda found: str(int(found[0]) + 301), text, count=1, flags=re.DOTALL
+            rf"\d+{last}", lambda found: str(int(found[0]) + by), text, count=1, flags=re.DOTALL
         )
 
     calls = tuple(
@@ -272,6 +287,7 @@ def confirmed(folder: Path, pythons: Mapping[str, str], count: int) -> Iterator[
             with Team(store, program, pythons[program.name], voice) as team:
                 failures = team.failures()
                 for _ in range(share):
+                    began = time.monotonic()
                     try:
                         how, told = team.confirmed(failures, kinds[number], number)
                     except StopIteration:  # the program fails in no further way: the next one does
@@ -283,6 +299,7 @@ def confirmed(folder: Path, pythons: Mapping[str, str], count: int) -> Iterator[
                         "status": told.status,
                         "replays": told.replays,
                         "live_calls": told.live_calls,
+                        "seconds": round(time.monotonic() - began),
                     }
                     number += 1
 
