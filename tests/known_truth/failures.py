@@ -74,8 +74,13 @@ OURS: Final = (
 
 
 def place_of(request: dict[str, Any]) -> Place:
-    """Return the agent, its task, and the length of its prompt: the same place in runs with other words."""
-    return system_text(request), shown_to(request)[:_TASK], len(messages_of(request))
+    """Return the agent, its task, and the length of its prompt: the same place in runs with other words.
+
+    MetaGPT's coder is shown all turns in one message.
+    """
+    shown = shown_to(request)
+    turns = len(messages_of(request)) + shown.count("Tester: ")
+    return system_text(request), shown[:_TASK], turns
 
 
 def model_of(program: str, voice: int) -> Callable[[dict[str, Any]], Reply | str]:
