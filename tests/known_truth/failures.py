@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.confirmation import Confirmation
 
     Place = tuple[str, str, int]
+    Fault = tuple[str, int]
 
 COUNT: Final = 60
 _TASK: Final = 60
@@ -66,6 +68,8 @@ NONE: Final = ("two sufficient", "systematic", "diffuse", "nothing planted", "by
 CHANCES: Final = (0.0, 0.03)
 """Chance with which an answer of a replay errs besides: the truth stays, as nothing falls before the planted error."""
 FAULTS: Final = ("first number", "last number", "withheld")
+AMOUNTS: Final = (301, 17)
+"""By so much numbers are wrong: a program of few answers has enough ways to fail."""
 OURS: Final = (
     Program(str(HERE / "hand_made.py"), "openai", ("openai.resources",)),
     Program(str(HERE / "managed_crew.py"), "crewai", PROGRAMS[3].preload),
@@ -125,7 +129,7 @@ def whole(reply: Reply | str) -> Reply:
     return Reply(reply) if isinstance(reply, str) else reply
 
 
-def spoilt(reply: Reply | str, fault: str, by: int = 301) -> Reply:
+def spoilt(reply: Reply | str, fault: str, by: int) -> Reply:
     """Return an answer with a fault in it, a number by so much; the answer itself if it has no place for it."""
     reply = whole(reply)
     if fault == "withheld":
@@ -156,7 +160,7 @@ class Erring:
     """
 
     model: Callable[[dict[str, Any]], Reply | str]
-    wrong: Mapping[Place, str] = field(default_factory=dict)
+    wrong: Mapping[Place, Fault] = field(default_factory=dict)
     chance: float = 0.0
     draw: random.Random = field(default_factory=random.Random)
 
@@ -164,8 +168,8 @@ class Erring:
         """Answer a request."""
         reply, fault = self.model(request), self.wrong.get(place_of(request))
         if fault is None and self.chance and self.draw.random() < self.chance:
-            fault = FAULTS[2]
-        return reply if fault is None else spoilt(reply, fault)
+            fault = FAULTS[2], 0
+        return reply if fault is None else spoilt(reply, *fault)
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ class Failure:
 
     summary: RunSummary
     run: Trajectory
-    wrong: Mapping[Place, str]
+    wrong: Mapping[Place, Fault]
     calls: Sequence[int]
 
 
@@ -200,9 +204,9 @@ class Team:
         self._candidates = [
             {place_of(each): fault}
             for each in requests
-            for fault in FAULTS
+            for fault in [*product(FAULTS[:2], AMOUNTS), (FAULTS[2], 0)]
             if once[place_of(each)] == 1
-            and spoilt(self._model(each), fault) != whole(self._model(each))
+            and spoilt(self._model(each), *fault) != whole(self._model(each))
         ]
         self._draw.shuffle(self._candidates)
         return self
@@ -211,7 +215,7 @@ class Team:
         """Stop both."""
         self._stack.close()
 
-    def _record(self, wrong: Mapping[Place, str]) -> Failure:
+    def _record(self, wrong: Mapping[Place, Fault]) -> Failure:
         self._server.script = Erring(self._model, wrong)
         before, label = len(self._server.requests), f"{self._program.name} {self._voice}"
         (made, *_) = record(
