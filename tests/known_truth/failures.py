@@ -18,9 +18,11 @@ import random
 import re
 import sys
 import tempfile
+import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.confirmation import Confirmation
 
     Place = tuple[str, str, int]
+    Fault = tuple[str, int]
 
 COUNT: Final = 60
 _TASK: Final = 60
@@ -65,6 +68,8 @@ NONE: Final = ("two sufficient", "systematic", "diffuse", "nothing planted", "by
 CHANCES: Final = (0.0, 0.03)
 """Chance with which an answer of a replay errs besides: the truth stays, as nothing falls before the planted error."""
 FAULTS: Final = ("first number", "last number", "withheld")
+AMOUNTS: Final = (301, 17)
+"""By so much numbers are wrong: a program of few answers has enough ways to fail."""
 OURS: Final = (
     Program(str(HERE / "hand_made.py"), "openai", ("openai.resources",)),
     Program(str(HERE / "managed_crew.py"), "crewai", PROGRAMS[3].preload),
@@ -73,16 +78,35 @@ OURS: Final = (
 
 
 def place_of(request: dict[str, Any]) -> Place:
-    """Return the agent, its task, and the length of its prompt: the same place in runs with other words."""
-    return system_text(request), shown_to(request)[:_TASK], len(messages_of(request))
+    """Return the agent, its task, and the length of its prompt: the same place in runs with other words.
+
+    MetaGPT's coder is shown all turns in one message.
+    """
+    shown = shown_to(request)
+    turns = len(messages_of(request)) + shown.count("Tester: ")
+    return system_text(request), shown[:_TASK], turns
 
 
 def model_of(program: str, voice: int) -> Callable[[dict[str, Any]], Reply | str]:
     """Return the model of a program."""
+    if program == "leap_year_team.py":
+        return lambda request: insisting(request, voice)
     model = policy(program if program in PARTS else "crewai_stock.py", voice)
     return lambda request: (
         manager(request) if "You are Crew Manager" in system_text(request) else model(request)
     )
+
+
+def insisting(request: dict[str, Any], voice: int) -> str:
+    """Write code that passes its tests, and insist on what was written first, whatever the tests say."""
+    right = (
+        "year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)",
+        "year % 400 == 0 or (year % 4 == 0 and year % 100 != 0)",
+        "not year % 4 and (year % 400 == 0 or year % 100 != 0)",
+    )[voice]
+    written = re.search(r"def is_leap.*\n +return .*", shown_to(request))
+    code = written[0] if written else f"def is_leap(year):\n    return {right}"
+    return f"```python\n{code}\n```"
 
 
 def manager(request: dict[str, Any]) -> Reply | str:
@@ -105,8 +129,8 @@ def whole(reply: Reply | str) -> Reply:
     return Reply(reply) if isinstance(reply, str) else reply
 
 
-def spoilt(reply: Reply | str, fault: str) -> Reply:
-    """Return an answer with a fault in it; the answer itself if it has no place for it."""
+def spoilt(reply: Reply | str, fault: str, by: int) -> Reply:
+    """Return an answer with a fault in it, a number by so much; the answer itself if it has no place for it."""
     reply = whole(reply)
     if fault == "withheld":
         return replace(reply, text="I cannot say.", calls=())
@@ -114,7 +138,7 @@ def spoilt(reply: Reply | str, fault: str) -> Reply:
 
     def other(text: str) -> str:
         return re.sub(
-            rf"\d+{last}", lambda found: str(int(found[0]) + 301), text, count=1, flags=re.DOTALL
+            rf"\d+{last}", lambda found: str(int(found[0]) + by), text, count=1, flags=re.DOTALL
         )
 
     calls = tuple(
@@ -136,7 +160,7 @@ class Erring:
     """
 
     model: Callable[[dict[str, Any]], Reply | str]
-    wrong: Mapping[Place, str] = field(default_factory=dict)
+    wrong: Mapping[Place, Fault] = field(default_factory=dict)
     chance: float = 0.0
     draw: random.Random = field(default_factory=random.Random)
 
@@ -144,8 +168,8 @@ class Erring:
         """Answer a request."""
         reply, fault = self.model(request), self.wrong.get(place_of(request))
         if fault is None and self.chance and self.draw.random() < self.chance:
-            fault = FAULTS[2]
-        return reply if fault is None else spoilt(reply, fault)
+            fault = FAULTS[2], 0
+        return reply if fault is None else spoilt(reply, *fault)
 
 
 @dataclass(frozen=True)
@@ -154,7 +178,7 @@ class Failure:
 
     summary: RunSummary
     run: Trajectory
-    wrong: Mapping[Place, str]
+    wrong: Mapping[Place, Fault]
     calls: Sequence[int]
 
 
@@ -180,9 +204,9 @@ class Team:
         self._candidates = [
             {place_of(each): fault}
             for each in requests
-            for fault in FAULTS
+            for fault in [*product(FAULTS[:2], AMOUNTS), (FAULTS[2], 0)]
             if once[place_of(each)] == 1
-            and spoilt(self._model(each), fault) != whole(self._model(each))
+            and spoilt(self._model(each), *fault) != whole(self._model(each))
         ]
         self._draw.shuffle(self._candidates)
         return self
@@ -191,7 +215,7 @@ class Team:
         """Stop both."""
         self._stack.close()
 
-    def _record(self, wrong: Mapping[Place, str]) -> Failure:
+    def _record(self, wrong: Mapping[Place, Fault]) -> Failure:
         self._server.script = Erring(self._model, wrong)
         before, label = len(self._server.requests), f"{self._program.name} {self._voice}"
         (made, *_) = record(
@@ -272,6 +296,7 @@ def confirmed(folder: Path, pythons: Mapping[str, str], count: int) -> Iterator[
             with Team(store, program, pythons[program.name], voice) as team:
                 failures = team.failures()
                 for _ in range(share):
+                    began = time.monotonic()
                     try:
                         how, told = team.confirmed(failures, kinds[number], number)
                     except StopIteration:  # the program fails in no further way: the next one does
@@ -283,6 +308,7 @@ def confirmed(folder: Path, pythons: Mapping[str, str], count: int) -> Iterator[
                         "status": told.status,
                         "replays": told.replays,
                         "live_calls": told.live_calls,
+                        "seconds": round(time.monotonic() - began),
                     }
                     number += 1
 

@@ -28,11 +28,11 @@ LEAST = 39
 def test_a_fault_changes_an_answer(fault: str) -> None:
     """Texts and arguments alike, and nothing where it has no place."""
     text, call = "2 of 35 are left.", Call("look", {"page": 1})
-    told = spoilt(text, fault).text
+    told = spoilt(text, fault, 301).text
     assert told == {FAULTS[0]: "303 of 35 are left.", FAULTS[1]: "2 of 336 are left."}.get(
         fault, "I cannot say."
     )
-    asked = spoilt(Reply(calls=(call,)), fault).calls
+    asked = spoilt(Reply(calls=(call,)), fault, 301).calls
     assert [each.arguments for each in asked] == ([] if fault == FAULTS[2] else [{"page": 302}])
 
 

@@ -8,7 +8,7 @@ All three are chosen on folds that never divide a group of runs.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
@@ -227,6 +227,43 @@ def to_example(run: LabelledRun) -> LogitExample | None:
     )
 
 
+def constant_hits(
+    examples: Sequence[LogitExample], divisions: Iterable[tuple[Collection[int], Collection[int]]]
+) -> dict[int, float]:
+    """Return where one step that is always named is the labelled one: what any profile has to beat.
+
+    It is a step's number from either end, among all steps or one agent's: the one that is right most often elsewhere.
+
+    Args:
+        examples: the labelled runs.
+        divisions: places of runs, and of those from which their constant is learned.
+    """
+    hits = {}
+    for own, others in divisions:
+        counts = Counter(each for i in others for each in _constants(examples[i]))
+        best = max(counts, key=lambda each: (counts[each], each), default=None)
+        hits.update({i: float(best in _constants(examples[i])) for i in own})
+    return hits
+
+
+def _constants(example: LogitExample) -> set[tuple[str, int]]:
+    """Return the constants that name the labelled step: an agent or nobody, and a number from either end."""
+    if example.gold is None:
+        return set()
+    found = set()
+    for agent in ("", example.agents[example.gold]):
+        own = [i for i, other in enumerate(example.agents) if agent in {"", other}]
+        place = own.index(example.gold)
+        found |= {(agent, place), (agent, place - len(own))}
+    return found
+
+
+def divisions(examples: Sequence[LogitExample], seed: int) -> list[tuple[set[int], list[int]]]:
+    """Return the outer folds of a cross-validation, each with all runs beside it."""
+    found = folds(examples, _OUTER_FOLDS, seed + 1000)
+    return [(fold, [i for i in range(len(examples)) if i not in fold]) for fold in found]
+
+
 def cross_fit(examples: Sequence[LogitExample], seed: int) -> list[Fold]:
     """Divide the runs into folds, and predict each fold by a profile that has not seen it.
 
@@ -235,8 +272,7 @@ def cross_fit(examples: Sequence[LogitExample], seed: int) -> list[Fold]:
     """
     np = numpy_module()
     found = []
-    for fold in folds(examples, _OUTER_FOLDS, seed + 1000):
-        others = [i for i in range(len(examples)) if i not in fold]
+    for fold, others in divisions(examples, seed):
         weights, _, inner = train([examples[i] for i in others], seed)
         own = {i: probabilities(examples[i].rows @ np.array(weights)) for i in sorted(fold)}
         found.append(Fold(own, dict(zip(others, inner, strict=True))))

@@ -280,6 +280,8 @@ def _conduct(
         with progress_bar(expected) as changed:
             work = confirming(failed, prepared, budget, jobs=jobs, changed=changed)
             work.resume()
+            if known is not None and not known.experiment.waiting():
+                warn("Concluded by an earlier call: no replay is left to run.")
             return work.run(), prepared
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.intervals import asserts
@@ -138,11 +139,13 @@ def decide(
     people: PeopleGain | None,
     units: Sequence[str] = (),
     unit: str = "task",
+    constant: Mapping[int, float] = MappingProxyType({}),
 ) -> Decision:
     """Compare the new profile with the present judge, on people's labels and on all others.
 
-    The new one is better if its gain on one of them is above 0 with its interval, and people's labels show no loss
-    of more than 3 points with theirs: labels in too few units have no interval, and hold such a gain back.
+    The new one is better if its gain on one of them is above 0 with its interval, it is right more often than one
+    step that is always named, and people's labels show no loss of more than 3 points with theirs: labels in too few
+    units have no interval, and hold such a gain back.
 
     Args:
         labels: the labelled runs.
@@ -151,20 +154,24 @@ def decide(
         people: gain on people's labels; None if they are too few.
         units: the unit of each label, over which intervals are taken; its scenario if absent.
         unit: its name, see `FitReport.unit`.
+        constant: where one step that is always named is right, by place.
     """
     others = sorted(
         i for i in new if i in present.hits and (people is None or labels[i].source != PERSON)
     )
     gained = people is not None and people.difference is not None and people.difference.low > 0
     if people is not None and (gained or not others):
+        beaten = people.fitted > people.constant
         return Decision(
-            better=gained,
+            better=gained and beaten,
             compared_with=present.name,
             on="people's labels",
             runs=people.runs,
             old=people.before,
             new=people.fitted,
             difference=people.difference,
+            constant=people.constant,
+            held_back=_NO_MORE if gained and not beaten else "",
         )
     if not others:
         return Decision(False, present.name, "no runs that could be held out", 0, 0.0, 0.0, None)
@@ -173,7 +180,9 @@ def decide(
     planted = all(kinds)
     places = "scenarios" if unit == "task" else "original runs"
     gains = around is not None and around.low > 0
-    against = _against(people, unit) if gains else ""
+    right = macro([new[i].step for i in others], kinds)
+    always = macro([constant.get(i, 0.0) for i in others], kinds)
+    against = (_against(people, unit) or (_NO_MORE if right <= always else "")) if gains else ""
     return Decision(
         better=gains and not against,
         compared_with=present.name,
@@ -182,10 +191,14 @@ def decide(
         else "held-out runs",
         runs=len(others),
         old=macro([present.hits[i].step for i in others], kinds),
-        new=macro([new[i].step for i in others], kinds),
+        new=right,
         difference=around,
+        constant=always,
         held_back=against,
     )
+
+
+_NO_MORE: Final = "that is no more than one step, always named"
 
 
 def _against(people: PeopleGain | None, unit: str) -> str:

@@ -16,7 +16,14 @@ from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Interval
 from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
 from mast_trace_judge.study.numeric import numpy_module
-from mast_trace_judge.study.training import FEWEST_LABELS, cross_validate, in_groups, to_example
+from mast_trace_judge.study.training import (
+    FEWEST_LABELS,
+    constant_hits,
+    cross_validate,
+    divisions,
+    in_groups,
+    to_example,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,6 +59,7 @@ class FitGain:
         fitted: share in which it does with a profile fitted to the labels of other runs.
         difference: bootstrap interval of ``fitted`` - ``shipped``, over groups of runs (95 %).
         folded_by: unit of the folds of cross-validation: ``task`` or ``run``.
+        constant: share in which one step that is always named is the labelled one, the best of other folds.
     """
 
     runs: int
@@ -59,11 +67,12 @@ class FitGain:
     fitted: float
     difference: Interval
     folded_by: str
+    constant: float
 
     @property
     def helps(self) -> bool:
-        """True if the gain can be told from chance."""
-        return self.difference.low > 0
+        """True if the gain can be told from chance, and naming one step always is worse."""
+        return self.difference.low > 0 and self.fitted > self.constant
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,12 @@ def measured_gain(labelled: Sequence[LabelledRun]) -> FitGain | None:
         fitted.append(fmean(_is_right(run, modes, example, each[i]) for each in partitions))
     gains = [new - old for new, old in zip(fitted, shipped, strict=True)]
     groups = [example.group for example in examples]
-    return FitGain(len(runs), fmean(shipped), fmean(fitted), _interval(gains, groups), folded_by)
+    around = _interval(gains, groups)
+    constant = fmean(
+        fmean(constant_hits(examples, divisions(examples, repeat)).values())
+        for repeat in range(_REPEATS)
+    )
+    return FitGain(len(runs), fmean(shipped), fmean(fitted), around, folded_by, constant)
 
 
 def _is_right(
@@ -198,7 +212,8 @@ def _measured(gain: FitGain, labels: int) -> Iterator[str]:
     yield (
         f"Measured on {gain.runs} of these runs: the likeliest step is the labelled one in "
         f"{_percent(gain.fitted)} with a profile fitted to labels {kept}, in {_percent(gain.shipped)} as the judge "
-        f"ships ({_points(gain.fitted - gain.shipped)} points, 95 %: {_points(low)} to {_points(high)})."
+        f"ships ({_points(gain.fitted - gain.shipped)} points, 95 %: {_points(low)} to {_points(high)}), in "
+        f"{_percent(gain.constant)} where always the same step is named."
     )
     if gain.runs < labels:
         yield (
@@ -206,7 +221,13 @@ def _measured(gain: FitGain, labels: int) -> Iterator[str]:
             f"{MOST_READ}."
         )
     if not gain.helps:
-        worse = "It would do harm" if high < 0 else "That cannot be told from chance"
+        worse = (
+            "It would do harm"
+            if high < 0
+            else "That cannot be told from chance"
+            if low <= 0
+            else "That is no more than one step, always named"
+        )
         yield f"{worse}: give more labels before you use one."
 
 

@@ -12,7 +12,7 @@ from mast_trace_judge.local.attribution import conclude
 from mast_trace_judge.local.attribution.features import FEATURES
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, hands_over
-from mast_trace_judge.study.training import FEWEST_LABELS
+from mast_trace_judge.study.training import FEWEST_LABELS, constant_hits
 from mast_trace_judge.verdict import SHOWN_FROM
 from mast_trace_lab.fit.decision import (
     Threshold,
@@ -162,7 +162,8 @@ class _Fit:
         plain = [hits_of(labels, self._masses(PLAIN, self.seed + i)) for i in range(self.repeats)]
         hits = {scheme: hits_of(labels, found) for scheme, found in masses.items()}
         present = present_judge(labels, old, self._cells(JOINT), self.recipe)
-        people = self._gain(present.hits, nested)
+        constant = self._constant()
+        people = self._gain(present.hits, nested, constant)
         detected = detect(labels)
         shown = hits if self.planted else {SCENARIO: hits[SCENARIO]}
         rounds = {UNTRAINED: [self.before], PLAIN: plain, **{s: [h] for s, h in shown.items()}}
@@ -188,7 +189,7 @@ class _Fit:
             people=people,
             gate=tuple(self._gate(hits[JOINT], people)) if self.planted else (),
             decision=decide(
-                labels, present, hits_of(labels, unseen), people, self.units, self.unit
+                labels, present, hits_of(labels, unseen), people, self.units, self.unit, constant
             ),
             held_out=tuple(self._held_out(unseen)),
             labels_without_step=sum(label.example.gold is None for label in labels),
@@ -219,7 +220,20 @@ class _Fit:
         advance = self._stage(f"Held out: {scheme}", len(found))
         return held_out(self.labels, found, recipe, advance=advance)
 
-    def _gain(self, present: Mapping[int, Hit], nested: OnPeople | None) -> PeopleGain | None:
+    def _constant(self) -> dict[int, float]:
+        """Return where one step that is always named is right; planted faults and others choose theirs apart."""
+        planted = [label.source == INJECTION for label in self.labels]
+        divided = [
+            (own, [i for i in cell.train if planted[i] == kind])
+            for cell in self._cells(JOINT)
+            for kind in (True, False)
+            if (own := [i for i in cell.test if planted[i] == kind])
+        ]
+        return constant_hits([label.example for label in self.labels], divided)
+
+    def _gain(
+        self, present: Mapping[int, Hit], nested: OnPeople | None, constant: Mapping[int, float]
+    ) -> PeopleGain | None:
         """Return the gain on people's labels."""
         if nested is None:
             return None
@@ -238,6 +252,7 @@ class _Fit:
             of_injection=mean_interval(
                 self.units, {i: fitted[i].step - alone[i].step for i in places}
             ),
+            constant=fmean(constant[i] for i in places),
         )
 
     def _gate(self, joint: Mapping[int, Hit], people: PeopleGain | None) -> list[Condition]:

@@ -71,7 +71,10 @@ def decision_words(found: FitReport) -> str:
     )
     what = "is better than" if made.better else "is not shown to be better than"
     but = f"; but {made.held_back}" if made.held_back else ""
-    return f"The profile {what} {made.compared_with}, on {made.on}: {told}, {around}{but}."
+    return (
+        f"The profile {what} {made.compared_with}, on {made.on}: {told}, {around}; one step, always named, "
+        f"is right in {_percent(made.constant)}{but}."
+    )
 
 
 def _labels(found: FitReport) -> str:

@@ -126,6 +126,7 @@ class PeopleGain:
         fitted: share with planted faults as well, their weight chosen without the scored runs.
         difference: interval (95 %) of ``fitted`` - ``before`` over units (`FitReport.unit`); None with fewer than five.
         of_injection: interval of ``fitted`` - ``people_only``.
+        constant: share in which one step that is always named is the labelled one, chosen on other runs.
     """
 
     runs: int
@@ -134,6 +135,7 @@ class PeopleGain:
     fitted: float
     difference: Interval | None
     of_injection: Interval | None
+    constant: float
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ class Decision:
         old: share of right steps of the present judge.
         new: share of the new profile.
         difference: interval (95 %) of ``new`` - ``old`` over units (`FitReport.unit`); None if it could not be measured.
+        constant: share of one step that is always named (`constant_hits`).
         held_back: reason why a gain above 0 on those runs is not taken for one; empty if nothing is said against it.
     """
 
@@ -173,6 +176,7 @@ class Decision:
     old: float
     new: float
     difference: Interval | None
+    constant: float = 0.0
     held_back: str = ""
 
 

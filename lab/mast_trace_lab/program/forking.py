@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.programs import Program
 
 
-_SINGLE_THREADED: Final = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
-)
-"""Variables without which numerical libraries start threads when they are imported; the children get the
+_SINGLE_THREADED: Final = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "CREWAI_DISABLE_TELEMETRY": "true",
+}
+"""Variables without which numerical libraries and CrewAI start threads when they are imported; the children get the
 program's own."""
 _IMPORT_SECONDS: Final = 120.0
 _USUAL: Final = ("openai", "time_machine")

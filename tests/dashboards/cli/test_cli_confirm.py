@@ -38,6 +38,9 @@ def test_the_planted_error_is_confirmed(failed: Failed, capsys: pytest.CaptureFi
     )
     assert told["live_calls"] == len(failed.server.requests) - 4
     assert not failed.executed.exists()
+    assert run(failed.arguments()) == 0
+    assert "no replay is left to run" in capsys.readouterr().err
+    assert told["live_calls"] == len(failed.server.requests) - 4
 
 
 def test_a_program_whose_prompts_change_is_proved_in_one_command(

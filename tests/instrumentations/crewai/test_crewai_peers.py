@@ -15,6 +15,8 @@ if not installed("crewai.crew"):
 import crewai_programs as programs
 from scripted_llm import ScriptedLLM
 
+from mast_trace_lab.program.forking import NotForkable, PreparedParent
+
 pytestmark = pytest.mark.framework("crewai")
 
 
@@ -58,6 +60,22 @@ def test_with_crewais_own_telemetry() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "spans 4 2 3" in done.stdout
+
+
+def test_its_telemetry_keeps_no_replay_from_being_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts a thread when CrewAI is imported, unless it is off: a thread is nothing that a fork takes along."""
+
+    def forkable() -> bool:
+        try:
+            with PreparedParent(sys.executable, ("crewai",)):
+                return True
+        except NotForkable:
+            return False
+
+    monkeypatch.setenv("CREWAI_DISABLE_TELEMETRY", "true")
+    quiet = forkable()
+    monkeypatch.delenv("CREWAI_DISABLE_TELEMETRY")
+    assert forkable() == quiet
 
 
 def test_with_a_trace_session_of_crewai(recorded, elsewhere) -> None:

@@ -61,6 +61,15 @@ def _alike(steps):
     return tuple(replace(step, text="Done.") for step in steps)
 
 
+def test_labels_that_one_step_tells_are_no_gain():
+    """The third to speak is at fault in each run: whoever always names the third needs no profile."""
+    third = [run for run in _runs(45) if run.step == 2]
+    gain = measured_gain(third)
+    assert (gain.fitted, gain.constant) == (1.0, 1.0)
+    assert not gain.helps
+    assert "no more than one step, always named" in " ".join(fit_words(FitOffer(15, 0, gain)))
+
+
 def test_runs_of_one_task_are_folded_one_by_one():
     gain = measured_gain(_runs(12, task="The same."))
     assert gain.folded_by == "run"
@@ -99,7 +108,7 @@ def test_words_say_what_is_missing_and_what_was_measured():
     assert "7 runs have a label with a decisive step; with 3 more" in " ".join(
         fit_words(FitOffer(7, 3))
     )
-    gain = FitGain(20, 0.25, 0.4, Interval(0.05, 0.25), "task")
+    gain = FitGain(20, 0.25, 0.4, Interval(0.05, 0.25), "task", 0.3)
     said = " ".join(fit_words(FitOffer(31, 0, gain, learned=12)))
     assert "Measured on 20 of these runs" in said
     assert "40 %" in said

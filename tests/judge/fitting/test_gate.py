@@ -20,7 +20,7 @@ pytest.importorskip("scipy")
 
 MANY = labels_from(planted_set(scenarios=10))
 WRONG, RIGHT = Hit(0.0, 0.0, None), Hit(1.0, 1.0, None)
-NO_LOSS = PeopleGain(40, 0.3, 0.3, 0.4, Interval(-0.03, 0.2), Interval(-0.03, 0.2))
+NO_LOSS = PeopleGain(40, 0.3, 0.3, 0.4, Interval(-0.03, 0.2), Interval(-0.03, 0.2), 0.3)
 """The largest loss on people's labels that passes."""
 
 
@@ -152,6 +152,20 @@ def test_a_gain_on_planted_faults_does_not_excuse_a_loss_on_peoples_labels():
     assert (found.better, found.on) == (True, "people's labels")
 
 
+@pytest.mark.parametrize(
+    ("new", "people"), [(HALF, None), ({}, replace(NO_LOSS, difference=Interval(0.01, 0.2)))]
+)
+def test_a_profile_that_one_step_always_named_equals_is_no_better(new, people):
+    """On planted faults and on people's labels alike, though it gains on the present judge."""
+    assert decide(MANY, SHIPPED, new, people).better
+    same = {i: each.step for i, each in HALF.items()}
+    even = people and replace(people, constant=people.fitted)
+    found = decide(MANY, SHIPPED, new, even, constant=same)
+    assert (found.better, found.constant) == (False, found.new)
+    assert found.difference.low > 0
+    assert found.held_back == "that is no more than one step, always named"
+
+
 def test_people_who_labelled_few_tasks_hold_a_gain_back_and_it_is_said():
     """Their gain has no interval, so that nothing is known of a loss; the gain on others is no reason by itself."""
     few = replace(NO_LOSS, difference=None, of_injection=None)
@@ -160,7 +174,9 @@ def test_people_who_labelled_few_tasks_hold_a_gain_back_and_it_is_said():
     reason = "people's labels are in fewer than 5 scenarios"
     assert found.held_back == f"{reason}, so that a loss on them cannot be excluded"
     report = FitReport(Profile("own", {}), {}, 10, 10, "task", decision=found)
-    assert decision_words(report).endswith(f" points, 95 %: +10.0 to +90.0; but {found.held_back}.")
+    always = "one step, always named, is right in 0.0 %"
+    told = f" points, 95 %: +10.0 to +90.0; {always}; but {found.held_back}."
+    assert decision_words(report).endswith(told)
     assert "original runs" in decide(MANY, SHIPPED, HALF, few, unit="run").held_back
     # Where the gain itself is within chance, that is the reason.
     assert decide(MANY, SHIPPED, NEVER_RIGHT, few).held_back == ""

@@ -11,6 +11,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_lab.train.export import Export, Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mast_trace_lab.train.examples import Example, Question
@@ -47,15 +48,15 @@ def examples(count: int, question: Question = "step") -> list[Example]:
     return list(Export(question, JudgeConfig(), "v").examples(failures(count)))
 
 
-def tiny_model(folder: Path) -> Path:
-    """Write a Qwen3 of some thousand parameters, and a tokenizer that knows a few words."""
+def tiny_model(folder: Path, sayings: Sequence[str] = (), *, context: int = 2048) -> Path:
+    """Write a Qwen3 of some thousand parameters, and a tokenizer that knows a few words, or whole sayings."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
     words = ["<pad>", "<unk>", "<end>", "<go>", '{"step":', *(f"{n}}}" for n in range(5)), *AGENTS]
     # Numbers of tasks, so that no prompt is another's equal.
-    words += [f"{number}." for number in range(12)]
+    words += [*(f"{number}." for number in range(12)), *sayings]
     words = list(dict.fromkeys(words))
     core = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
     core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -72,7 +73,7 @@ def tiny_model(folder: Path) -> Path:
         num_attention_heads=2,
         num_key_value_heads=2,
         head_dim=16,
-        max_position_embeddings=2048,
+        max_position_embeddings=context,
         tie_word_embeddings=False,
         pad_token_id=0,
         eos_token_id=2,
