@@ -50,7 +50,7 @@ _ID = re.compile(r"(?<![\w./:@-])(?=[\w-]*[A-Za-z])[A-Z0-9a-z][\w-]{2,39}(?![\w@
 _A_UNIT = re.compile(
     r"[\d-]+(?:[a-z]{1,6}|[A-Z][A-Za-z]{0,2})|[a-z]+-?\d|\d+(?:-[a-z]+)+|[a-z-]+-\d+"
 )
-_COUNT_WORDS = {
+COUNT_WORDS = {
     word: number
     for number, word in enumerate(
         [
@@ -70,7 +70,7 @@ _COUNT_WORDS = {
         1,
     )
 } | {"fourteen": 14, "fortnight": 14, "twenty": 20, "thirty": 30, "sixty": 60, "ninety": 90}
-_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(_COUNT_WORDS)}|a|an|next)"
+_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(COUNT_WORDS)}|a|an|next)"
 _PERIOD = re.compile(
     rf"\b{_COUNT}[ -](?:\w+ )?(?P<unit>day|night|week|month|year)s?\b"
     r"|(?P<name>days?|nights?|weeks?|months?|years?|period|duration|term)\w*[\"']?\s*[:=]\s*[\"']?(?P<given>\d{1,3})\b",
@@ -310,7 +310,7 @@ class Known:
 def _periods(text: str) -> Iterator[tuple[int, str]]:
     for match in _PERIOD.finditer(text):
         said = (match["n"] or match["given"]).lower()
-        count = int(said) if said.isdigit() else _COUNT_WORDS.get(said, 1)
+        count = int(said) if said.isdigit() else COUNT_WORDS.get(said, 1)
         yield count, (match["unit"] or match["name"]).lower().rstrip("s")
 
 

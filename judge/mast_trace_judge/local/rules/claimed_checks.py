@@ -65,6 +65,10 @@ _RUNS = frozenset(
 _OF_TESTS = re.compile(r"\btests?\b|pytest|passed", re.IGNORECASE)
 _RESULTS = re.compile(r"\bpass(?:ed|es)?\b|\bfail(?:ed|s|ures?)?\b|\bgreen\b", re.IGNORECASE)
 _WITH_TOOLS = 0.6
+_SENDS = re.compile(
+    r"(?:send|e?mail|notify|message|post|deliver|ship|dispatch|publish|share|forward|submit|issue|order|print|upload)",
+    re.IGNORECASE,
+)
 _SENT = re.compile(
     r"\b(?P<what>[a-z]{4,}) (?:(?:is|are) on (?:its|their|the) way|(?:was|were|has been|have been) (?:sent|shipped|posted|mailed|ordered|issued))\b",
     re.IGNORECASE,
@@ -110,13 +114,15 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent that acts by tools says that something was sent, and no call was about it (heuristic).
 
     Definition: MAST 2.6, "mismatch between reasoning and action". The task asks for the thing, and before the
-    message no call, no result, no other message and no system prompt has its name.
+    message no call, no result, no other message and no system prompt has its name. No tool sends anything by its name.
     """
     asked = stems(trajectory.task)
     active: set[str] = set()
     known = stems(" ".join(prompts(trajectory).values()))
     for step in trajectory.steps:
         if is_tool(step):
+            if _SENDS.match(step.tool):
+                return []
             known |= stems(f"{' '.join(name_words(step.tool))} {step.arguments} {step.text}")
             if acts(step) and not failed(step):
                 active.add(owner(step))

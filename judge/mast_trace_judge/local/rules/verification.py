@@ -21,7 +21,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import stems
+from mast_trace_judge.local.rules._facts import COUNT_WORDS, stems
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
@@ -299,7 +299,10 @@ def _problems(step: Step) -> tuple[int, str, set[str]] | None:
 def _tells(message: Step, count: int, _: str, words: set[str]) -> bool:
     """Return whether a message has a number of problems, a word of what was said of them, or a reservation."""
     about = {word for word in words & stems(message.text) if len(word) > _SHORT}
-    return bool(about or count in known_values([message.text]) or _DOUBTS.search(message.text))
+    told = known_values([message.text]) | {
+        COUNT_WORDS.get(word) for word in message.text.lower().split()
+    }
+    return bool(about or count in told or _DOUBTS.search(message.text))
 
 
 def approves(step: Step) -> re.Match[str] | None:
