@@ -117,7 +117,8 @@ def test_what_is_not_examined() -> None:
     without_end = looked - {code_of(rule) for rule in RULES if not needs_end(rule)}
     told = (ROOT / "docs" / "understand" / "calibration.md").read_text("utf-8")
     assert f"| {', '.join(NO_RULE)} without a model |" in told
-    assert f"| {', '.join(sorted(unknown))} in a run that is not known to have failed |" in told
+    row = f"| {', '.join(sorted(unknown))} in a run that is not known to have failed |"
+    assert (row in told) == bool(unknown)
     assert f"| {', '.join(sorted(without_end))} in a run of which no end was seen |" in told
     shown = ", ".join(sorted({*NO_RULE, *unknown}))
     assert f"Not examined: {shown}.\n" in told

@@ -116,6 +116,21 @@ def receipt(said, *, tool="", before="", task="Pay the bill. I need a receipt.")
     return run.says("clerk", said, to="head")
 
 
+def room(*calls, task="Book a room in Lund for Ann.", between=""):
+    """A clerk books, with what the calls return, and the user may speak before the last."""
+    run = RunBuilder(task)
+    for place, (tool, told) in enumerate(calls):
+        if between and place == len(calls) - 1:
+            run.asks(between)
+        run.calls("clerk", tool, {"town": "Lund", "name": "Ann"}, told)
+    return run.says("clerk", "It is done.", to="head")
+
+
+BOOKED = ("book_room", "booked as R-1")
+NAMES = (
+    "find_guest",
+    '{"matches": ["Ann A.", "Ann B."], "note": "two of this name, ask which one"}',
+)
 VASE = '{"vase": "V-3", "price": 912, "fired": "2031-03-04"}'
 ACT = '{"act": "Gull act", "since": "2031-04-09", "covers_small_boats": false}'
 THEN = "Pack crate 7, let the curator approve, then ship it."
@@ -146,6 +161,10 @@ FAULTS = [
     ("excluded_source", pages(), 1),
     ("excluded_source", pages("No blogs: only the almanac counts."), 1),
     ("passed_over_problem", links("All in order, print it."), 1),
+    ("passed_over_problem", links("Checked, print it.", found='{"pages": 8, "match": false}'), 1),
+    ("done_twice", room(BOOKED, ("book_room", "booked as R-2")), 1),
+    ("acted_without_asking", room(NAMES, BOOKED), 1),
+    ("swallowed_error", offline("Green: 4,713 of 4,713 at 92.4 %.", after=False), 2),
     ("claimed_act", receipt("Paid. The receipt was sent."), 2),
     ("claimed_act", receipt("Paid; receipt is on its way."), 2),
     ("misread_date", day("V-3, 912 EUR, left the oven on 24 March 2031.", returned=VASE), 1),
@@ -163,9 +182,9 @@ FAULTS = [
 
 
 ENOUGH = [
-    ("withheld_answer", FAULTS[-13][1]),
-    ("left_open", FAULTS[-12][1]),
-    ("left_open", FAULTS[-11][1]),
+    ("withheld_answer", FAULTS[-17][1]),
+    ("left_open", FAULTS[-16][1]),
+    ("left_open", FAULTS[-15][1]),
 ]
 """Runs of which some things were left out or open; where a success is recorded, they were not needed."""
 
@@ -314,6 +333,17 @@ HEALTHY = {
     "told of the number": links("1 of 3 links is dead, print it all the same."),
     "told of the number in a word": links("Print it, the one is known."),
     "checked again": links("Please look at it.", again='{"links": 3, "unresolved": 0}'),
+    "told that it differs": links(
+        "They differ, mend page 8.", found='{"pages": 8, "match": false}'
+    ),
+    "all right": links("Checked, print it.", found='{"pages": 8, "match": true}'),
+    "booked again after it was undone": room(BOOKED, ("cancel_room", "ok"), ("book_room", "R-2")),
+    "two wanted": room(BOOKED, ("book_room", "R-2"), task="Book two rooms in Lund for Ann."),
+    "another wanted": room(BOOKED, ("book_room", "R-2"), between="One for me as well."),
+    "the same booking": room(BOOKED, BOOKED),
+    "asked by a tool": room(NAMES, ("ask_caller", "Ann B."), BOOKED),
+    "the user says which": room(NAMES, BOOKED, between="Ann B., please."),
+    "looked up first": room(NAMES, ("find_guest", '{"matches": ["Ann B."]}'), BOOKED),
     "no problem": links("All in order, print it.", found='{"links": 3, "unresolved": 0}'),
     "a number of another thing": links("Print it.", found='{"links": 3, "units": 4}'),
     "sent by a call": receipt("Paid. The receipt was sent.", tool="send_receipt"),

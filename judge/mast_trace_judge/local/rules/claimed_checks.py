@@ -19,7 +19,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import acts, owner, prompts, stem, stems
+from mast_trace_judge.local.rules._facts import acts, owner, stem, stems
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -114,11 +114,11 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent that acts by tools says that something was sent, and no call was about it (heuristic).
 
     Definition: MAST 2.6, "mismatch between reasoning and action". The task asks for the thing, and before the
-    message no call, no result, no other message and no system prompt has its name. No tool sends anything by its name.
+    message no call, no result and no other message has its name. No tool sends anything by its name.
     """
     asked = stems(trajectory.task)
     active: set[str] = set()
-    known = stems(" ".join(prompts(trajectory).values()))
+    known = frozenset[str]()
     for step in trajectory.steps:
         if is_tool(step):
             if _SENDS.match(step.tool):

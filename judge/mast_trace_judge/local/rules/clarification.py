@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import finding, is_said
+from mast_trace_judge.local.rules._evidence import by_user, failed, finding, is_said, is_tool
+from mast_trace_judge.local.rules._facts import acts, owner
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -24,11 +27,41 @@ _ASSUMES = Phrases(
     *("assum", "hypothetical", "placeholder", "dummy", "mock", "made-up", "simulated"),
     *("sample", "example"),
 )
+_TELLS_TO_ASK = re.compile(
+    r"\bask (?:which|who|whom|them|him|her|back|the (?:user|customer|client|caller))\b|\bplease (?:clarify|specify)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"(?:ask|question|clarify|message|send|confirm|notify|email|mail|call|hand)", re.IGNORECASE
+)
+_SHORT = 2000
+"""Characters of a result that an agent reads whole."""
 _ASKS = Phrases(
     r"\b(?:could|can|would) you (?:please )?(?:clarify|specify|provide|confirm|tell)"
     r"|\bplease (?:clarify|specify|confirm|provide)\b|\bdo you mean\b",
     *(" you ", "please "),
 )
+
+
+@rule("2.2", contradicts=True)
+def acted_without_asking(trajectory: Trajectory) -> list[ModeFinding]:
+    """A result tells an agent to ask, and its next step is an act (heuristic).
+
+    Definition: MAST 2.2, "inability to request additional information when faced with unclear or incomplete data".
+    The act asks nobody by its tool's name, and no user speaks in the run after its beginning.
+    """
+    if any(step.index and by_user(step) for step in trajectory.steps):
+        return []
+    for result, step in pairwise(trajectory.steps):
+        told = _TELLS_TO_ASK.search(result.text[:_SHORT]) if is_tool(result) else None
+        if told is None or failed(result) or not acts(step) or owner(step) != owner(result):
+            continue
+        if failed(step) or _ASKING.match(step.tool):
+            continue
+        why = f"{result.tool} says to ask, and {step.agent} calls {step.tool}: {told[0]}"
+        told_of = [quote(result.text, *told.span()), quote(step.arguments)]
+        return [finding("2.2", 0.65, Evidence.HEURISTIC, why, [result, step], told_of)]
+    return []
 
 
 @rule("2.2", of_failures=True)

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import Step
 from mast_trace_judge.local.rules._evidence import (
+    by_user,
     call_key,
+    failed,
     finding,
     first_line,
     is_said,
     is_tool,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import acts, amounts, days, ids
+from mast_trace_judge.local.rules._facts import acts, amounts, arguments, days, ids
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.verdict import Evidence
 
@@ -38,6 +40,12 @@ _OF_ROUNDS = re.compile(
     re.IGNORECASE,
 )
 """A task with one of these words may be one of equal rounds."""
+_ONCE = re.compile(r"(?:book|pay|refund|charge|transfer|buy|purchase|reserve)", re.IGNORECASE)
+_UNDOES = re.compile(r"(?:cancel|undo|delete|remove|void|revert|release)", re.IGNORECASE)
+_TWICE = re.compile(
+    r"\b(?:twice|again|second|two|three|four|several|every|each|times|repeat\w*|instal\w*|recurring)\b",
+    re.IGNORECASE,
+)
 _LIMITS = frozenset([Termination.MAX_TURNS, Termination.RECURSION_LIMIT, Termination.BUDGET])
 
 
@@ -76,6 +84,27 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
             why = f"{agents} go through the same {length} steps {rounds} times with nothing new, until the limit."
             told = [first_line(step) for step in block]
             return [finding("1.3", 0.7, Evidence.HEURISTIC, why, block, told)]
+    return []
+
+
+@rule("1.3", contradicts=True)
+def done_twice(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent does again what it has done with success, of which one is meant to be enough (heuristic).
+
+    Definition: MAST 1.3. Both calls have the same arguments, two at least, and other results, and their tool's name
+    begins with such a verb. Nothing was undone and no user has spoken in between; the task speaks of no number of times.
+    """
+    done: dict[Hashable, Step] = {}
+    for step in () if _TWICE.search(trajectory.task) else trajectory.steps:
+        if by_user(step) or (is_tool(step) and _UNDOES.match(step.tool)):
+            done.clear()
+        if not is_tool(step) or failed(step) or not _ONCE.match(step.tool):
+            continue
+        first = done.setdefault(call_key(step), step)
+        if first is not step and len(arguments(step)) > 1 and first.text != step.text:
+            why = f"{step.agent} calls {step.tool} again with the same arguments; it had succeeded."
+            told = [first_line(first), first_line(step)]
+            return [finding("1.3", 0.65, Evidence.HEURISTIC, why, [first, step], told)]
     return []
 
 

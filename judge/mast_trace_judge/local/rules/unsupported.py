@@ -106,8 +106,8 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.6. The failed call is not repeated with success. The agent's next messages state a date, a
     figure of three digits or an identifier that no earlier text holds and that does not follow from those by
-    one step of arithmetic, or the next call has it as an argument. They say nothing else, or speak of what the call
-    was about, by its name or arguments, and tell of no failure. Where another call of the agent has succeeded
+    one step of arithmetic, or the next call has it as an argument. They have two of them right behind it, say nothing else, or
+    speak of what the call was about, by its name or arguments, and tell of no failure. Where another call of the agent has succeeded
     since, an identifier is needed.
     """
     steps = trajectory.steps
@@ -140,7 +140,8 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             new = [] if admits else _invented(text, known.before(step), call)
             alone = agent not in gone_on or not ids(text) <= known.names
             several = [] if admits else _several(text, known)
-            new = new if alone and _is_about(text, call) else several
+            next_to_it = step.index == call.index + 1 and len(new) > 1
+            new = new if alone and (next_to_it or _is_about(text, call)) else several
             if new:
                 why = f"{call.tool} failed and was not repeated with success; {step.agent} then states {', '.join(new[:3])}, which nothing in the run holds."
                 told = [first_line(call), quote(step.text)]
@@ -318,7 +319,7 @@ def _stated_flag(
         if wanted <= have | denied and (_IS.search(clause) or told or verb) and (telling or about):
             if not (ends or told):
                 return None
-            if _ASKS.search(sentence) or text[end : end + 1] == "?":
+            if _ASKS.search(quote(others, start, end, limit=400)) or text[end : end + 1] == "?":
                 return None
             negative = bool(_NEGATIVE.search(clause) or denied & wanted)
             found.append((not negative, (start, end)))

@@ -61,6 +61,15 @@ _PROBLEMS = re.compile(
     re.IGNORECASE,
 )
 """Names of fields that count what is wrong."""
+_VERDICTS = re.compile(
+    r"(?:match(?:es)?|ok|valid|verified|correct|consistent|complete|passed)", re.IGNORECASE
+)
+"""Names of fields that say whether all is right."""
+_DENIES = re.compile(
+    r"\b(?:no|not|never|cannot|unable|in(?:valid|correct|complete|consistent)|un\w{4,}|differ\w*|mismatch\w*|wrong|reject\w*"
+    r"|refus\w*|expired|denied|missing|instead|other|only)\b|n't\b|\?",
+    re.IGNORECASE,
+)
 _SHORT = 3
 _CHECKS = frozenset(
     [
@@ -255,11 +264,11 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
 
 @rule("3.3", contradicts=True)
 def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent whose check counts problems says nothing of them, and nobody checks again (heuristic).
+    """An agent whose check counts problems, or denies, says nothing of it, and nobody checks again (heuristic).
 
     Definition: MAST 3.3, "failure to adequately validate or cross-check crucial information". A result has a count of
-    problems by its field's name. The agent's next message has neither the count nor a word of the field or of the
-    result's texts, and no reservation. The tool is not called again.
+    problems, or a verdict that is false, by its field's name. The agent's next message has neither the count nor a word of
+    the field or of the result's texts, and no reservation. The tool is not called again.
     """
     found: list[ModeFinding] = []
     following: dict[str, Step] = {}
@@ -275,7 +284,7 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
                 and counted
                 and not _tells(message, *counted)
             ):
-                why = f"{step.tool} counts {counted[1]}, and {message.agent} says nothing of it."
+                why = f"{step.tool} says {counted[1]}, and {message.agent} says nothing of it."
                 quotes = [first_line(step), first_line(message)]
                 steps = [step, message]
                 found = [finding("3.3", 0.65, Evidence.HEURISTIC, why, steps, quotes)]
@@ -285,14 +294,17 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _problems(step: Step) -> tuple[int, str, set[str]] | None:
-    """Return the number of problems that a result counts, their name, and the stems of its words; None for none."""
+    """Return the number of problems that a result counts, or 0 where it denies, its words, and their stems; None for none."""
     told = loaded(step.text) if step.text.lstrip().startswith("{") else None
     if not isinstance(told, dict):
         return None
     for name, count in told.items():
-        if type(count) is int and count > 0 and _PROBLEMS.fullmatch(name):
+        if (type(count) is int and count > 0 and _PROBLEMS.fullmatch(name)) or (
+            count is False and _VERDICTS.fullmatch(name)
+        ):
             texts = [name, *(each for each in told.values() if isinstance(each, str))]
-            return count, f"{count} {name}", set(stems(" ".join(texts)))
+            said = f"{name}: {str(count).lower()}"
+            return int(count), said, set(stems(" ".join(texts)))
     return None
 
 
@@ -302,7 +314,8 @@ def _tells(message: Step, count: int, _: str, words: set[str]) -> bool:
     told = known_values([message.text]) | {
         COUNT_WORDS.get(word) for word in message.text.lower().split()
     }
-    return bool(about or count in told or _DOUBTS.search(message.text))
+    denies = not count and _DENIES.search(message.text)
+    return bool(about or (count and count in told) or denies or _DOUBTS.search(message.text))
 
 
 def approves(step: Step) -> re.Match[str] | None:
