@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, StepKind, read_trajectory
@@ -25,7 +26,6 @@ from published.tau_retail import read_tau_retail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.study.datasets.labelled import LabelledRun
@@ -193,6 +193,11 @@ def healthy_runs(data: Path) -> dict[str, list[LabelledRun]]:
         loops = [run for run in read_agent_loops(data) if not run.extra["fault"]]
         found["agent-loops, succeeded"] = [run for run in loops if run.success]
         found["agent-loops, undisturbed"] = [run for run in loops if run.success is None]
+        # Of these, the runs whose answer follows from their own results; a test computes them again.
+        right = json.loads(Path(__file__).parents[1].joinpath("recomputed.json").read_text())[
+            "right"
+        ]
+        found["agent-loops, recomputed"] = [run for run in loops if run.name in right]
     if (data / "ag2-mathchat").is_dir():
         found["ag2-mathchat, correct"] = [run for run in read_mathchat(data) if run.success]
     if (data / "mast-v0").is_dir():

@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import math
+import re
+from collections import defaultdict
 
 import pytest
 from judge.data import labelled_runs
@@ -11,6 +14,7 @@ from published.agentrx import read_agentrx
 from published.mast import read_ag2_coding, read_mast_v0, read_mathchat
 from published.tau_retail import read_tau_retail
 from published.who_and_when import read_who_and_when
+from test_figures import BENCHMARKS
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.study.agreement import step_agreement
@@ -137,6 +141,52 @@ def test_agent_loops_have_their_calls_whichever_way_they_are_written():
     assert all(step.tool and step.arguments.startswith("{") for step in tools)
     texts = [s.text for run in runs for s in run.trajectory.steps if s.kind is StepKind.MESSAGE]
     assert not any(text.startswith("[") and ") -> " in text for text in texts)
+
+
+def total(run):
+    """The answer that follows from a run's own look-ups, of three tasks; not a number where one is missing or not alone."""
+    prices = defaultdict(set)
+    for step in run.trajectory.steps:
+        price = re.search(r"\d+(?:\.\d+)?", step.text)
+        if step.kind is StepKind.TOOL and not step.error and price:
+            given = json.loads(step.arguments)
+            names = [given.get(key) for key in ("item", "city", "origin", "destination")]
+            prices[tuple(filter(None, names))].add(float(price[0]))
+
+    def one(*names):
+        return next(iter(prices[names])) if len(prices[names]) == 1 else math.nan
+
+    task = run.trajectory.task
+    if found := re.search(r"total price of ((?:item-\d+(?:, | and )?)+) with (\d+)% tax", task):
+        items = re.findall(r"item-\d+", found[1])
+        return sum(map(one, items)) * (1 + int(found[2]) / 100)
+    trip = r"flight (\w+)->(\w+), (\d+) hotel nights in (\w+), flight (\w+)->(\w+)"
+    if found := re.search(trip, task):
+        out, there, nights, city, back, home = found.groups()
+        return one(out, there) + one(back, home) + int(nights) * one(city)
+    if found := re.search(r"routes (\S+) and (\S+) .*?(\d+) hotel nights in (\w+)", task):
+        ways = [itertools.pairwise(each.split("->")) for each in found.groups()[:2]]
+        one_way, other = (sum(one(*leg) for leg in legs) for legs in ways)
+        # Not a number if either way has a leg without a price.
+        return min(one_way, other) + 0 * (one_way + other) + int(found[3]) * one(found[4])
+    return math.nan
+
+
+def test_recomputed_loops_are_those_that_can_be():
+    told = json.loads((BENCHMARKS / "judge" / "recomputed.json").read_text())
+    computed = {"right": [], "wrong": []}
+    for run in read_agent_loops(labelled_runs()):
+        if run.extra["fault"] or run.success is not None or math.isnan(expected := total(run)):
+            continue
+        said = [
+            float(each.replace(",", "").rstrip("."))
+            for each in re.findall(r"\d[\d,]*\.?\d*", run.trajectory.steps[-1].text)
+        ]
+        near = min((abs(each - expected) for each in said), default=expected)
+        if near < 0.011 or near >= 1:  # a rounded one is neither
+            computed["right" if near < 0.011 else "wrong"].append(run.name)
+    assert {end: sorted(names) for end, names in computed.items()} == told
+    assert min(map(len, told.values())) > 20
 
 
 def test_ag2_coding_has_todays_modes():
