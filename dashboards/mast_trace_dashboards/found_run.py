@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CHANGES: Final = """
 SELECT max(LastSeen) AS Seen, Seen <= now64(3) - toIntervalMillisecond(toUInt64({idle:Float64} * 1000)) AS Idle,
-  (SELECT greatest(max(JudgedAt), max(ShownAt)) FROM mast_findings WHERE RunKey IN
+  (SELECT greatest(max(JudgedAt), max(ShownAt)) FROM mast_findings WHERE RunKey GLOBAL IN
     (SELECT RunKey FROM mast_run_states WHERE TraceId = {run:String})) AS Judged,
   (SELECT max(ConfirmedAt) FROM mast_confirmations WHERE TraceId = {run:String}) AS Confirmed
 FROM mast_run_states WHERE TraceId = {run:String}"""

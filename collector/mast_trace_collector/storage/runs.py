@@ -90,19 +90,19 @@ WITH
 SELECT *, RootSeen = 0 OR LastSeen <= now64(3) - toIntervalMillisecond({quiet_ms:UInt64}) AS Quiet
 FROM mast_runs
 WHERE (Project, TraceId) IN (SELECT arrayJoin(due)) AND Kind = ''
-AND (Project, TraceId, Fingerprint) NOT IN
+AND (Project, TraceId, Fingerprint) GLOBAL NOT IN
 (
     SELECT Project, TraceId, Fingerprint FROM mast_verdicts
     WHERE JudgeVersion = {judge_version:String} AND (Project, TraceId) IN (SELECT arrayJoin(due))
       AND Method != 'provisional'
 )
 -- Of a run whose spans were left out, a late span or outcome would be judged alone.
-AND (Project, TraceId) NOT IN
+AND (Project, TraceId) GLOBAL NOT IN
 (
     SELECT Project, TraceId FROM mast_left_out WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
 )
 -- What has arrived of an erased run waits for the sweep.
-AND (Project, TraceId) NOT IN
+AND (Project, TraceId) GLOBAL NOT IN
 (
     SELECT Project, TraceId FROM mast_tombstones WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
 )

@@ -140,7 +140,7 @@ RUN: Final = Dashboard(
                 "Messages, tool calls, turns and model calls by time; the decisive step is marked.",
                 sql(
                     "run_spans",
-                    "Timestamp AS Time, if(SpanId IN (SELECT DecisiveSpanId FROM "
+                    "Timestamp AS Time, if(SpanId GLOBAL IN (SELECT DecisiveSpanId FROM "
                     "mast_latest_verdicts WHERE TraceId = ${trace_id:singlequote}), "
                     "'decisive', '') AS Found, Operation, Agent, "
                     "arrayStringConcat(Recipients, ', ') AS Recipients, ToolName AS Tool, "

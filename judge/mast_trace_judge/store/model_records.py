@@ -26,7 +26,7 @@ FROM (
     assumeNotNull(ModelStep) AS First
   FROM mast_verdicts FINAL
   WHERE isNotNull(ModelStep) AND Status = 'ok' AND Outcome = 'failure' AND Kind = ''
-    AND TraceId IN (SELECT TraceId FROM mast_human_labels UNION ALL SELECT TraceId FROM mast_confirmations)
+    AND TraceId GLOBAL IN (SELECT TraceId FROM mast_human_labels UNION ALL SELECT TraceId FROM mast_confirmations)
   ORDER BY JudgedAt DESC
   LIMIT 1 BY Project, TraceId, Model, Prompt
 ) AS v

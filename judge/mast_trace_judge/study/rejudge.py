@@ -28,13 +28,13 @@ _RUNS = """
 SELECT * FROM mast_runs
 WHERE End >= fromUnixTimestamp64Nano({since:Int64}) AND Kind = ''
   AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
-  AND ({version:String} = '' OR (Project, TraceId) IN
+  AND ({version:String} = '' OR (Project, TraceId) GLOBAL IN
       (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))
-  AND (Project, TraceId, Fingerprint) NOT IN
+  AND (Project, TraceId, Fingerprint) GLOBAL NOT IN
       (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
        WHERE JudgeVersion = {present:String} AND Method NOT IN ('reading', 'provisional') AND (Status = 'ok' OR NOT {unscored:Bool}))
   -- Their spans are gone, and the verdict that they had stays.
-  AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
+  AND RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out)
 ORDER BY End
 """
 

@@ -39,7 +39,7 @@ ORDER BY Project, TraceId
 LIMIT {page:UInt64}
 """
 """A page of runs in storage order: no page scans all runs. It begins after bytes, for names may be no UTF-8."""
-_WHOLE = "(Project, TraceId) NOT IN (SELECT Project, TraceId FROM mast_left_out)"
+_WHOLE = "(Project, TraceId) GLOBAL NOT IN (SELECT Project, TraceId FROM mast_left_out)"
 """A condition: retention has not left the spans of the run out."""
 _RUNS = """
 SELECT * FROM mast_runs

@@ -28,7 +28,7 @@ FROM (SELECT * FROM {RUNS} FINAL
     WHERE Project = {{project:String}} AND Experiment = {{name:String}}
     ORDER BY Start, SpanId LIMIT 1 BY TraceId) AS r
 LEFT JOIN (SELECT TraceId, Outcome, ConversationId, RootSeen, Kind FROM mast_runs
-    WHERE Project = {{project:String}} AND TraceId IN
+    WHERE Project = {{project:String}} AND TraceId GLOBAL IN
         (SELECT TraceId FROM {RUNS} WHERE Project = {{project:String}} AND Experiment = {{name:String}})) AS m
     ON r.TraceId = m.TraceId
 WHERE m.Kind = '' -- a replay of a run is no further run

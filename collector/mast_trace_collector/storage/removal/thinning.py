@@ -53,10 +53,12 @@ _RANGE = (
     "AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
 )
 _KEPT = "\n".join(
-    f"      AND RunKey NOT IN (SELECT halfMD5(Project, TraceId) FROM {table})"  # noqa: S608
+    f"      AND RunKey GLOBAL NOT IN (SELECT halfMD5(Project, TraceId) FROM {table})"  # noqa: S608
     for table in KEPT_FOR
 )
-_OF_THE_DAY = f"(Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})"  # noqa: S608
+_OF_THE_DAY = (
+    f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})"  # noqa: S608
+)
 # A run that has changed since its verdict is judged again first.
 _CHOSEN = f"""
 SELECT v.Project AS Project, v.TraceId AS TraceId, {{share:Float64}} AS KeptShare,
@@ -70,13 +72,13 @@ FROM (
     SELECT * FROM mast_findings WHERE {_RANGE} ORDER BY JudgedAt DESC, ShownAt DESC LIMIT 1 BY RunKey
   )
   WHERE Status = 'ok' AND {_FRACTION} >= {{share:Float64}}
-      AND RunKey NOT IN (SELECT RunKey FROM {TABLE})
+      AND RunKey GLOBAL NOT IN (SELECT RunKey FROM {TABLE})
 {_KEPT}
 ) AS v
 INNER JOIN (
   SELECT RunKey, Fingerprint, Outcome, Spans, InputTokens, OutputTokens, LastSeen
   FROM mast_runs
-  WHERE RunKey IN (SELECT RunKey FROM mast_findings WHERE {_RANGE})
+  WHERE RunKey GLOBAL IN (SELECT RunKey FROM mast_findings WHERE {_RANGE})
 ) AS r ON r.RunKey = v.RunKey
 LEFT JOIN (
   {VERSIONS.replace("{runs}", f"AND {_OF_THE_DAY}")}

@@ -53,7 +53,7 @@ _KNOWN_BY = {
 
 _VERDICTS = """
 SELECT * FROM mast_latest_verdicts
-WHERE Status = 'ok' AND (Project, TraceId) IN (SELECT Project, TraceId FROM mast_human_labels)
+WHERE Status = 'ok' AND (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_human_labels)
 """
 _VERSIONS = """
 SELECT JudgeVersion AS Version, count() AS Runs FROM mast_verdicts FINAL
