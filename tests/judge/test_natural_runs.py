@@ -134,7 +134,10 @@ def test_natural_runs_of_strangers_are_not_accused(run, outcome):
     assert places(trajectory, judge_by_rules(trajectory)) == ()
 
 
-ON_WORDS = {"acted_on_refusal", "forbidden_action"}
+ON_WORDS = {
+    *("acted_on_refusal", "forbidden_action", "excluded_source", "claimed_act", "left_open"),
+    *("passed_over_problem", "acted_without_asking", "done_twice", "withheld_answer"),
+}
 """Rules that rest on English words."""
 ON_STRUCTURE = [
     ("ignored_correction", required.units("Write m3, not hl, as the gauge does.")),

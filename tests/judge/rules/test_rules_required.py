@@ -80,8 +80,10 @@ def offline(said, *, after=True, tool="read_page"):
     return run.says("clerk", said, to="head")
 
 
-def chat(*values, reason="max_turns", task="Agree on a rent."):
+def chat(*values, reason="max_turns", task="Agree on a rent.", looked=""):
     run = RunBuilder(task, termination_reason=reason)
+    if looked:
+        run.calls("owner", "read_list", {"house": "HK-22"}, looked)
     for value in values:
         run.says("owner", f"House HK-22 is {value} EUR.", to="tenant").says(
             "tenant", "Hm, and the deposit?", to="owner"
@@ -155,9 +157,8 @@ FAULTS = [
     ("swallowed_error", offline("Lake one: 4,713 ha, lake two: 2,206 ha."), 3),
     ("withheld_answer", hall("A hall for 431 people at 912 EUR.", "There is one for 912 EUR."), 2),
     ("left_open", garden("Bed 4 is wet. I did not get to the tulips."), 1),
-    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
     ("acted_on_refusal", crate(("curator", "I do not approve this."), task=THEN), 2),
-    ("cycle_until_limit", chat(912, 912, 912, 912, 912), 2),
+    ("cycle_until_limit", chat(*[912] * 5, looked="HK-22: 912 EUR"), 3),
     ("excluded_source", pages(), 1),
     ("excluded_source", pages("No blogs: only the almanac counts."), 1),
     ("passed_over_problem", links("All in order, print it."), 1),
@@ -181,11 +182,7 @@ FAULTS = [
 ]
 
 
-ENOUGH = [
-    ("withheld_answer", FAULTS[-17][1]),
-    ("left_open", FAULTS[-16][1]),
-    ("left_open", FAULTS[-15][1]),
-]
+ENOUGH = [(rule, run) for rule, run, _ in FAULTS if rule in {"withheld_answer", "left_open"}]
 """Runs of which some things were left out or open; where a success is recorded, they were not needed."""
 
 
@@ -203,6 +200,7 @@ EXPLAINED = [
         1,
     ),
     ("unapproved_act", crate(task="No crate is shipped without a decision of the curator."), 1),
+    ("left_open", garden("Bed 4 is wet.", answer="The tulips still have to be labelled."), 2),
 ]
 """Findings on runs that failed: the record of one that did not contradicts nothing."""
 
@@ -324,7 +322,8 @@ HEALTHY = {
     "haggling": chat(912, 905, 881, 874, 866),
     "ended by itself": chat(912, 912, 912, 912, 912, reason="completed"),
     "three rounds": chat(912, 912, 912),
-    "asked for rounds": chat(912, 912, 912, 912, 912, task="Say the rent in five rounds."),
+    "asked for rounds": chat(*[912] * 5, task="Say it in five rounds.", looked="HK-22: 912 EUR"),
+    "talk alone": chat(*[912] * 5),
     "the other source": pages(opened="P1"),
     "blogs on the side": pages("Take it from the almanac; no blogs are needed."),
     "blogs under a condition": pages("If it is in print, take the almanac only, no blogs."),

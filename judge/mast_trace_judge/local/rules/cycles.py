@@ -55,7 +55,8 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 1.3, "unnecessary reiteration of previously completed steps". Steps are alike if
     agent, recipients, tool, arguments and result are, however a message is worded; two agents take part and call a
-    tool. Those who only talk are often told how many turns to take: four rounds in which one says the same two values count. From the
+    tool. Those who only talk are often told how many turns to take: of a run with
+    tools four rounds count in which one says the same two values. From the
     second round on no message has a date, a figure of three digits or an identifier that nothing before
     it holds, and the first round has some. The task asks for no rounds. The step in error is the first one of the second round, or the change right
     before it, which changed nothing.
@@ -73,6 +74,7 @@ def cycle_until_limit(trajectory: Trajectory) -> list[ModeFinding]:
         rest = steps[base + start :]
         if (
             len({step.agent for step in rest}) > 1
+            and any(map(is_tool, steps))
             and (any(map(is_tool, rest)) or _says_the_same(steps[base + first :], length))
             and len(keys) - first >= _ROUNDS * length
             and _brings_nothing(steps, base + start, length)

@@ -180,7 +180,8 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
 def left_open(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent leaves for later what the task asks for, and nobody does it (heuristic).
 
-    Definition: MAST 3.1, where no success is recorded: an honest partial answer may have been enough. The agents use tools; the sentence
+    Definition: MAST 3.1, where no success is recorded. Unless a failure is, the last message has no word of it: an honest
+    partial answer contradicts nothing. The agents use tools; the sentence
     has a word of a sentence of the task that is neither optional nor has a condition, and neither a later call nor a
     later message that puts nothing off has a word that begins alike.
     """
@@ -201,7 +202,10 @@ def left_open(trajectory: Trajectory) -> list[ModeFinding]:
             ]
             done = {word[:_A_THING] for word in stems(" ".join(told))}
             left = {word for word in stems(sentence) & asked if len(word) >= _A_THING}
-            if any(word[:_A_THING] not in done for word in left):
+            honest = trajectory.outcome != "failure" and (
+                step is said[-1] or left & stems(said[-1].text)
+            )
+            if not honest and any(word[:_A_THING] not in done for word in left):
                 why = f"{step.agent} leaves open what the task asks for, and no later step is about it: {sentence[:160]}"
                 return [finding("3.1", 0.65, Evidence.HEURISTIC, why, [step], [sentence[:160]])]
     return []

@@ -77,7 +77,7 @@ _FACTS = 25
 def withheld_answer(trajectory: Trajectory) -> list[ModeFinding]:
     """A result has what the task asks about in one of its words, and no message has that word (heuristic).
 
-    Definition: MAST 2.4, where no success is recorded: other words may have told it. The task asks whether or where something is so. A clause of a short result says that it is, or
+    Definition: MAST 2.4, where no success is recorded; unless a failure is, another agent has the last word. The task asks whether or where something is so. A clause of a short result says that it is, or
     that it is not, the agent's next message passes on a figure of that result, and no later message has a word that
     the two share, another one that only this clause brought, or one of restriction.
     """
@@ -99,6 +99,9 @@ def withheld_answer(trajectory: Trajectory) -> list[ModeFinding]:
         message = next((each for each in after if each.agent == own), None)
         figures = known_values([result.text]) - known_values([trajectory.task])
         if message is None or not figures & known_values([message.text]):
+            continue
+        # Who answers alone may have said it by what it did.
+        if trajectory.outcome != "failure" and told[-1].agent == message.agent:
             continue
         before = stems(
             " ".join([trajectory.task, *(s.text for s in trajectory.steps[: result.index])])
