@@ -60,7 +60,6 @@ supposes is none.
 | 2.1 | `lost_input` | the agent's input was cut to what it saw at first | ids of the inputs; lengths where heuristic | the agent's next step; the program cut the input | exact or heuristic |
 | 2.1 | `restarted` | the run's first two messages come again; or somebody speaks of starting over | both texts compared; words alone are possible at most | the message that comes again | heuristic |
 | 2.2 | `assumed_instead_of_asking` | somebody speaks of an assumption, and nobody asks | words | the message | heuristic |
-| 2.4 | `withheld_answer` | the result has what the task asks about, and no message has a word of it | words that task and result share, in English, German and Spanish; a figure of the result passed on; no word of restriction | the agent's message to others | heuristic |
 | 2.4 | `withheld_findings` | no later text has a figure or word of a result, and nobody else was shown it | figures, words, dates, rounded and derived figures; ids of the inputs | the agent's message to others | exact with a figure of three digits, else heuristic |
 | 2.4 | `withheld_names` | no later text has one of a result's names | names, addresses, ids | the agent's message to others | heuristic |
 | 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record |
@@ -77,7 +76,6 @@ supposes is none.
 | 3.1 | `left_items_open` | planned items were open at the end | the root span's list | nobody: how the run ended | exact: record |
 | 3.1 | `ended_without_answer` | the run ends on a tool's result, and no agent concludes | the last step; its span's error where exact | nobody: how the run ended | exact or heuristic |
 | 3.1 | `gave_up` | the last message says that something could not be done | words | the last message | heuristic |
-| 3.1 | `left_open` | the agent leaves open what the task asks for, and no later step is about it | English words of putting off, a word of the task, all later calls and messages | the message | heuristic |
 | 3.1 | `unkept_promise` | the last words announce work, and the agent does not act again | words; its last step | the message | heuristic |
 | 3.1 | `left_pages_unread` | the tool's last result says that there is more | fields of JSON | the call | heuristic |
 | 3.2 | `unapproved_act` | the call was made, and no approval is seen of those that are asked for | English sentences of task and prompt, who acted and was asked before, words of consent | the call | heuristic |
@@ -96,20 +94,28 @@ Rules that make a run suspect whose failure nobody recorded; so does a slip of m
 whose figure stands in the answer or went into it. All are heuristic: they may be wrong, and assert no decisive step. They are
 silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones). Each has a way that stays where words are nonsense
 (`ignored_correction` by units alone, `misread_flag` by the field's own name alone, `misread_date` by dates in figures), but for
-`acted_on_refusal` and `forbidden_action`, which read English.
+`acted_on_refusal`, `forbidden_action`, `excluded_source`, `claimed_act`, `passed_over_problem`, `acted_without_asking`, `done_twice`,
+`left_open` and `withheld_answer`, which read English.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
+| 1.1 | `excluded_source` | the call is given what an earlier result says is of the kind that the task rules out | English "only" and "no" of the task; one object of a list, with the word as a value; no condition | the call | heuristic |
 | 1.1 | `argument_against_task` | the argument stands in no text, and the task names another or rules it out | a day, a figure or an identifier miscopied, two dates shifted alike; a word that excludes the task's, by a list of such words; negations; one call of the tool | the call | heuristic |
 | 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word of their objects, paths; no condition; English words | the call | heuristic |
-| 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results; no new value; the recorded end | the first step of the second round, or the change right before it | heuristic |
+| 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results, or one message with the same two values in four rounds; no new value; the recorded end | the first step of the second round, or the change right before it | heuristic |
+| 1.3 | `done_twice` | the agent calls the tool again with the same arguments; it had succeeded | both calls and results; English verbs of tools; nothing undone, no user in between; no word of numbers in the task | the second call | heuristic |
 | 1.4 | `began_anew` | the agent was shown nothing of the run, in which it had spoken, and asks | ids of the input | its message; the program made the input | heuristic |
+| 2.2 | `acted_without_asking` | the result says to ask, and the agent's next step is an act | English words of the result; the next step; no user in the run | the call | heuristic |
+| 2.4 | `withheld_answer` | the result has what the task asks about, and no message has a word of it | words that task and result share, in English, German and Spanish; a figure of the result passed on; no word of restriction | the agent's message to others | heuristic |
 | 2.5 | `ignored_correction` | the agent was told to take another value, and goes on with the old one | identifiers of one form, amounts of one money, units behind figures; its next step; words of correction in English and German, but for units | the call | heuristic |
+| 2.6 | `claimed_act` | the agent says that it was sent, and no call of the run is about it | English words of sending; a word of the task that no call, result, prompt or earlier message has; the agent's own calls | the message | heuristic |
 | 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, its words, values of the run, arithmetic | the message, or the call that uses them | heuristic |
-| 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day with both digits exchanged; or miscopied, or another one of these months, beside the same words | the message | heuristic |
+| 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day with both digits exchanged; or miscopied, or another one of these months, beside the same words; or miscopied as the only date of both, with an amount of the result | the message | heuristic |
 | 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, English negations; what the sentence is about; no later call by that name | the message | heuristic |
 | 2.6 | `absorbed_count` | the agent gives a figure where the tool returned two counts that make it | both counts with their words; neither in the message | the message | heuristic |
+| 3.1 | `left_open` | the agent leaves open what the task asks for, and no later step is about it | English words of putting off, a word of the task, all later calls and messages | the message | heuristic |
 | 3.2 | `acted_on_refusal` | the call was made right after a refusal of the approval that is asked for | English sentences of task and prompt, words of refusal | the call | heuristic |
+| 3.3 | `passed_over_problem` | the tool counts problems or denies, and the agent says nothing of it | a field of a result by its English name; neither the count, nor a denial, nor a word of field or result in the next message; no second call | the message | heuristic |
 """
 
 

@@ -55,7 +55,7 @@ def page(path: str) -> Look:
 
 
 def tool(name: str, **arguments: Any) -> Look:
-    """What a tool of the MCP server answers, without the marks around it."""
+    """The answer of a tool of the MCP server, without the marks around it."""
 
     async def ask(store: Store) -> Any:
         async with Client(server_on(store)) as client:

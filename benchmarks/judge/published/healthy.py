@@ -193,7 +193,6 @@ def healthy_runs(data: Path) -> dict[str, list[LabelledRun]]:
         loops = [run for run in read_agent_loops(data) if not run.extra["fault"]]
         found["agent-loops, succeeded"] = [run for run in loops if run.success]
         found["agent-loops, undisturbed"] = [run for run in loops if run.success is None]
-        # Of these, the runs whose answer follows from their own results; a test computes them again.
         right = json.loads(Path(__file__).parents[1].joinpath("recomputed.json").read_text())[
             "right"
         ]

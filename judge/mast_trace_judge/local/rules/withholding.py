@@ -100,7 +100,7 @@ def withheld_answer(trajectory: Trajectory) -> list[ModeFinding]:
         figures = known_values([result.text]) - known_values([trajectory.task])
         if message is None or not figures & known_values([message.text]):
             continue
-        # Who answers alone may have said it by what it did.
+        # An agent that answers alone may have told it by what it did.
         if trajectory.outcome != "failure" and told[-1].agent == message.agent:
             continue
         before = stems(
