@@ -102,6 +102,11 @@ def copied(
             server.command(f"ALTER TABLE otel_traces{end} DELETE WHERE {old}", settings=AT_ONCE)
             for table, mended in READABLE.items():
                 server.command(f"ALTER TABLE {table}{end} UPDATE {mended}", settings=AT_ONCE)
+            # Of rows of one key and moment the last one counts, and a copy comes in any order.
+            for row in server.query(
+                "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'"
+            ):
+                server.command(f"OPTIMIZE TABLE {row['name']} FINAL")
             before = {name: look(server) for name, look in LOOKS.items()}
             name = server.database
             server.command(f"BACKUP DATABASE {name} TO File('{folder}/full')", use_database=False)

@@ -256,7 +256,7 @@ def test_an_interruption_returns_what_is_known(
         execute = executing(recorded, setup, *others)
 
         def counted(trial: ReplayTrial, allowance: ReplayAllowance) -> ArmResult:
-            if next(number) == 8:  # There are about fifteen.
+            if next(number) == 5:  # There are about fifteen.
                 os.kill(os.getpid(), signal.SIGINT)
             return execute(trial, allowance)
 
