@@ -43,7 +43,7 @@ _OF_ROUNDS = re.compile(
 _ONCE = re.compile(r"(?:book|pay|refund|charge|transfer|buy|purchase|reserve)", re.IGNORECASE)
 _UNDOES = re.compile(r"(?:cancel|undo|delete|remove|void|revert|release)", re.IGNORECASE)
 _TWICE = re.compile(
-    r"\b(?:twice|again|second|two|three|four|several|every|each|times|repeat\w*|instal\w*|recurring)\b",
+    r"\b(?:twice|again|second|two|three|four|several|every|each|times|repeat\w*|monthly|recurring)\b",
     re.IGNORECASE,
 )
 _LIMITS = frozenset([Termination.MAX_TURNS, Termination.RECURSION_LIMIT, Termination.BUDGET])
