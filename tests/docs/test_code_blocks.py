@@ -25,6 +25,7 @@ from toml_files import tomllib
 
 import mast_trace
 from mast_trace.environment import OTHERS, PREFIX
+from mast_trace.exceptions import StorageError
 from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.programs import program_of
 from mast_trace_lab.confirm.work import WorkConfig
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage import Store
 
 pytestmark = pytest.mark.documents
 
