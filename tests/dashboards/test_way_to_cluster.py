@@ -102,7 +102,7 @@ def copied(
             server.command(f"ALTER TABLE otel_traces{end} DELETE WHERE {old}", settings=AT_ONCE)
             for table, mended in READABLE.items():
                 server.command(f"ALTER TABLE {table}{end} UPDATE {mended}", settings=AT_ONCE)
-            # Of rows of one key and moment the last one counts, and a copy comes in any order.
+            # The last of rows of one key and moment counts, and a copy comes in any order.
             for row in server.query(
                 "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'"
             ):

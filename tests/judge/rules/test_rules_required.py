@@ -340,6 +340,8 @@ HEALTHY = {
     "two wanted": room(BOOKED, ("book_room", "R-2"), task="Book two rooms in Lund for Ann."),
     "another wanted": room(BOOKED, ("book_room", "R-2"), between="One for me as well."),
     "the same booking": room(BOOKED, BOOKED),
+    "asked until it is paid": room(("payment_state", "open"), ("payment_state", "paid")),
+    "asked until it is refunded": room(("refund_status", "open"), ("refund_status", "done")),
     "asked by a tool": room(NAMES, ("ask_caller", "Ann B."), BOOKED),
     "the user says which": room(NAMES, BOOKED, between="Ann B., please."),
     "looked up first": room(NAMES, ("find_guest", '{"matches": ["Ann B."]}'), BOOKED),
