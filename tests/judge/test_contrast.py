@@ -63,6 +63,45 @@ def test_another_value_than_all_have_is_chance_among_few(good, step):
     assert (said and said.step) == step
 
 
+def _looks(*tools, page=0, city="Lyon", task="Compare the trains to Lyon."):
+    """A finder that looks several things up in some order, and tells them."""
+    run = RunBuilder(task=task)
+    for tool in tools:
+        run.calls("finder", tool, {"to": city} if tool != "book" else {}, f"{tool}: 417")
+    if page:
+        run.calls("finder", "read_page", {"page": page}, "nothing")
+    return relations(run.says("finder", "It is 417.", to="user").build())
+
+
+@pytest.mark.parametrize(("good", "step"), [(5, None), (8, 0)])
+def test_another_order_of_calls_is_chance_among_few(good, step):
+    """Calls that never come are missed at once."""
+    same = [_looks("get_fares", "get_times", "book") for _ in range(good)]
+    said = contrasted(_looks("get_times", "get_fares", "book"), same)
+    assert (said and said.step) == step
+    assert contrasted(_looks("get_fares", "book"), same).step == 1
+
+
+@pytest.mark.parametrize(("page", "step"), [(7, None), (12, None), (123, 1)])
+def test_short_numbers_come_from_nowhere_by_chance(page, step):
+    same = [_looks("get_fares", page=417) for _ in range(5)]
+    said = contrasted(_looks("get_fares", page=page), same)
+    assert (said and said.step) == step
+
+
+def test_an_argument_of_an_action_that_few_good_runs_have_is_no_difference():
+    same = [_looks("get_fares", page=417 if number < 2 else 0) for number in range(5)]
+    assert contrasted(_looks("get_fares", page=123), same) is None
+
+
+def test_a_value_of_the_task_is_no_difference():
+    """Good runs of several tasks agree in it by chance."""
+    same = [_looks("get_fares", task=f"Day {number}: trains to Lyon?") for number in range(5)]
+    asked = _looks("get_fares", city="Turin", task="Day 6: trains to Turin?")
+    assert contrasted(asked, same) is None
+    assert contrasted(replace(asked, task="Day 6: trains?"), same).step == 0
+
+
 @pytest.mark.parametrize("good", range(FEWEST))
 def test_too_few_good_runs_say_nothing(good):
     assert contrasted(_run(30, fare=8888), GOOD[:good]) is None
