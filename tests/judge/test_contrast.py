@@ -89,6 +89,19 @@ def test_short_numbers_come_from_nowhere_by_chance(page, step):
     assert (said and said.step) == step
 
 
+def test_the_message_that_asks_for_a_call_is_no_origin_of_its_arguments():
+    def asked(page, told):
+        run = RunBuilder(task="Read page 417 and 528.").says("user", told, to="finder")
+        run.says("finder", f"I read {page}.", to="tools")
+        return relations(run.calls("finder", "read_page", {"page": page}, "fine").build())
+
+    same = [asked(417, "Go on.") for _ in range(5)]
+    assert contrasted(asked(731, "Go on."), same).kind == "new figure"
+    of_origin = [each.says for each in asked(731, "Go on.").all if each.kind == "origin"]
+    assert len(of_origin) == 1
+    assert not [each for each in asked(731, "Take 731.").all if each.kind == "origin"]
+
+
 def test_an_argument_of_an_action_that_few_good_runs_have_is_no_difference():
     same = [_looks("get_fares", page=417 if number < 2 else 0) for number in range(5)]
     assert contrasted(_looks("get_fares", page=123), same) is None

@@ -289,8 +289,10 @@ def as_text(model: Model) -> Callable[[dict[str, Any]], Reply]:
 
 def record(
     kind: type[Story], framework: str, number: int, error: int = -1
-) -> tuple[Trajectory, int]:
-    """Record a run; return it, and the index of its decisive step, -1 for a healthy run.
+) -> tuple[Trajectory, frozenset[int]]:
+    """Record a run; return it, and the index of its decisive step, none for a healthy run.
+
+    An answer that asks for a tool in a text of its own makes two steps: both are the decisive one.
 
     Args:
         kind: of story.
@@ -301,7 +303,7 @@ def record(
     Raises:
         AssertionError: the run is not recorded as one, or its error is not found in it.
     """
-    drawn = Drawn(Random(f"{kind.name} {framework} {number} {error}"), error, 1 + number % 2)
+    drawn = Drawn(Random(f"drawn {kind.name} {framework} {number} {error}"), error, 1 + number % 2)
     story = kind(drawn)
     model = as_text(Model(story)) if framework == "metagpt" else Model(story)
     with ScriptedLLM(model) as server:
@@ -312,22 +314,24 @@ def record(
     return run, decisive(run, drawn)
 
 
-def decisive(run: Trajectory, drawn: Drawn) -> int:
-    """Return the index of the step at which the error was made; -1 for none.
+def decisive(run: Trajectory, drawn: Drawn) -> frozenset[int]:
+    """Return the index of the step at which the error was made, with that of the message that asks for it.
 
     Raises:
         AssertionError: no step has it.
     """
     told, times = drawn.wrong
     if not told:
-        return -1
+        return frozenset()
     found = [
         each.index
         for each in run.steps
-        if told == each.tool or (told in each.text and not each.tool)
+        if told == each.tool or (told in each.text and not each.tool and told not in TOOLS)
     ]
     assert len(found) > times, (told, run.steps)
-    return found[times]
+    at = found[times]
+    asks = at and run.steps[at].tool and run.steps[at].tool in run.steps[at - 1].text
+    return frozenset({at, at - 1} if asks else {at})
 
 
 def main() -> None:
@@ -336,7 +340,7 @@ def main() -> None:
     (kind,) = {each for each, _ in TEAMS if each.name == name}
     run, at = record(kind, framework, int(number), int(error[0]) if error else -1)
     for step in run.steps:
-        sign = "*" if step.index == at else " "
+        sign = "*" if step.index in at else " "
         sys.stdout.write(f"{sign} {step.index} {step.agent} {step.tool} {step.text[:90]}\n")
 
 

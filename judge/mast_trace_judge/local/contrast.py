@@ -287,6 +287,7 @@ class _Reading:
     def __init__(self, trajectory: Trajectory) -> None:
         self.found = Relations(trajectory.trace_id, trajectory.task[:_LONGEST])
         self._known = Known(trajectory)
+        self._steps = trajectory.steps
         self._low: list[str] = []
         # Results of calls; empty for calls that change something: twice is twice, whatever the result.
         self._made: dict[tuple[str, str, str], str] = {}
@@ -345,8 +346,13 @@ class _Reading:
             add(kind, f"{step.agent} states a new {kind}", at, of)
 
     def _holds(self, step: Step, value: Any) -> bool:
-        """Return whether the run holds the value of an argument before, or values that it may be made of."""
-        known, text = self._known.before(step), str(value)
+        """Return whether the run holds the value of an argument before, or values that it may be made of.
+
+        The message by which the agent asks for the call is no origin.
+        """
+        asked = self._steps[step.index - 1] if step.index else step
+        ask = asked.kind is not StepKind.TOOL and asked.agent == owner(step)
+        known, text = self._known.before(asked if ask else step), str(value)
         if isinstance(value, bool) or value is None or (text.isalpha() and len(text) < _NAME):
             return True
         if isinstance(value, int | float):
