@@ -122,6 +122,41 @@ READS: frozenset[str] = frozenset(
 """Words of the names of tools that change nothing, or may do anything."""
 
 
+_DEALS = re.compile(
+    r"(?i:book|pay|refund|charge|transfer|buy|purchase|reserve|order|ship|sell|withdraw|deposit"
+    r"|place_?(?:an?_?)?(?:order|bid))(?![a-z])"
+)
+_TELLS = frozenset(
+    [
+        *(
+            "status",
+            "state",
+            "history",
+            "list",
+            "info",
+            "details",
+            "quote",
+            "preview",
+            "policy",
+            "terms",
+        ),
+        *(
+            "rules",
+            "price",
+            "prices",
+            "cost",
+            "costs",
+            "rate",
+            "rates",
+            "options",
+            "schedule",
+            "limit",
+        ),
+    ]
+)
+"""Words of tools that only tell how such an act stands, or on which terms."""
+
+
 @dataclass(frozen=True)
 class Day:
     """A date in a text; a year of 0 is not given. Where day and month may be exchanged, it has both readings."""
@@ -349,6 +384,11 @@ def owner(step: Step) -> str:
 def acts(step: Step) -> bool:
     """Return whether a tool ran that changes something, as far as its name tells."""
     return is_tool(step) and bool(step.tool) and not READS & name_words(step.tool)
+
+
+def transacts(step: Step) -> bool:
+    """Return whether a tool ran that moves money, goods or places, as far as its name tells: one time is meant, one value is right."""
+    return acts(step) and bool(_DEALS.match(step.tool)) and not _TELLS & name_words(step.tool)
 
 
 def prompts(trajectory: Trajectory) -> dict[str, str]:

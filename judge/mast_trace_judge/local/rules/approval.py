@@ -16,7 +16,16 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import DRAFTS, acts, owner, prompts, sentences, stem, stems
+from mast_trace_judge.local.rules._facts import (
+    DRAFTS,
+    acts,
+    owner,
+    prompts,
+    sentences,
+    stem,
+    stems,
+    transacts,
+)
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.rules.calculation import false_equation, wrong_total
 from mast_trace_judge.local.rules.mismatch import misstated_result
@@ -83,6 +92,55 @@ _REFUSES = re.compile(
     r"|\bbefore this goes in\b",
     re.IGNORECASE,
 )
+
+
+_CHECKED = re.compile(
+    r"\b(?:check|verify|confirm|validate|inspect|test)\b(?P<what>[^.;:!?]{3,60}?)\bbefore\b",
+    re.IGNORECASE,
+)
+"""A check that the task puts before an act, and of what."""
+_A_CHECK = frozenset(map(stem, ("check", "verify", "confirm", "validate", "inspect", "test")))
+_A_NAME = 4
+"""Letters of a word that tells what is to be checked."""
+
+
+@rule("3.2", contradicts=True)
+def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call moves money or goods before the check that the task puts before it (heuristic).
+
+    Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". One sentence of the task names
+    act and check, without a condition. Before the call nobody has called a tool that checks by its name, and no text, call or result has
+    a word for what is to be checked. No user has said anything else.
+    """
+    steps = trajectory.steps
+    for step in steps:
+        if step.index and by_user(step) and step.text != trajectory.task:
+            return []
+        if not transacts(step) or failed(step):
+            continue
+        verbs = {stem(word) for word in name_words(step.tool)}
+        for sentence in sentences(trajectory.task[:4000]):
+            match = _CHECKED.search(sentence)
+            if match is None or _CONDITION.search(sentence) or not verbs & stems(sentence):
+                continue
+            words = re.findall(r"[A-Za-z]+", match["what"])
+            about = {stem(word) for word in words if len(word) >= _A_NAME}
+            # The message that asks for the call is no check.
+            asks = step.index and owner(steps[step.index - 1]) == owner(step)
+            before = steps[
+                : step.index - 1 if asks and not is_tool(steps[step.index - 1]) else step.index
+            ]
+            known = stems(
+                " ".join(
+                    f"{' '.join(name_words(each.tool))} {each.arguments} {each.text}"
+                    for each in before
+                    if not by_user(each)
+                )
+            )
+            if about and not (about | _A_CHECK) & known:
+                why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
+                return [_unapproved(step, why, match[0])]
+    return []
 
 
 @rule("3.2", contradicts=True)

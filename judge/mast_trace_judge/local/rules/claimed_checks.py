@@ -12,6 +12,7 @@ from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import (
     by_user,
     checks,
+    doubted,
     failed,
     finding,
     first_line,
@@ -73,6 +74,10 @@ _SENT = re.compile(
     r"\b(?P<what>[a-z]{4,}) (?:(?:is|are) on (?:its|their|the) way|(?:was|were|has been|have been) (?:sent|shipped|posted|mailed|ordered|issued))\b",
     re.IGNORECASE,
 )
+_DONE = re.compile(
+    r"\b(?:is|are|has been|have been|was|were) (?:now |already )?(?P<what>ordered|booked|paid|refunded|shipped|reserved|transferred)\b",
+    re.IGNORECASE,
+)
 _EMPTY = frozenset({"", content_hash("")})
 """Hashes of a message without a text; where content is not captured, there is another."""
 _SILENT = 3
@@ -114,10 +119,12 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent that acts by tools says that something was sent, and no call was about it (heuristic).
 
     Definition: MAST 2.6, "mismatch between reasoning and action". The task asks for the thing, and before the
-    message no call, no result and no other message has its name. No tool sends anything by its name.
+    message no call, no result and no other message has its name. No tool sends anything by its name. Or it says so of an
+    order, booking or payment that the task asks for, has called tools, and nobody any that changes something.
     """
     asked = stems(trajectory.task)
     active: set[str] = set()
+    using: set[str] = set()
     known = frozenset[str]()
     for step in trajectory.steps:
         if is_tool(step):
@@ -126,7 +133,18 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
             known |= stems(f"{' '.join(name_words(step.tool))} {step.arguments} {step.text}")
             if acts(step) and not failed(step):
                 active.add(owner(step))
+            using.add(owner(step))
             continue
+        deal = _DONE.search(step.text) if is_said(step) and step.agent in using - active else None
+        if (
+            deal is not None
+            and stem(deal["what"]) in asked - known
+            and not doubted(step.text, *deal.span())
+        ):
+            why = (
+                f"{step.agent} says that it was done, and no call of the run is about it: {deal[0]}"
+            )
+            return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [step], [deal[0]])]
         match = _SENT.search(step.text) if is_said(step) and step.agent in active else None
         if match is not None and stem(match["what"]) in asked - known:
             why = f"{step.agent} says that it was done, and no call of the run is about it: {match[0]}"

@@ -18,10 +18,9 @@ from mast_trace_judge.local.rules._evidence import (
     first_line,
     is_said,
     is_tool,
-    name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import acts, amounts, arguments, days, ids
+from mast_trace_judge.local.rules._facts import acts, amounts, arguments, days, ids, transacts
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.verdict import Evidence
 
@@ -41,9 +40,6 @@ _OF_ROUNDS = re.compile(
     re.IGNORECASE,
 )
 """A task with one of these words may be one of equal rounds."""
-_ONCE = re.compile(r"(?i:book|pay|refund|charge|transfer|buy|purchase|reserve)(?![a-z])")
-_READS = frozenset(["status", "state", "history", "list", "info", "details", "quote", "preview"])
-"""Words of tools that only tell how such an act stands."""
 _UNDOES = re.compile(r"(?:cancel|undo|delete|remove|void|revert|release)", re.IGNORECASE)
 _TWICE = re.compile(
     r"\b(?:twice|again|second|two|three|four|several|every|each|times|repeat\w*|monthly|recurring)\b",
@@ -103,9 +99,7 @@ def done_twice(trajectory: Trajectory) -> list[ModeFinding]:
     for step in () if _TWICE.search(trajectory.task) else trajectory.steps:
         if by_user(step) or (is_tool(step) and _UNDOES.match(step.tool)):
             done.clear()
-        if not acts(step) or failed(step) or not _ONCE.match(step.tool):
-            continue
-        if _READS & name_words(step.tool):
+        if not transacts(step) or failed(step):
             continue
         first = done.setdefault(call_key(step), step)
         if first is not step and len(arguments(step)) > 1 and first.text != step.text:

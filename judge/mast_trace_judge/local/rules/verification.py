@@ -61,8 +61,14 @@ _PROBLEMS = re.compile(
     re.IGNORECASE,
 )
 """Names of fields that count what is wrong."""
+_ALARMS = re.compile(
+    r"(?:suspicious|suspected|fraud\w*|flagged|blocked|expired|recalled|overdue|duplicate|banned|unsafe|conflict|breached)",
+    re.IGNORECASE,
+)
+"""Names of fields that say whether something is wrong."""
 _VERDICTS = re.compile(
-    r"(?:match(?:es)?|ok|valid|verified|correct|consistent|complete|passed)", re.IGNORECASE
+    r"(?:match(?:es)?|ok|valid|verified|correct|consistent|complete|passed|allowed|eligible|permitted)",
+    re.IGNORECASE,
 )
 """Names of fields that say whether all is right."""
 _DENIES = re.compile(
@@ -289,22 +295,24 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
                 steps = [step, message]
                 found = [finding("3.3", 0.65, Evidence.HEURISTIC, why, steps, quotes)]
             later.add(step.tool)
-        following[step.agent] = step
+        # A message without a text asks for the next call.
+        if is_said(step) or is_tool(step):
+            following[step.agent] = step
     return found
 
 
 def _problems(step: Step) -> tuple[int, str, set[str]] | None:
-    """Return the number of problems that a result counts, or 0 where it denies, its words, and their stems; None for none."""
+    """Return the number of problems that a result counts, or 0 where it says yes or no, its words, and their stems; None for none."""
     told = loaded(step.text) if step.text.lstrip().startswith("{") else None
     if not isinstance(told, dict):
         return None
     for name, count in told.items():
         if (type(count) is int and count > 0 and _PROBLEMS.fullmatch(name)) or (
-            count is False and _VERDICTS.fullmatch(name)
+            isinstance(count, bool) and (_ALARMS if count else _VERDICTS).fullmatch(name)
         ):
             texts = [name, *(each for each in told.values() if isinstance(each, str))]
             said = f"{name}: {str(count).lower()}"
-            return int(count), said, set(stems(" ".join(texts)))
+            return 0 if count is True else int(count), said, set(stems(" ".join(texts)))
     return None
 
 

@@ -19,7 +19,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import sentences, stems
+from mast_trace_judge.local.rules._facts import ids, sentences, stems
 from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import values, words
@@ -160,7 +160,9 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         found = results.pop(step.agent, [])
         told = {token for result in found for token in _tokens(result.text)} - known
-        facts = {token for token in told if isinstance(token, float)}
+        # The number of a receipt is nobody's data.
+        named = known_values([" ".join(ids(result.text)) for result in found])
+        facts = {token for token in told if isinstance(token, float)} - named
         known |= told | _tokens(step.text)
         if not any(abs(fact) >= _SHORT for fact in facts) or len(facts) > _FACTS:
             continue
@@ -183,13 +185,18 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
                 "2.4",
                 0.6 if exact else 0.4,
                 Evidence.EXACT if exact else Evidence.HEURISTIC,
-                f"No later text has a figure or word of what {found[0].tool} returned to {step.agent}"
+                f"No later text has a figure or word of what {_first(found, facts)} returned to {step.agent}"
                 f"{', and nobody else was shown it' if seen else ''}.",
                 [*found, step],
                 [first_line(found[0]), first_line(step)],
             )
         ]
     return []
+
+
+def _first(results: list[Step], facts: set[float]) -> str:
+    """Return the first tool that returned one of some figures."""
+    return next(each.tool for each in results if facts & _tokens(each.text))
 
 
 def _tokens(text: str) -> set[float | str]:

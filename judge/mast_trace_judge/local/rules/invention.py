@@ -1,0 +1,165 @@
+"""Mode 2.6, reasoning-action mismatch, where a value comes from nowhere: in a report on results, or in an act."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived, derived_twice, near
+from mast_trace_judge.local.figures import known_values
+from mast_trace_judge.local.rules._evidence import (
+    doubted,
+    failed,
+    finding,
+    is_said,
+    is_tool,
+)
+from mast_trace_judge.local.rules._facts import (
+    Known,
+    amounts,
+    arguments,
+    fields,
+    ids,
+    owner,
+    transacts,
+)
+from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.texts import quote
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.figures import Figure
+    from mast_trace_judge.verdict import ModeFinding
+
+_FEW = 8
+"""Fields of a result, with more of which it is a listing."""
+_TELLS = 10
+"""Figures below it stand everywhere."""
+_ROUNDED = 0.0005
+_CLAUSE = re.compile(r"(?:[^,;:.]|[,;:.](?!\s|$))*(?:[,;:.]|$)")
+_LONG = 4
+"""Letters from which a value is a name."""
+
+
+@rule("2.6", contradicts=True)
+def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
+    """A report on results gives a figure that nothing in the run gives, in place of one that no later text has (heuristic).
+
+    Definition: MAST 2.6. The agent's results since its last message are JSON objects of few fields. The message
+    passes on one of their figures, and not another one, which stands in no later text or argument, however rounded. It has a figure of three
+    digits or more that no text holds and that does not follow from those by a step of arithmetic, undoubted.
+    """
+    known, results = Known(trajectory), defaultdict[str, list["Step"]](list)
+    for step in trajectory.steps:
+        if is_tool(step):
+            results[owner(step)].append(step)
+        elif is_said(step) and (found := results.pop(step.agent, [])):
+            told = _figures_of(found)
+            if not told:
+                continue
+            later = known_values(
+                [f"{each.text} {each.arguments}" for each in trajectory.steps[step.index :]]
+            )
+            unsaid = {
+                value: result
+                for value, result in told.items()
+                if not any(near(value, each) for each in later)
+            }
+            said = known_values([step.text])
+            new = _invented(step.text, known.before(step))
+            if len(unsaid) == 1 and len(new) == 1 and said & told.keys():
+                ((value, result),) = unsaid.items()
+                why = (
+                    f"{step.agent} states {new[0].literal}, which nothing in the run gives; "
+                    f"{result.tool} returned {value:g}, which no later step has."
+                )
+                told_by = [quote(result.text), quote(step.text, *new[0].span, limit=300)]
+                return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [result, step], told_by)]
+    return []
+
+
+def _figures_of(results: list[Step]) -> dict[float, Step]:
+    """Return the figures of results that no argument and no other one of them has; none where one is no object of few fields."""
+    found: dict[float, Step] = {}
+    given = known_values([each.arguments for each in results])
+    for result in results:
+        value = loaded(result.text) if result.text.lstrip().startswith("{") else None
+        if not isinstance(value, dict) or len(value) > _FEW or failed(result):
+            return {}
+        for _, each in fields(result.text):
+            number = isinstance(each, (int, float)) and not isinstance(each, bool)
+            year = 1900 <= each <= 2100 if number else False
+            if number and not year and abs(each) >= _TELLS and each not in given:
+                found[float(each)] = result
+    return found
+
+
+def _follows(value: float, values: set[float], *, twice: bool) -> bool:
+    """Return whether a figure follows from others, rounded to the hundredth: by a step of arithmetic, or by two."""
+    parts = (value * by / each for by in range(2, COUNTED) for each in values if each)
+    if derived(value, values, COUNTED) or any(abs(part - 1) < _ROUNDED for part in parts):
+        return True
+    return twice and derived_twice(value, values)
+
+
+def _invented(text: str, known: Known, *, twice: bool = False) -> list[Figure]:
+    """Return the figures of a text that the run neither holds nor implies, without those that follow from another of them."""
+    if len(known.values) > TOO_MANY:
+        return []
+    names = "".join(ids(text))
+    new: list[Figure] = []
+    values = set(known.values)
+    for each in amounts(text):
+        clause = next(part for part in _CLAUSE.finditer(text) if each.start < part.end())
+        if each.literal in names or doubted(clause[0], 0, len(clause[0])):
+            continue
+        share = text[each.end : each.end + 2].strip().startswith("%")
+        follows = any(_follows(value, values, twice=twice) for value in each.as_one)
+        if not (each.readings & values or follows or (share and known.has_figure(each))):
+            new.append(each)
+            values |= each.readings
+    return new
+
+
+@rule("2.6", contradicts=True)
+def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call has a value that nothing before it gives (heuristic).
+
+    Definition: MAST 2.6. It is a number of three digits or more that does not follow from what the run holds by a step of
+    arithmetic, nor by two, and the call moves money or goods. Or it is a name, and all other calls that succeed have one of the task, always the same, under
+    that name of an argument, though not for that tool. The message by which the agent asks for the call gives it nothing.
+    """
+    known, steps = Known(trajectory), trajectory.steps
+    task = trajectory.task.lower()
+    usual: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    strange: list[tuple[Step, str, str]] = []
+    for step in steps:
+        if not is_tool(step) or failed(step):
+            continue
+        asked = steps[step.index - 1] if step.index else step
+        ask = not is_tool(asked) and asked.agent == owner(step)
+        known.before(asked if ask else step)
+        for name, value in arguments(step).items():
+            text = str(value)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                if transacts(step) and _invented(text, known, twice=True):
+                    return [_from_nowhere(step, name, text)]
+            elif len(text) >= _LONG and text.split() == [text] and isinstance(value, str):
+                usual[name][text.lower()].add(step.tool)
+                if not any(text.lower() in each.lower() for each in known.texts):
+                    strange.append((step, name, text))
+    for step, name, text in strange:
+        others = {each: tools for each, tools in usual[name].items() if each != text.lower()}
+        (other, tools), *more = others.items() or [("", set())]
+        related = other in text.lower() or text.lower() in other
+        if other in task and other and not more and not related and step.tool not in tools:
+            return [_from_nowhere(step, name, text)]
+    return []
+
+
+def _from_nowhere(step: Step, name: str, value: str) -> ModeFinding:
+    why = f"{owner(step)} calls {step.tool} with {name} = {value}, which nothing in the run gives before."
+    return finding("2.6", 0.65, Evidence.HEURISTIC, why, [step], [quote(step.arguments)])

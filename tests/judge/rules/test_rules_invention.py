@@ -1,0 +1,100 @@
+"""Rules about values that come from nowhere and checks that never came: each with healthy runs that look alike."""
+
+import json
+
+import pytest
+from judge.builders import RunBuilder
+from judge.rules import test_rules_contradictions as others
+
+TASK = "Order as many kayaks at Brandt as are missing for 6 weeks. Verify the supplier first."
+
+
+def counted(said, *, found=None, later="", task=TASK, reserved=49):
+    """A keeper counts, and reports; a buyer reads it."""
+    run = RunBuilder(task).calls(
+        "keeper", "count_stock", {"item": "kayak"}, found or '{"item": "kayak", "pieces": 704}'
+    )
+    run.calls(
+        "keeper", "count_reserved", {"item": "kayak"}, json.dumps({"reserved": reserved})
+    ).says("keeper", said, to="buyer")
+    return run.says("buyer", later or "Thank you.", to="head")
+
+
+def bought(
+    *,
+    tool="place_order",
+    pieces=1894,
+    supplier="Brandt",
+    checked="Brandt",
+    said="We need 2598 and have 704.",
+    ask="",
+    task=TASK,
+    error="",
+):
+    """A buyer checks a supplier and orders."""
+    run = RunBuilder(task).says("keeper", said, to="buyer")
+    if checked:
+        run.calls("buyer", "verify_supplier", {"supplier": checked}, '{"open": true}')
+    if ask:
+        run.says("buyer", ask, to="tools")
+    given = {"item": "kayak", "supplier": supplier, "pieces": pieces}
+    run.calls("buyer", tool, given, "" if error else "ok", error=error or None)
+    return run.says("buyer", "Done.", to="head")
+
+
+BEFORE = "Order 190 kayaks. Verify the supplier before you order."
+
+FAULTS = [
+    ("misreported_figure", counted("844 pieces, 49 of them reserved: 795 are free."), 2),
+    ("misreported_figure", counted("Free: 795. I count 844; 49 are promised."), 2),
+    ("acted_on_invention", bought(pieces=2227), 2),
+    ("acted_on_invention", bought(pieces=2227, ask="I order 2227."), 3),
+    ("acted_on_invention", bought(supplier="Zimmer"), 2),
+    ("act_before_check", bought(checked="", pieces=190, task=BEFORE, said="190, please."), 1),
+    ("act_before_check", bought(checked="", pieces=190, task=BEFORE, ask="I order."), 2),
+]
+
+HEALTHY = {
+    "as counted": counted("704 pieces, 49 of them reserved: 655 are free."),
+    "about": counted("Some 700 pieces, 49 of them reserved."),
+    "in dozens": counted("58.67 dozens, 49 pieces reserved."),
+    "the difference alone": counted("655 are free, 49 reserved."),
+    "corrected later": counted("844 pieces, 49 reserved.", later="No: 704 pieces."),
+    "nothing of the results": counted("I know of 844 in Lund."),
+    "doubted": counted("844 pieces would be wrong, 49 are reserved."),
+    "another number": counted("49 are reserved; order KX844 has come."),
+    "a year": counted("Counted in 2031: 49 reserved."),
+    "a listing": counted("844, 49.", found=json.dumps({f"shelf {n}": 100 + n for n in range(9)})),
+    "follows": bought(),
+    "follows by steps": bought(said="We need 433 a week for 6 weeks and have 704.", pieces=1894),
+    "few": bought(pieces=12),
+    "asked for": bought(pieces=2227, said="Order 2227."),
+    "in vain": bought(pieces=2227, error="no such supplier"),
+    "no act": bought(pieces=2227, tool="estimate_order"),
+    "another supplier, told": bought(supplier="Zimmer", said="2598 less 704; take Zimmer."),
+    "checked and taken": bought(supplier="Zimmer", checked="Zimmer", said="2598, 704. Zimmer?"),
+    "longer name": bought(supplier="BrandtAG"),
+    "checked before": bought(pieces=190, task=BEFORE, said="190, please."),
+    "checked by another": bought(
+        checked="", pieces=190, task=BEFORE, said="The supplier is open. 190, please."
+    ),
+    "no check of it": bought(
+        checked="", pieces=190, task="Order 190 kayaks. Verify the price.", said="190, please."
+    ),
+    "under a condition": bought(
+        checked="",
+        pieces=190,
+        task="If it is new, verify the supplier before you order 190 kayaks.",
+        said="190, please.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "run", "step"), FAULTS)
+def test_a_fault_is_found_where_it_begins(rule, run, step):
+    assert others.named(run) == {rule: step}
+
+
+@pytest.mark.parametrize("run", HEALTHY.values(), ids=HEALTHY)
+def test_healthy_runs_that_look_alike_are_not_accused(run):
+    assert others.named(run) == {}
