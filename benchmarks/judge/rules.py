@@ -1,9 +1,6 @@
 """Measures how well each rule's probability separates runs that people label with its mode from the others.
 
-The rules get the runs without their outcome, as a judge that knows none. The area under the curve
-(AUC) is the chance that a labelled run gets a higher probability than one without the label; 0.5
-says nothing. With the first answer that was right or wrong as the label, the same is done for
-conversations on mathematics. Results go to ``rules.json``, and into ``rules.md`` from there.
+They get runs without their outcome. The area under the curve (AUC) is the chance that a labelled run gets more than one without.
 
 ::
 
@@ -95,7 +92,7 @@ whose figure stands in the answer or went into it. All are heuristic: they may b
 silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones). Each has a way that stays where words are nonsense
 (`ignored_correction` by units alone, `misread_flag` by the field's own name alone, `misread_date` by dates in figures), but for
 `acted_on_refusal`, `forbidden_action`, `excluded_source`, `claimed_act`, `passed_over_problem`, `acted_without_asking`, `done_twice`,
-`left_open` and `withheld_answer`, which read English.
+`left_open`, `withheld_answer` and `act_before_check`, which read English.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
@@ -108,14 +105,17 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 | 2.2 | `acted_without_asking` | the result says to ask, and the agent's next step is an act | English words of the result; the next step; no user in the run | the call | heuristic |
 | 2.4 | `withheld_answer` | the result has what the task asks about, and no message has a word of it | words that task and result share, in English, German and Spanish; a figure of the result passed on; no word of restriction | the agent's message to others | heuristic |
 | 2.5 | `ignored_correction` | the agent was told to take another value, and goes on with the old one | identifiers of one form, amounts of one money, units behind figures; its next step; words of correction in English and German, but for units | the call | heuristic |
-| 2.6 | `claimed_act` | the agent says that it was sent, and no call of the run is about it | English words of sending; a word of the task that no call, result, prompt or earlier message has; the agent's own calls | the message | heuristic |
+| 2.6 | `claimed_act` | the agent says that it was sent or ordered, and no call of the run is about it | English words of sending and of deals; a word of the task that no call, result, prompt or earlier message has; the agent's own calls | the message | heuristic |
+| 2.6 | `misreported_figure` | nothing in the run gives the stated figure, and no later step has the returned one | figures of results in JSON, arithmetic; another figure of them in the message | the message | heuristic |
+| 2.6 | `acted_on_invention` | nothing in the run gives the value before the call | English verbs of tools, arithmetic of two steps; or the other calls' value under that name, which the task has | the call | heuristic |
 | 2.6 | `swallowed_error` | the call failed for good, and the agent states what nothing holds | status of the call, its words, values of the run, arithmetic | the message, or the call that uses them | heuristic |
 | 2.6 | `misread_date` | nothing holds the date, and the tool returned another day | a day with both digits exchanged; or miscopied, or another one of these months, beside the same words; or miscopied as the only date of both, with an amount of the result | the message | heuristic |
 | 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, English negations; what the sentence is about; no later call by that name | the message | heuristic |
 | 2.6 | `absorbed_count` | the agent gives a figure where the tool returned two counts that make it | both counts with their words; neither in the message | the message | heuristic |
 | 3.1 | `left_open` | the agent leaves open what the task asks for, and no later step is about it | English words of putting off, a word of the task, all later calls and messages | the message | heuristic |
+| 3.2 | `act_before_check` | the call was made before the check that the task asks for | an English sentence of the task; no tool that checks by its name, no word for what is checked | the call | heuristic |
 | 3.2 | `acted_on_refusal` | the call was made right after a refusal of the approval that is asked for | English sentences of task and prompt, words of refusal | the call | heuristic |
-| 3.3 | `passed_over_problem` | the tool counts problems or denies, and the agent says nothing of it | a field of a result by its English name; neither the count, nor a denial, nor a word of field or result in the next message; no second call | the message | heuristic |
+| 3.3 | `passed_over_problem` | the tool counts problems, warns or denies, and the agent says nothing of it | a field of a result by its English name; neither the count, nor a denial, nor a word of field or result in the next message; no second call | the message | heuristic |
 """
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 from judge.rules import test_rules_contradictions as alike
+from judge.rules import test_rules_invention as invention
 from judge.rules import test_rules_required as required
 from judge.test_wordings import nonsense
 
@@ -137,6 +138,7 @@ def test_natural_runs_of_strangers_are_not_accused(run, outcome):
 ON_WORDS = {
     *("acted_on_refusal", "forbidden_action", "excluded_source", "claimed_act", "left_open"),
     *("passed_over_problem", "acted_without_asking", "done_twice", "withheld_answer"),
+    "act_before_check",
 }
 """Rules that rest on English words."""
 ON_STRUCTURE = [
@@ -146,6 +148,8 @@ ON_STRUCTURE = [
     ("absorbed_count", alike.checks("All 192 valves hold.")),
     ("cycle_until_limit", alike.rounds(4)),
     ("began_anew", alike.anew("Hello, what is broken?")),
+    ("misreported_figure", invention.counted("844 pieces, 49 of them reserved: 795 are free.")),
+    ("acted_on_invention", invention.bought(pieces=2227)),
     ("misread_date", required.day("V-3 was fired on 2031-03-14.")),
     (
         "misread_flag",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 from judge.rules import test_rules_contradictions as others
+from judge.rules import test_rules_invention as invention
 
 from mast_trace_judge.local.rules import RULES, contradicts_good_end, findings_by_rule, name_of
 
@@ -224,7 +225,7 @@ def test_a_fault_is_found_where_it_begins(rule, run, step):
 
 def test_each_rule_has_a_run():
     ours = {name_of(each) for each in RULES if contradicts_good_end(name_of(each))}
-    assert ours == {rule for rule, _, _ in (*FAULTS, *others.FAULTS)}
+    assert ours == {rule for rule, _, _ in (*FAULTS, *others.FAULTS, *invention.FAULTS)}
 
 
 HEALTHY = {
