@@ -29,12 +29,14 @@ from known_truth.drawn_stories import VARIANTS
 from known_truth.drawn_teams import TEAMS, record
 
 from mast_trace_judge.local.contrast import contrasted, relations
+from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.look_first import places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-NUMBERS: Final = (1, 3, 5, 20)
-"""Good runs with which a run is compared."""
+NUMBERS: Final = (0, 1, 3, 5, 20)
+"""Good runs with which a run is compared; 0: the rules alone, told of no outcome."""
 GOAL: Final = 5
 """The number of good runs by which the contrast is held to its goals."""
 _POOL, _FAILING, _HEALTHY = range(50), range(1000, 1030), range(2000, 2030)
@@ -53,7 +55,9 @@ def rows_of(name: str, framework: str) -> Iterator[tuple[int, str, int]]:
     def said(number: int, error: int = -1) -> Iterator[tuple[int, int | None, frozenset[int]]]:
         run, steps = record(kind, framework, number, error)
         same = [each for other, each in zip(_POOL, pool, strict=True) if (other + number) % 2 == 0]
-        for good in NUMBERS:
+        first = next(iter(places(run, judge_by_rules(run))), None)
+        yield 0, None if first is None else first.step, steps
+        for good in NUMBERS[1:]:
             drawn = Random(f"{number} {error} {good}").sample(same, good)
             found = contrasted(relations(run), drawn)
             yield good, None if found is None else found.step, steps
