@@ -75,6 +75,7 @@ class Call:
     turn: int
     request: str
     ours: bool = True
+    around: int = 0
     decided: datetime | None = None
     again: bool = False
     resent: int = 0
@@ -139,7 +140,10 @@ class Run:
         by_tool: dict[tuple[int, int], tuple[list[Call], list[Call]]] = defaultdict(
             lambda: ([], [])
         )
+        within = {call.around for call in largest.values()}
         for call in sorted(largest.values(), key=lambda each: (each.at, each.number)):
+            if not call.ours and call.number in within:
+                continue
             by_tool[call.sent, call.output][not call.ours].append(call)
         once = [call for ours, theirs in by_tool.values() for call in ours + theirs[len(ours) :]]
         spans = {each.number: each.at for each in (*self.calls, *self.tools)}
@@ -223,6 +227,10 @@ def _run(dice: random.Random, project: str, trace: str, decision: str) -> Run:
             for more in range(1, dice.randint(2, 3)):
                 late = at + timedelta(microseconds=more)
                 calls.append(replace(call, number=call.number + more, at=late, ours=False))
+            if dice.random() < 0.5:  # in whose span lies another of the same call
+                late, sent = at + timedelta(microseconds=9), call.sent + dice.choice((0, 1))
+                inner = replace(call, number=call.number + 9, at=late, ours=False, sent=sent)
+                calls.append(replace(inner, around=calls[-1].number))
         for more in range(dice.choice((0, 0, 1, 3))):
             late = at + timedelta(milliseconds=dice.choice((0, 50)) + more)
             name, agent = dice.choice(("look", "buy")), dice.choice(AGENTS)
@@ -295,7 +303,7 @@ def spans_of(run: Run) -> Iterable[dict[str, Any]]:
             "mast.input.message_ids": call.request,
             agent: call.agent,
         }
-        row = _span(run, call.number, call.at, call.turn, **{kind: "chat"}, **tokens)
+        row = _span(run, call.number, call.at, call.around or call.turn, **{kind: "chat"}, **tokens)
         yield row if call.ours else {**row, "ScopeName": "other"}
 
 

@@ -219,6 +219,29 @@ def facts_of_stored_spans(options: SchemaOptions, of: str = "") -> str:
 _CALLS_MISSING = (
     "\n    toUInt8(max(SpanAttributes['mast.run.calls_missing'] = 'true')) AS CallsMissing,"
 )
+_AROUND = """
+    groupUniqArrayIf(1048576)(if(lower(hex(reinterpretAsFixedString(reinterpretAsUInt64(unhex(ParentSpanId))))) = ParentSpanId,
+        reinterpretAsUInt64(unhex(ParentSpanId)), sipHash64(ParentSpanId)),
+        has_tokens AND ParentSpanId NOT IN ('', SpanId)) AS Around,"""
+# The smallest of those of one id comes first: ours, else a mark of no tokens for a call around another, else the call.
+_OUTSIDE_NONE = """arrayFilter(call -> bitAnd(call, 0xFFFFFFFFFFFFFF00) != 0,
+        arrayCompact(call -> bitShiftRight(call, 64), arraySort(call -> (bitShiftRight(call, 64), bitAnd(call, 255), call),
+        arrayConcat(calls, arrayMap(id -> bitOr(bitShiftLeft(toUInt128(id), 64), toUInt128(1)),
+        groupUniqArrayArray(2097152)(s.Around))))))"""
+
+
+def _merged(options: SchemaOptions, more: str, calls: str = "calls") -> str:
+    """The aggregated runs.
+
+    Args:
+        options: of the tables.
+        more: a further condition under which totals are a lower bound.
+        calls: those of which the tokens count.
+    """
+    return _part(options, "runs.v3", more=more, calls=calls)
+
+
+_LOST = " OR max(s.CallsMissing) = 1"
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "database": lambda options, _: options.database,
     "on_cluster": _on_cluster,
@@ -235,8 +258,10 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "run_states_v2": lambda options, _: _arriving(options, "v2"),
     "run_states_v3": lambda options, _: _arriving(options, "v3"),
     "run_states_v4": lambda options, _: _arriving(options, "v3", _CALLS_MISSING),
-    "runs_v3": lambda options, _: _part(options, "runs.v3", more=""),
-    "runs_v4": lambda options, _: _part(options, "runs.v3", more=" OR max(s.CallsMissing) = 1"),
+    "run_states_v5": lambda options, _: _arriving(options, "v3", _CALLS_MISSING + _AROUND),
+    "runs_v3": lambda options, _: _merged(options, ""),
+    "runs_v4": lambda options, _: _merged(options, _LOST),
+    "runs_v5": lambda options, _: _merged(options, _LOST, _OUTSIDE_NONE),
     "agent": lambda _, __: span_sql.agent(),
     "operation": lambda _, __: span_sql.operation(),
     "field": lambda _, name: span_sql.field(name),

@@ -216,7 +216,7 @@ def values_in(
     known = format_of_table(columns)
     if is_even and known is None and row is None:
         told = f"it is a table with the columns {_listed(columns)}, which no trace format has"
-        raise ValueError(told + nearest_format(dict.fromkeys(columns)))
+        raise ValueError(told + nearest_format(dict.fromkeys(columns, "x")))
     return row, csv_rows_of(text) if known else values_of(text)
 
 

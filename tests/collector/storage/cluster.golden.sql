@@ -1799,32 +1799,46 @@ FROM
                 PARTITION BY Project, TraceId, HasTokens, Sent, Output, Nth ORDER BY Source) = 1 AS Counted
             FROM
             (
-                SELECT *, if(AgentName != '', AgentName, TurnOf) AS Agent, row_number() OVER (
+                SELECT *, if(Turn != '', Turn, Caller) AS Agent, row_number() OVER (
                     PARTITION BY Project, TraceId, HasTokens, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
                 FROM
                 (
-                    -- The turns of calls that do not name their agent; most do. What is stored twice counts once.
-                    SELECT *, Operation = 'chat' AND (Sent > 0 OR Output > 0) AS HasTokens,
-                        max(if(Operation = 'invoke_agent', AgentName, '')) OVER (PARTITION BY Project, TraceId,
-                            if(Operation = 'invoke_agent', SpanId, ParentSpanId)) AS TurnOf,
-                        row_number() OVER (PARTITION BY Project, TraceId, SpanId ORDER BY Sent DESC, Output DESC) AS Copy
+                    -- What is stored twice counts once. A call around another has its tokens once more, and its agent; ours
+                    -- counts all the same, see copies.py.
+                    SELECT *, max(Within) OVER copies AS Caller,
+                        Spends AND NOT (Source != 0 AND max(Around) OVER copies) AS HasTokens, row_number() OVER copies AS Copy
                     FROM
                     (
-                        SELECT toString(Project) AS Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration,
-                            toUnixTimestamp64Nano(Timestamp) AS Began, StatusCode, toString(Operation) AS Operation,
-                            toString(AgentName) AS AgentName, toString(Sender) AS Sender,
-                            arrayMap(name -> toString(name), Recipients) AS Recipients, toString(ToolName) AS ToolName,
-                            toString(Model) AS Model, toString(Provider) AS Provider,
-                            toString(ServiceVersion) AS ServiceVersion,
-                            toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
-                            toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
-                            InputHash AS Request, Recorder AS Source,
-                            SpanAttributes['gen_ai.response.finish_reasons'] AS FinishReasons,
-                            SpanAttributes['mast.message.performative'] AS Act,
-                            SpanAttributes['mast.next_speaker.selected_by'] AS SelectedBy
-                        FROM traces.otel_traces
-                        WHERE TraceId != ''
-                    )
+                        SELECT *, Key = SpanId AND max(Key != SpanId) OVER (PARTITION BY Project, TraceId, Key) AS Around,
+                            max(if(Key = SpanId, Turn, '')) OVER (PARTITION BY Project, TraceId, Key) AS Within
+                        FROM
+                        (
+                            SELECT *, arrayJoin(if(Spends AND ParentSpanId NOT IN ('', SpanId), [SpanId, ParentSpanId], [SpanId])) AS Key
+                            FROM
+                            (
+                                -- The turns of calls that do not name their agent; most do.
+                                SELECT *, if(AgentName != '', AgentName, max(if(Operation = 'invoke_agent', AgentName, '')) OVER (
+                                    PARTITION BY Project, TraceId, if(Operation = 'invoke_agent', SpanId, ParentSpanId))) AS Turn
+                                FROM
+                                (
+                                    SELECT toString(Project) AS Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration,
+                                        toUnixTimestamp64Nano(Timestamp) AS Began, StatusCode, toString(Operation) AS Operation,
+                                        toString(AgentName) AS AgentName, toString(Sender) AS Sender,
+                                        arrayMap(name -> toString(name), Recipients) AS Recipients, toString(ToolName) AS ToolName,
+                                        toString(Model) AS Model, toString(Provider) AS Provider,
+                                        toString(ServiceVersion) AS ServiceVersion,
+                                        toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
+                                        toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
+                                        InputHash AS Request, Recorder AS Source,
+                                        SpanAttributes['gen_ai.response.finish_reasons'] AS FinishReasons,
+                                        SpanAttributes['mast.message.performative'] AS Act,
+                                        SpanAttributes['mast.next_speaker.selected_by'] AS SelectedBy,
+                                        Operation = 'chat' AND (Sent > 0 OR Output > 0) AS Spends
+                                    FROM traces.otel_traces
+                                    WHERE TraceId != ''
+                    ))))
+                    WINDOW copies AS (PARTITION BY Project, TraceId, SpanId ORDER BY Key = SpanId DESC, Sent DESC, Output DESC
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
                 )
                 WHERE Copy = 1
             )
@@ -2040,4 +2054,240 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
         AND SpanAttributes['mlflow.spanType'] != '', SpanName, multiIf(SpanAttributes['gen_ai.tool.name'] != '', SpanAttributes['gen_ai.tool.name'], SpanAttributes['tool.name'] != '', SpanAttributes['tool.name'], SpanAttributes['ai.toolCall.name'] != '', SpanAttributes['ai.toolCall.name'], if(SpanAttributes['traceloop.span.kind'] = 'tool', SpanAttributes['traceloop.entity.name'], '')));
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (40, 'unstated', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+ALTER TABLE traces.mast_run_states_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Around SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)) CODEC(ZSTD(1));
+
+ALTER TABLE traces.mast_run_states ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Around SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64));
+
+ALTER TABLE traces.mast_run_states_mv ON CLUSTER main MODIFY QUERY
+WITH
+    multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
+    greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
+    started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
+    -- An id of OpenTelemetry is 64 bits: taken as they are, two are never mistaken for one, whoever chose
+    -- them. No hash can promise that. What is no such id is hashed.
+    reinterpretAsUInt64(unhex(SpanId)) AS number,
+    if(lower(hex(reinterpretAsFixedString(number))) = SpanId, number, sipHash64(SpanId)) AS id,
+    -- A sum, because the order of attributes means nothing and may differ in a repetition.
+    arraySum((name, value) -> cityHash64(name, value),
+        mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
+    cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
+    Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
+    if(is_ours, 0, 1 + cityHash64(ScopeName) % 255) AS source,
+    if(SpanAttributes['mast.run.kind'] != '', SpanAttributes['mast.run.kind'],
+        ResourceAttributes['mast.run.kind']) AS kind,
+    SpanAttributes['mast.run.outcome'] AS outcome
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(fromUnixTimestamp64Nano(ended)) AS End,
+    now64(3) AS LastSeen,
+    max(root) AS Root,
+    min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
+        multiIf(SpanAttributes['gen_ai.workflow.name'] != '', SpanAttributes['gen_ai.workflow.name'],
+            Operation = 'invoke_workflow' AND SpanAttributes['gen_ai.agent.name'] != '',
+            SpanAttributes['gen_ai.agent.name'], toString(SpanName)))) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(toString(Framework)) AS Framework,
+    max(ConversationId) AS ConversationId,
+    max(SpanAttributes['mast.run.termination_reason']) AS TerminationReason,
+    max(substring(kind, 1, 64)) AS Kind,
+    groupUniqArrayIf(1000)(toString(AgentName), AgentName != '') AS Agents,
+    groupUniqArrayIf(1000)(toString(Model), Model != '') AS Models,
+    toUInt8(0) AS Old,
+    toUInt8(max(SpanAttributes['mast.run.calls_missing'] = 'true')) AS CallsMissing,
+    groupUniqArrayIf(1048576)(if(lower(hex(reinterpretAsFixedString(reinterpretAsUInt64(unhex(ParentSpanId))))) = ParentSpanId,
+        reinterpretAsUInt64(unhex(ParentSpanId)), sipHash64(ParentSpanId)),
+        has_tokens AND ParentSpanId NOT IN ('', SpanId)) AS Around,
+    groupUniqArray(2097152)(bitOr(bitAnd(cityHash64(SpanId), 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
+    groupUniqArrayIf(1048576)(id, NOT has_tokens) AS SpanIds,
+    groupUniqArrayIf(1048576)(id, StatusCode = 'Error') AS ErrorIds,
+    groupUniqArrayIf(2097152)(bitOr(bitShiftLeft(toUInt128(id), 64), toUInt128(bitOr(
+        bitShiftLeft(toUInt64(least(InputTokens, 0xFFFFFFF)), 36), bitOr(
+        bitShiftLeft(toUInt64(least(OutputTokens, 0xFFFFFFF)), 8), source)))), has_tokens) AS Calls,
+    maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
+        SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY Project, TraceId;
+
+CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
+WITH
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
+    groupArrayArray(4194304)(s.Spans) AS stored_marks,
+    arrayCompact(arraySort(stored_marks)) AS marks,
+    groupArrayArray(2097152)(s.SpanIds) AS span_ids,
+    groupArrayArray(2097152)(s.ErrorIds) AS error_ids,
+    groupArrayArray(4194304)(s.Calls) AS stored_calls,
+    -- Of a call that came with several contents, the one with the most input tokens counts, then output.
+    arrayCompact(call -> bitShiftRight(call, 64), arrayReverseSort(stored_calls)) AS calls,
+    arrayMap(call -> toUInt64(call), arrayFilter(call -> bitAnd(call, 0xFFFFFFFFFFFFFF00) != 0,
+        arrayCompact(call -> bitShiftRight(call, 64), arraySort(call -> (bitShiftRight(call, 64), bitAnd(call, 255), call),
+        arrayConcat(calls, arrayMap(id -> bitOr(bitShiftLeft(toUInt128(id), 64), toUInt128(1)),
+        groupUniqArrayArray(2097152)(s.Around))))))) AS used,
+    -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool
+    -- saw that saw most.
+    if(arrayUniq(arrayMap(use -> toUInt8(use), used)) > 1, arrayFilter((use, nth) -> nth = 1, used,
+        arrayEnumerateUniq(arrayMap(use -> bitShiftRight(use, 8), used), arrayEnumerateUniq(used))), used) AS counted,
+    -- A set is as large as it may be, or more was stored than is read: there was more.
+    max(length(s.SpanIds)) >= 1048576 OR max(length(s.ErrorIds)) >= 1048576 OR max(length(s.Calls)) >= 2097152
+        OR length(span_ids) >= 2097152 OR length(error_ids) >= 2097152 OR length(stored_calls) >= 4194304 AS is_full,
+    -- Odd: stored before, and not stored again with whole ids.
+    bitTest(max(s.Old), 0) AS is_old,
+    max(s.Said) AS said,
+    position(said, '\n') AS line_break
+SELECT
+    s.RunKey AS RunKey,
+    s.Project AS Project,
+    s.TraceId AS TraceId,
+    substring(min(s.Named), 21) AS Name,
+    max(s.ServiceName) AS ServiceName,
+    max(s.Framework) AS Framework,
+    max(s.ConversationId) AS ConversationId,
+    min(s.Start) AS Start,
+    max(s.End) AS End,
+    max(s.LastSeen) AS LastSeen,
+    toUInt8(max(s.Root) > 0) AS RootSeen,
+    greatest(arrayUniq(arrayConcat(span_ids, arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls))),
+        if(is_old, max(s.OldSpans), 0)) AS Spans,
+    greatest(arrayUniq(error_ids), if(is_old, max(s.OldErrors), 0)) AS Errors,
+    greatest(arraySum(use -> bitShiftRight(use, 36), counted), if(is_old, max(s.OldInputTokens), 0)) AS InputTokens,
+    greatest(arraySum(use -> bitAnd(bitShiftRight(use, 8), 0xFFFFFFF), counted),
+        if(is_old, max(s.OldOutputTokens), 0)) AS OutputTokens,
+    arraySort(groupUniqArrayArray(1000)(s.Agents)) AS Agents,
+    arraySort(groupUniqArrayArray(1000)(s.Models)) AS Models,
+    if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
+    if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
+    max(s.TerminationReason) AS TerminationReason,
+    -- Of a run beyond the bound it is made of what does not depend on which marks were kept.
+    lower(hex(if(length(marks) >= 2097152 OR length(stored_marks) >= 4194304,
+        cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
+        cityHash64(marks, Outcome, OutcomeReason)))) AS Fingerprint,
+    max(s.Kind) AS Kind,
+    multiIf(max(s.Old) = 1, 'being counted', is_old, 'about', is_full OR max(s.CallsMissing) = 1 OR arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
+        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted), 'at least', 'exact') AS Totals,
+    toUInt8(max(notEmpty(s.ErrorIds) OR notEmpty(s.Errors))) AS Failed
+FROM traces.mast_run_states AS s
+GROUP BY s.RunKey, s.Project, s.TraceId;
+
+CREATE OR REPLACE VIEW traces.mast_span_facts ON CLUSTER main AS
+SELECT Project, TraceId, RunKey, Version, Actions, Calls, Tools,
+    (Agents, Messages, Acts, Chosen, ByAgents, Read, Written, Spoken,
+        arraySum((time, open) -> if(open > 1, time, 0), Times, Open),
+        arraySum((time, open) -> if(open > 0, time, 0), Times, Open)) AS Team
+-- Each level reads the columns of the one inside: names within one level are replaced by their definitions
+-- wherever they occur, which takes engines of 25.8 seconds before they read a row.
+FROM (SELECT *, arrayCumSum(event -> event.2, Events) AS Open,
+    -- Nobody works after the last event, so its time is of no account.
+    arrayMap((event, after) -> after.1 - event.1, Events, arrayResize(arraySlice(Events, 2), length(Events))) AS Times
+-- Events (time, change) of one agent, of which those stay that begin or end its work as a whole.
+FROM (SELECT *, arraySort(event -> (event.1, -event.2), arrayFlatten(arrayMap(
+        agent -> arrayFilter((event, open) -> open = if(event.2 = 1, 1, 0),
+            arraySort(event -> (event.1, -event.2), arrayConcat(
+                arrayMap(w -> (w.2, toInt8(1)), arrayFilter(w -> w.1 = agent, Work)),
+                arrayMap(w -> (w.3, toInt8(-1)), arrayFilter(w -> w.1 = agent, Work)))) AS events,
+            arrayCumSum(event -> event.2, events)),
+        arrayDistinct(arrayMap(w -> w.1, Work))))) AS Events
+-- Stretches of work of each agent: (agent, begin, end). A tool inside which another agent's model works is an agent that
+-- was called as a tool.
+FROM (SELECT *, arrayConcat(Chats, arrayFilter(t -> NOT arrayExists(
+        c -> c.1 != t.1 AND t.2 <= c.2 AND c.3 <= t.3, Chats), Uses)) AS Work
+FROM
+(
+    WITH
+        if(Sender != '', Sender, AgentName) AS actor,
+        multiIf(Operation = 'execute_tool', concat(if(StatusCode = 'Error', 'failing tool ', 'tool '), ToolName),
+            Operation = 'send_message' AND length(Recipients) = 1, concat('message to ', Recipients[1]), '') AS action,
+        arrayDistinct([(actor, ''), (actor, action)]) AS acts,
+        sumMapIf(acts, arrayMap(act -> 1, acts), actor != '' AND Operation != '') AS acted,
+        (Agent, Began, Began + toInt64(Duration)) AS stretch,
+        arraySort(groupArrayIf((Timestamp, SpanId, Output),
+            Operation = 'chat' AND position(lower(FinishReasons), 'tool') = 0)) AS texts
+    SELECT
+        Project,
+        TraceId,
+        halfMD5(Project, TraceId) AS RunKey,
+        argMinIf(ServiceVersion, Timestamp, Operation != '') AS Version,
+        arrayMap((act, times) -> (act.1, act.2, times), acted.1, acted.2) AS Actions,
+        groupArrayIf((Timestamp, SpanId, Agent, Model, Provider, Sent, CacheRead, CacheWrite, Output, Again, Resent),
+            Counted) AS Calls,
+        groupArrayIf((Timestamp, AgentName, ToolName), Operation = 'execute_tool') AS Tools,
+        uniqExactIf(Agent, Agent != '') AS Agents,
+        countIf(Operation = 'send_message') AS Messages,
+        countIf(Operation = 'send_message' AND Act != '') AS Acts,
+        countIf(SelectedBy != '') AS Chosen,
+        countIf(SelectedBy IN ('agent', 'model')) AS ByAgents,
+        sumIf(Sent, Operation = 'chat') AS Read,
+        sumIf(Output, Operation = 'chat') AS Written,
+        arraySum(text -> text.3, arrayPopBack(texts)) AS Spoken,
+        groupArrayIf(10000)(stretch, Operation = 'chat' AND Agent != '' AND Duration > 0) AS Chats,
+        groupArrayIf(10000)(stretch, Operation = 'execute_tool' AND Agent != '' AND Duration > 0) AS Uses
+    FROM
+    (
+        SELECT *, Request != 0 AND Request = lagInFrame(Request) OVER same AS Again,
+            least(Sent, lagInFrame(Sent + Output) OVER same) AS Resent
+        FROM
+        (
+            -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool saw
+            -- that saw most.
+            SELECT *, HasTokens AND row_number() OVER (
+                PARTITION BY Project, TraceId, HasTokens, Sent, Output, Nth ORDER BY Source) = 1 AS Counted
+            FROM
+            (
+                SELECT *, if(Turn != '', Turn, Caller) AS Agent, row_number() OVER (
+                    PARTITION BY Project, TraceId, HasTokens, Source, Sent, Output ORDER BY Timestamp, SpanId) AS Nth
+                FROM
+                (
+                    -- What is stored twice counts once. A call around another has its tokens once more, and its agent; ours
+                    -- counts all the same, see copies.py.
+                    SELECT *, max(Within) OVER copies AS Caller,
+                        Spends AND NOT (Source != 0 AND max(Around) OVER copies) AS HasTokens, row_number() OVER copies AS Copy
+                    FROM
+                    (
+                        SELECT *, Key = SpanId AND max(Key != SpanId) OVER (PARTITION BY Project, TraceId, Key) AS Around,
+                            max(if(Key = SpanId, Turn, '')) OVER (PARTITION BY Project, TraceId, Key) AS Within
+                        FROM
+                        (
+                            SELECT *, arrayJoin(if(Spends AND ParentSpanId NOT IN ('', SpanId), [SpanId, ParentSpanId], [SpanId])) AS Key
+                            FROM
+                            (
+                                -- The turns of calls that do not name their agent; most do.
+                                SELECT *, if(AgentName != '', AgentName, max(if(Operation = 'invoke_agent', AgentName, '')) OVER (
+                                    PARTITION BY Project, TraceId, if(Operation = 'invoke_agent', SpanId, ParentSpanId))) AS Turn
+                                FROM
+                                (
+                                    SELECT toString(Project) AS Project, TraceId, SpanId, ParentSpanId, Timestamp, Duration,
+                                        toUnixTimestamp64Nano(Timestamp) AS Began, StatusCode, toString(Operation) AS Operation,
+                                        toString(AgentName) AS AgentName, toString(Sender) AS Sender,
+                                        arrayMap(name -> toString(name), Recipients) AS Recipients, toString(ToolName) AS ToolName,
+                                        toString(Model) AS Model, toString(Provider) AS Provider,
+                                        toString(ServiceVersion) AS ServiceVersion,
+                                        toUInt64(InputTokens) AS Sent, toUInt64(OutputTokens) AS Output,
+                                        toUInt64(CacheReadTokens) AS CacheRead, toUInt64(CacheWriteTokens) AS CacheWrite,
+                                        InputHash AS Request, Recorder AS Source,
+                                        SpanAttributes['gen_ai.response.finish_reasons'] AS FinishReasons,
+                                        SpanAttributes['mast.message.performative'] AS Act,
+                                        SpanAttributes['mast.next_speaker.selected_by'] AS SelectedBy,
+                                        Operation = 'chat' AND (Sent > 0 OR Output > 0) AS Spends
+                                    FROM traces.otel_traces
+                                    WHERE TraceId != ''
+                    ))))
+                    WINDOW copies AS (PARTITION BY Project, TraceId, SpanId ORDER BY Key = SpanId DESC, Sent DESC, Output DESC
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+                )
+                WHERE Copy = 1
+            )
+        )
+        WINDOW same AS (PARTITION BY Project, TraceId, Counted, Agent ORDER BY Timestamp, SpanId
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    )
+    GROUP BY Project, TraceId
+))));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (41, 'nested_calls', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 

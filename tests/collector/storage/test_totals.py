@@ -37,6 +37,7 @@ class Sent:
     scope: str = OURS
     failed: bool = False
     text: str = ""
+    parent: int = 0
 
     def row(self, trace: str) -> dict[str, object]:
         """As the OpenTelemetry Collector's exporter inserts it."""
@@ -48,6 +49,7 @@ class Sent:
             "Timestamp": AT,
             "TraceId": trace,
             "SpanId": f"{self.number:016x}",
+            "ParentSpanId": f"{self.parent:016x}" if self.parent else "",
             "ScopeName": self.scope,
             "StatusCode": "Error" if self.failed else "Unset",
             "SpanAttributes": {**attributes, "text": self.text},
@@ -61,9 +63,11 @@ def expected(sent: list[Sent]) -> list[int]:
         if span.tokens and any(span.tokens):
             most = max(span.tokens, calls.get(span.number, ((0, 0), ""))[0])
             calls[span.number] = (most, span.scope)
+    around = {span.parent for span in sent if any(span.tokens or ()) and span.parent != span.number}
     seen: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
-    for tokens, scope in calls.values():
-        seen[tokens][scope] += 1
+    for number, (tokens, scope) in calls.items():
+        if scope == OURS or number not in around:
+            seen[tokens][scope] += 1
     times = {tokens: max(by_scope.values()) for tokens, by_scope in seen.items()}
     return [
         len({span.number for span in sent}),
@@ -105,6 +109,7 @@ SPANS = st.builds(
     tokens=st.none() | st.tuples(st.sampled_from([0, 1, 100]), st.sampled_from([0, 7])),
     failed=st.booleans(),
     text=st.sampled_from(["", "other"]),
+    parent=st.integers(0, 12),
 )
 
 

@@ -64,20 +64,25 @@ def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> Non
     assert "Next: mast-trace show" in listed.splitlines()[-1]
 
 
-def test_the_tokens_of_a_call_that_two_tools_recorded_are_told_once(
-    empty: CLI, tmp_path: Path
+@pytest.mark.parametrize("inner", ["outer", "other"])
+def test_the_tokens_of_a_call_that_two_spans_recorded_are_told_once(
+    empty: CLI, tmp_path: Path, inner: str
 ) -> None:
+    """Two tools', or a tool's inside of another of its own."""
     at = str(1_700_000_000 * 10**9)
     call: dict[str, Any] = {"traceId": "a" * 32, "name": "chat"}
     call |= {"startTimeUnixNano": at, "endTimeUnixNano": at}
     told = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": "10"}
     call["attributes"] = [{"key": k, "value": {"stringValue": v}} for k, v in told.items()]
     spans = [{**call, "spanId": "1" * 16}, {**call, "spanId": "2" * 16, "parentSpanId": "1" * 16}]
-    scopes = [{"scope": {"name": each["spanId"]}, "spans": [each]} for each in spans]
+    names = zip(("outer", inner), spans, strict=True)
+    scopes = [{"scope": {"name": name}, "spans": [each]} for name, each in names]
     file = tmp_path / "twice.json"
     file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": scopes}]}))
     ((row,), (run,)) = (empty.json("import", str(file))["files"], empty.json("runs"))
-    assert row["tokens"] == run["InputTokens"] == 10
+    total = empty.json("cost")["total"]
+    assert row["tokens"] == run["InputTokens"] == total["InputTokens"] == 10
+    assert (run["Totals"], total["Calls"]) == ("exact", 1)
 
 
 @pytest.mark.parametrize("place", ["--data-dir", "--url"])

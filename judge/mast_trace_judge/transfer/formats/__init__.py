@@ -27,7 +27,7 @@ from mast_trace_judge.transfer.formats.chat import (
 from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.jaeger import JAEGER, ZIPKIN
-from mast_trace_judge.transfer.formats.kinds import Format, never
+from mast_trace_judge.transfer.formats.kinds import Format, never, underscored
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
 from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
 from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
@@ -156,13 +156,29 @@ def nearest_format(value: Any) -> str:
     for title, own, row, lacked in _UNREAD:
         if own <= value.keys():
             return f"; it holds {title}, and is nearest to {row.title}, but it lacks {lacked}"
-    near = [(row, [key for key in row.keys if key not in value]) for row in FORMATS if row.keys]
+    held = {key for key, each in value.items() if each not in (None, "")}
+    near = [
+        (row, [key for key in row.keys if not {key, underscored(key)} & held])
+        for row in FORMATS
+        if row.keys
+    ]
     shared = [each for each in near if 2 * len(each[1]) < len(each[0].keys)]
     if not shared:
         if listed := next((key for key in CHAT_LISTS if key in value), ""):
             return f"; it is nearest to {CHAT.title}, but its `{listed}` hold none"
         lacked = ", ".join(key for key in ("role", "content") if key not in value)
         return f"; it is nearest to {CHAT.title}, but it lacks {lacked}" if lacked else ""
-    row, missing = min(shared, key=lambda each: len(each[1]) / len(each[0].keys))
+    row, missing = min(
+        shared, key=lambda each: (len(each[1]) / len(each[0].keys), not _completes(each, value))
+    )
     lacked = ", ".join(missing) or f"what tells that: {row.recognised.partition(';')[0]}"
     return f"; it is nearest to {row.title}, but it lacks {lacked}"
+
+
+def _completes(near: tuple[Format, list[str]], value: dict[str, Any]) -> bool:
+    """Return whether an object with the keys that it lacks is one of a row."""
+    row, missing = near
+    return any(
+        row.record({**value, **{spelt(key): "x" for key in missing}})
+        for spelt in (str, underscored)
+    )

@@ -181,6 +181,11 @@ def is_record(value: Any, *keys: str) -> bool:
     return True
 
 
+def underscored(name: str) -> str:
+    """Return a name of many capitals in small letters with underscores."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+
+
 def word_in(value: Any, key: str) -> str:
     """Return the text under a key of an object; empty for other values."""
     found = value.get(key) if isinstance(value, dict) else None

@@ -16,6 +16,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     nanoseconds_of,
     objects_in,
     total_alone,
+    underscored,
     usage_of,
     whole_text,
     word_in,
@@ -113,7 +114,7 @@ def _get(shape: Mapping[str, Any], name: str) -> Any:
     """Return a field in the API's spelling or in the blob export's, which has underscores."""
     if name in shape:
         return shape[name]
-    return shape.get("".join(f"_{c.lower()}" if c.isupper() else c for c in name))
+    return shape.get(underscored(name))
 
 
 def _trace(trace: Mapping[str, Any]) -> ForeignSpan:
@@ -151,7 +152,7 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
         shape = {**shape, "type": "TOOL"}
     return ForeignSpan(
         trace_id=str(_get(shape, "traceId") or ""),
-        span_id=str(shape.get("id") or ""),
+        span_id=str(shape["id"]),
         parent_id=parent,
         name=title,
         start=start,
