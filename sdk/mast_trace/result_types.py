@@ -7,11 +7,15 @@ program's own ``except`` catches it.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import json
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _JSON: Final = {
     type(None): "null",
@@ -93,15 +97,24 @@ def exception_of(text: str, name: str) -> Exception | None:
         )
 
     members = {"__module__": module, "__str__": lambda _self: text, "__getattr__": missing}
+    given = _argument(text, bases)
     with contextlib.suppress(Exception):  # a builtin class may need other arguments
-        if loaded and module == builtins.__name__ and str(plain := loaded(text)) == text:
+        if loaded and module == builtins.__name__ and str(plain := loaded(given)) == text:
             return plain
     try:
         made: Any = type(title, tuple(bases or [Exception]), members)
-        raised: Exception = made.__new__(made, text)
+        raised: Exception = made.__new__(made, given)
     except Exception:  # noqa: BLE001  # a class of the program's own may refuse to be derived from
         return None
     return raised
+
+
+def _argument(text: str, bases: Sequence[type[Exception]]) -> Any:
+    """Return the argument of an exception with a text: a `KeyError` says how its key is spelled, not the key."""
+    with contextlib.suppress(Exception):
+        if any(each.__str__ is KeyError.__str__ for each in bases):
+            return ast.literal_eval(text)
+    return text
 
 
 def _builtin(name: str) -> type[Exception] | None:

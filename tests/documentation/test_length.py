@@ -42,6 +42,20 @@ def test_no_sentence_has_more_than_thirty_words(page: Path) -> None:
     assert max(sentences(prose(page))) <= 30
 
 
+@pytest.mark.parametrize(
+    "page",
+    ["ag2", "ag2-classic", "crewai", "hand-made-agents", "langgraph", "metagpt", "model-clients"],
+)
+def test_the_way_to_the_first_proof_is_short(page: str) -> None:
+    """Read are the quickstart and all before it, the page of one's framework, and how to prove."""
+    readme, _, _ = (ROOT / "README.md").read_text("utf-8").partition("![The web view")
+    proof, _, _ = (PAGES / "how-to/confirm.md").read_text("utf-8").partition("## The evidence")
+    framework = (PAGES / f"how-to/{page}.md").read_text("utf-8")
+    assert "mast-trace up" in readme
+    assert "mast-trace prove" in proof
+    assert len([*readme.splitlines(), *framework.splitlines(), *proof.splitlines()]) <= 120
+
+
 def test_the_changelog_says_what_there_is_and_no_more() -> None:
     lines = (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
     assert len(lines) <= 80

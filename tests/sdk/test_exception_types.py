@@ -25,6 +25,10 @@ class Refuses(Exception):
         raise TypeError("final")
 
 
+class NoKey(KeyError):
+    """A class of a program's own with a builtin's text."""
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -42,6 +46,14 @@ def test_its_class_and_its_text_are_kept(error: Exception) -> None:
     again = exception_of(str(error), exception_type(error))
     assert isinstance(again, type(error))
     assert (str(again), type(again).__name__) == (str(error), type(error).__name__)
+
+
+@pytest.mark.parametrize("error", [KeyError("kettle"), KeyError(7), NoKey("no kettle")])
+def test_a_key_that_was_missing_is_the_argument_again(error: KeyError) -> None:
+    """The text of a `KeyError` spells its key, and programs show agents the one or the other."""
+    again = exception_of(str(error), exception_type(error))
+    assert again is not None
+    assert (again.args, str(again), repr(again)) == (error.args, str(error), repr(error))
 
 
 def test_what_a_constructor_would_have_set_is_missing_with_a_word() -> None:

@@ -215,6 +215,7 @@ def confirm(
                 setup = dataclasses.replace(setup, parent=parent)
                 points = check(recorded, setup)
                 failed = FailedRun(store, summary, recorded, setup, points)
+                failed.check_fixes()
                 failed, masks = failed.verified() if proves else (failed, ())
                 stopped, prepared = _conduct(
                     failed, budget, jobs=program.jobs, yes=yes, masks=masks
@@ -270,7 +271,6 @@ def _conduct(
         expected_calls(failed.points, setup) if known is None else known.experiment.expected_calls()
     )
     estimate = _estimate(budget, call_cost(failed.recorded, setup.prices), expected)
-    failed.check_fixes()
     plain = setup.tape(failed.recorded).plain_functions
     ask(f"{told_masks(masks)}{estimate} {warning(setup, plain)}", yes=yes)
     keep_masks(failed.store, failed.run, masks)

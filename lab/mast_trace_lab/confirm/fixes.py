@@ -112,7 +112,7 @@ def planned_fixes(
             reason = _unchanged(run, tape, ReplayArm("result" if fix.result else "fix", step, fix))
         except NotAnArm as error:
             if fix.source != "judge":
-                raise ConfigurationError(f"{fix.source}: {error}") from error
+                raise ConfigurationError(f"The fix of step {step}: {error}") from error
             reason = str(error)
         asked = None if point is points[-1] else oracle
         reason = reason or _objection(run, step, point, fix.text, sources.answers, asked)

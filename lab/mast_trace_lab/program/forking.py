@@ -41,6 +41,16 @@ _LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "autogen": ("autogen_agentchat.agents", "autogen_ext.models.openai"),
     "crewai": ("crewai",),
     "langgraph": ("langgraph.graph", "langchain_openai"),
+    # MetaGPT itself reads its settings while it is imported, and a program may write them before.
+    "metagpt": (
+        "google.generativeai",
+        "anthropic",
+        "sklearn.impute",
+        "IPython",
+        "pandas",
+        "qianfan",
+        "dashscope",
+    ),
 }
 """Modules by framework that take long to import, and neither start threads nor do anything else when they are."""
 

@@ -162,7 +162,7 @@ def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
         return Replayed("not recorded", text, None, exit_status or 0, run)
     status, text = _outcome(whole, runs, report, setup.masks)
     if status == "diverged":
-        text += _of_another_run(whole, played)
+        text += _of_another_run(whole, played, setup.run)
     if exit_status is None:
         late = f"It did not end within {setup.timeout:g} s; --set timeout=SECONDS gives it more."
         late += f" {text}" if status == "diverged" else ""
@@ -170,15 +170,18 @@ def compared(recorded: Trajectory, played: Played, setup: Setup) -> Replayed:
     return Replayed(status, text, report, exit_status, run)
 
 
-def _of_another_run(recorded: Sequence[Trajectory], played: Played) -> str:
+def _of_another_run(recorded: Sequence[Trajectory], played: Played, place: int | None) -> str:
     """Return a sentence if the program has made other runs than the recorded ones; empty if it has not."""
     made = {(run.task, run.name) for run in map(read_trajectory, played.spans.values())}
     known = len(played.spans) <= len(recorded) and (recorded[-1].task, recorded[-1].name) in made
     if not made or known:
         return ""
+    call = f"\nThis call belongs to run {len(played.spans)} of this program"
+    if place is not None:
+        return f"{call}; the recorded one is said to be its run {place}."
     return (
-        f" This call belongs to run {len(played.spans)} of this program, which makes several: --set run=N says that the "
-        "recorded one is its N-th. Those before it are then answered from their own records."
+        f"{call}, which makes several: --set run=N says that the recorded one is its N-th. Those before it are then "
+        "answered from their own records."
     )
 
 

@@ -103,7 +103,7 @@ def sentences_of(test: SelfTest) -> list[str]:
     if before is not None and before.runs < FEW:
         said.append(
             f"Only {before.runs} healthy {'run differs' if before.runs == 1 else 'runs differ'} from each other; "
-            "more come from --tasks, or from more runs of a model that varies."
+            "more come from --set tasks=FILE, or from more runs of a model that varies."
         )
     if (survived := test.share("survived", ALL)) is not None:
         said.append(

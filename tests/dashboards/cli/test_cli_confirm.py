@@ -157,6 +157,18 @@ class TestRefusals:
         assert refused("--allow-answer")[0] == 2
 
 
+def test_a_proof_starts_nothing_for_a_fix_that_gives_the_answer_away(
+    shared: Failed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "asked"
+    keys = (f"oracle=sh -c 'touch {asked}; exit 1'", "expected=Order 210 pieces.")
+    options = [part for key in keys for part in ("--set", key)]
+    arguments = shared.arguments(*options, "--fix", "2=Order 210.")
+    assert run(["prove", *arguments[1:]]) == 2
+    assert "The fix of step 2: It holds '210'" in capsys.readouterr().err
+    assert not asked.exists()
+
+
 def test_a_fix_that_holds_the_answer_is_tried_for_its_own_sake(
     failed: Failed, capsys: pytest.CaptureFixture[str]
 ) -> None:

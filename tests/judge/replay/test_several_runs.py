@@ -71,7 +71,12 @@ def test_a_divergence_says_to_which_run_its_call_belongs(
 ) -> None:
     done = replay(runs[place - 1], Setup((*COMMAND, *way)))
     assert done.status == "diverged"
-    assert said in done.text
+    assert (said in done.text, "--set run=N" in done.text) == (True, True)
+
+
+def test_nobody_is_told_to_name_the_run_that_is_named(runs: list[Trajectory]) -> None:
+    told = replay(runs[1], Setup(COMMAND, run=2)).text
+    assert ("run 1 of this program" in told, "--set run=N" in told) == (True, False)
 
 
 def test_no_later_run_is_live(

@@ -31,17 +31,26 @@ START_COST: Final = 0.5
 """Cost of starting the program, in live calls for each decision of the run: the number of replays is
 limited, too."""
 
+SHORT: Final = 7
+"""Decisions below which the failure may have cut the run short, so that a replay that succeeds needs more of them."""
+
 
 def live_calls(evidence: ExperimentState, position: int) -> int:
     """Return the live model calls of a replay that keeps everything up to and including a position."""
     return evidence.plan.length - 1 - position
 
 
+def _longest(evidence: ExperimentState) -> int:
+    """Return the live model calls of a whole way where the run may not have gone it; 0 for those recorded."""
+    return SHORT if evidence.plan.length < SHORT else 0
+
+
 def measure(
     evidence: ExperimentState, position: int, runs: int, phase: str
 ) -> Iterator[tuple[ReplayTrial, ...]]:
     """Ask for replays that keep everything up to and including a position, and count them."""
-    trial = ReplayTrial(evidence.plan.keep(position), phase, calls=live_calls(evidence, position))
+    calls, longest = live_calls(evidence, position), _longest(evidence)
+    trial = ReplayTrial(evidence.plan.keep(position), phase, calls=calls, longest=longest)
     before = len(evidence.results)
     if runs:
         yield (trial,) * runs
@@ -271,9 +280,9 @@ def _pairs(
         if comparison.state(deterministic=evidence.deterministic) != "open":
             return
         number = evidence.runs("pairs") // 2
-        calls = live_calls(evidence, comparison.position)
-        fix = ReplayTrial(comparison.fix, "pairs", number, calls + _asked(comparison.fix))
-        keep = ReplayTrial(comparison.keep, "pairs", number, calls)
+        calls, longest = live_calls(evidence, comparison.position), _longest(evidence)
+        fix = ReplayTrial(comparison.fix, "pairs", number, calls + _asked(comparison.fix), longest)
+        keep = ReplayTrial(comparison.keep, "pairs", number, calls, longest)
         first = random.Random(f"{seed}:{number}").random() < 0.5  # noqa: S311
         yield (fix, keep) if first else (keep, fix)
         told = {trial.arm: result for trial, result in evidence.results[-2:]}

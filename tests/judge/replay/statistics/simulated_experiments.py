@@ -64,7 +64,7 @@ def single(error: int, rate: float) -> Callable[[ReplayTrial], float]:
 
 
 def made(**options: object) -> Experiment:
-    return Experiment(POINTS, **{"prior": {}, "sources": EVERYWHERE, **options})  # type: ignore[arg-type]
+    return Experiment(**{"points": POINTS, "prior": {}, "sources": EVERYWHERE, **options})  # type: ignore[arg-type]
 
 
 def conduct(

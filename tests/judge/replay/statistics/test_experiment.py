@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from judge.replay.statistics.simulated_experiments import (
     LENGTH,
+    POINTS,
     RESAMPLE,
     at_random,
     conduct,
@@ -18,7 +19,7 @@ from judge.replay.statistics.simulated_experiments import (
 
 from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
-from mast_trace_lab.program.budget import ResultMismatch
+from mast_trace_lab.program.budget import ResultMismatch, most_calls
 
 if TYPE_CHECKING:
     from mast_trace_lab.program.budget import ReplayTrial
@@ -72,6 +73,21 @@ def test_it_goes_on_from_every_point_at_which_it_may_be_killed() -> None:
         resumed.tell(each)
     assert resumed.ask() is None
     assert resumed.conclusion() == whole.conclusion()
+
+
+@pytest.mark.parametrize(("length", "least", "most"), [(3, 20, 20), (6, 20, 20), (12, 8, 30)])
+def test_a_run_that_the_failure_cut_short_does_not_limit_its_replays(
+    length: int, least: int, most: int
+) -> None:
+    """A replay that succeeds may go a way that the recorded run has not gone; those of long runs take no more."""
+    points = POINTS[:length]
+    experiment = made(points=points, sources={each.step: (RESAMPLE,) for each in points})
+    asked: list[int] = []
+    draw = random.Random(3)
+    while (trial := experiment.ask()) is not None:
+        asked += [most_calls(trial)] * bool(trial.calls)
+        experiment.tell(at_random(trial, draw.random() < single(1, 0.6)(trial), draw))
+    assert (min(asked), max(asked)) == (least, most)
 
 
 def test_a_result_of_something_else_is_refused_in_words() -> None:
