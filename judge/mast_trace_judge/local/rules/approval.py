@@ -113,33 +113,30 @@ def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
     a word for what is to be checked. No user has said anything else.
     """
     steps = trajectory.steps
-    for step in steps:
+    asked = [
+        (sentence, match)
+        for sentence in sentences(trajectory.task[:4000])
+        if (match := _CHECKED.search(sentence)) and not _CONDITION.search(sentence)
+    ]
+    for step in steps if asked else ():
         if step.index and by_user(step) and step.text != trajectory.task:
             return []
-        if not transacts(step) or failed(step):
+        verbs = {stem(w) for w in name_words(step.tool)} if transacts(step) else set()
+        named = next((each for each in asked if verbs & stems(each[0])), None)
+        if named is None or failed(step):
             continue
-        verbs = {stem(word) for word in name_words(step.tool)}
-        for sentence in sentences(trajectory.task[:4000]):
-            match = _CHECKED.search(sentence)
-            if match is None or _CONDITION.search(sentence) or not verbs & stems(sentence):
-                continue
-            words = re.findall(r"[A-Za-z]+", match["what"])
-            about = {stem(word) for word in words if len(word) >= _A_NAME}
-            # The message that asks for the call is no check.
-            asks = step.index and owner(steps[step.index - 1]) == owner(step)
-            before = steps[
-                : step.index - 1 if asks and not is_tool(steps[step.index - 1]) else step.index
-            ]
-            known = stems(
-                " ".join(
-                    f"{' '.join(name_words(each.tool))} {each.arguments} {each.text}"
-                    for each in before
-                    if not by_user(each)
-                )
-            )
-            if about and not (about | _A_CHECK) & known:
-                why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
-                return [_unapproved(step, why, match[0])]
+        match = named[1]
+        about = {stem(w) for w in re.findall(r"[A-Za-z]+", match["what"]) if len(w) >= _A_NAME}
+        last = steps[step.index - 1] if step.index else step
+        # The message that asks for the call is no check.
+        asks = is_said(last) and owner(last) == owner(step)
+        before = [each for each in steps[: step.index - asks] if not by_user(each)]
+        told = (f"{' '.join(name_words(e.tool))} {e.arguments} {e.text}" for e in before)
+        if about and not (about | _A_CHECK) & stems(" ".join(told)):
+            why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
+            return [_unapproved(step, why, match[0])]
+        # What came before this call came before the next ones, too.
+        return []
     return []
 
 

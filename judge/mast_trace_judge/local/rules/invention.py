@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _FEW = 8
 """Fields of a result, with more of which it is a listing."""
+_SOUGHT = 20
+"""Figures from nowhere, the first ones of a run, of which it is asked what they stand for."""
 _TELLS = 10
 """Figures below it stand everywhere."""
 _ROUNDED = 0.0005
@@ -53,24 +55,28 @@ def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
     digits or more that no text holds and that does not follow from those by a step of arithmetic, undoubted.
     """
     known, results = Known(trajectory), defaultdict[str, list["Step"]](list)
+    last: dict[float, int] = {}
+    sought = 0
     for step in trajectory.steps:
         if is_tool(step):
             results[owner(step)].append(step)
         elif is_said(step) and (found := results.pop(step.agent, [])):
             told = _figures_of(found)
-            if not told:
-                continue
-            later = known_values(
-                [f"{each.text} {each.arguments}" for each in trajectory.steps[step.index :]]
-            )
-            unsaid = {
-                value: result
-                for value, result in told.items()
-                if not any(near(value, each) for each in later)
-            }
             said = known_values([step.text])
+            # What the message itself has is no longer sought.
+            left = {v: by for v, by in told.items() if not any(near(v, each) for each in said)}
+            if len(left) == len(told) or not left:
+                continue
             new = _invented(step.text, known.before(step))
-            if len(unsaid) == 1 and len(new) == 1 and said & told.keys():
+            if len(new) != 1 or (sought := sought + 1) > _SOUGHT:
+                continue
+            last = last or _last_places(trajectory)
+            unsaid = {
+                value: by
+                for value, by in left.items()
+                if not any(at >= step.index and near(value, each) for each, at in last.items())
+            }
+            if len(unsaid) == 1 and said & told.keys():
                 ((value, result),) = unsaid.items()
                 why = (
                     f"{step.agent} states {new[0].literal}, which nothing in the run gives; "
@@ -79,6 +85,15 @@ def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
                 told_by = [quote(result.text), quote(step.text, *new[0].span, limit=300)]
                 return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [result, step], told_by)]
     return []
+
+
+def _last_places(trajectory: Trajectory) -> dict[float, int]:
+    """Return the index of the last step whose text or arguments have each figure."""
+    return {
+        value: step.index
+        for step in trajectory.steps
+        for value in known_values([f"{step.text} {step.arguments}"])
+    }
 
 
 def _figures_of(results: list[Step]) -> dict[float, Step]:
