@@ -199,7 +199,8 @@ def program_of(
         _set(values, each)
     where = f"programs.{name}" if name else "--set"
     if "command" not in values:
-        validated(Program, {**values, "command": "?"}, where)  # one of the other keys may be a misspelt command
+        # Another key may be a misspelt command.
+        validated(Program, {**values, "command": "?"}, where)
         key = name or next(filter(None, reversed(names)), "NAME")
         key = key if _BARE.fullmatch(key) else json.dumps(key)
         known = f" (it has {', '.join(sorted(programs))})" if programs and not name else ""
