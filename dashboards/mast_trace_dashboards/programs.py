@@ -197,15 +197,17 @@ def program_of(
     values = {**programs.get(name, {}), **({"command": [*command]} if command else {})}
     for each in given:
         _set(values, each)
+    where = f"programs.{name}" if name else "--set"
     if "command" not in values:
-        key = next(filter(None, reversed(names)), "NAME")
+        # Another key may be a misspelt command.
+        validated(Program, {**values, "command": "?"}, where)
+        key = name or next(filter(None, reversed(names)), "NAME")
         key = key if _BARE.fullmatch(key) else json.dumps(key)
-        known = f" (it has {', '.join(sorted(programs))})" if programs else ""
+        known = f" (it has {', '.join(sorted(programs))})" if programs and not name else ""
         raise ConfigurationError(
             f"name your program after --, such as -- python my_team.py, or write [programs.{key}] with "
             f'command = "python my_team.py" into {FILE}{known}'
         )
-    where = f"programs.{name}" if name else "--set"
     return validated(Program, values, where)
 
 
@@ -250,6 +252,12 @@ def validated(kind: type[_Made], values: Mapping[str, Any], where: str) -> _Made
 
 
 def _text(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "there is no such key"
-    return str(error["msg"]).removeprefix("Value error, ")
+    return _SAID.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
+
+
+_SAID: Final = {
+    "extra_forbidden": "there is no such key",
+    "tuple_type": "it takes a text or a list of texts",
+    "model_type": "it takes a table, such as { calls = 200 }",
+}
+"""Words for errors whose own ones speak of Python."""

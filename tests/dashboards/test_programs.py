@@ -68,6 +68,8 @@ def test_a_key_of_a_table_in_it_leaves_the_others() -> None:
         ({"command": ""}, r"programs\.p\.command"),
         ({"command": "'open"}, r"programs\.p\.command: cannot read"),
         ({"command": [""]}, r"programs\.p\.command"),
+        ({"command": 7}, r"programs\.p\.command: it takes a text or a list of texts"),
+        ({"budget": 200}, r"programs\.p\.budget: it takes a table"),
         ({"budget": {"calls": 0}}, r"programs\.p\.budget\.calls"),
         ({"jobs": 17}, r"programs\.p\.jobs"),
     ],
@@ -88,6 +90,13 @@ def test_an_unknown_program_is_told_with_the_lines_that_declare_it() -> None:
         program_of(PROGRAMS, ["refund", 'my "shop"\n'])
     assert '[programs."my \\"shop\\"\\n"] with command = ' in str(refusal.value)
     assert "desk, trip" in str(refusal.value)
+
+
+def test_a_misspelt_command_is_named_as_such() -> None:
+    with pytest.raises(ConfigurationError, match=r"programs\.p\.comand: there is no such key"):
+        program_of({"p": {"comand": "x"}}, ["shop", "p"])
+    with pytest.raises(ConfigurationError, match=r"write \[programs\.p\] with command = [^(]*$"):
+        program_of({"p": {"oracle": "x"}}, ["p", "shop"])
 
 
 def test_a_table_becomes_a_setup() -> None:

@@ -213,8 +213,9 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _place(error: BaseException) -> str:
-    pool = getattr(error, "pool", None)
-    host, port = getattr(pool, "host", None), getattr(pool, "port", None)
+    # urllib3 warns the program's user where an error of a new connection is asked for its pool.
+    asked = getattr(error, "conn", None) or getattr(error, "pool", None)
+    host, port = getattr(asked, "host", None), getattr(asked, "port", None)
     return f"{host}:{port}" if host and port else ""
 
 

@@ -37,8 +37,8 @@ program's own."""
 _IMPORT_SECONDS: Final = 120.0
 _USUAL: Final = ("openai", "time_machine")
 _LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "ag2": ("autogen",),
-    "autogen": ("autogen_agentchat.agents", "autogen_ext.models.openai"),
+    "ag2": ("ag2.config", "ag2.network"),
+    "autogen": ("autogen.agentchat.group.patterns",),
     "crewai": ("crewai",),
     "langgraph": ("langgraph.graph", "langchain_openai"),
     # MetaGPT itself reads its settings while it is imported, and a program may write them before.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from clickhouse_connect.driver.exceptions import OperationalError
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import NewConnectionError
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store
@@ -77,6 +79,14 @@ def test_one_that_is_away(host: str, cause: str, user: str) -> None:
 def test_one_that_fails_otherwise(answer: bytes | None, words: str) -> None:
     with answering(answer) as place:
         assert re.match(f"http://{place}/db:? .*{words}", told(f"http://{place}/db"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_place_of_a_new_connection_is_read_without_a_warning() -> None:
+    """A socket of the file system has none in its pool, so that the connection is asked."""
+    error = OperationalError("away")
+    error.__cause__ = NewConnectionError(HTTPConnection("db", 8123), "gone")
+    assert "(db:8123: " in unanswered(error, "db")
 
 
 @pytest.mark.parametrize(("code", "told"), [(None, True), (241, False)])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import os
+import sys
+from pathlib import Path
 
 import pytest
 from installed import installed
@@ -16,6 +19,8 @@ from metagpt.roles.di.data_interpreter import DataInterpreter
 from metagpt.software_company import generate_repo
 
 from mast_trace import semconv
+from mast_trace_dashboards.programs import Program
+from mast_trace_lab.program.forking import parents_of
 
 pytestmark = pytest.mark.framework("metagpt")
 
@@ -196,3 +201,17 @@ async def test_a_request_that_is_tried_again(recorded, server) -> None:
     await programs.run(programs.team())
     recorded.check_shape()
     assert len(recorded.named("chat")) == len(server.requests)
+
+
+def test_its_replays_are_forked_with_its_libraries_and_read_its_settings_themselves(
+    tmp_path: Path,
+) -> None:
+    """MetaGPT reads settings when it is imported, and a program may have written them just before."""
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import sys\nsys.exit('anthropic' not in sys.modules or 'metagpt' in sys.modules)\n"
+    )
+    command = (sys.executable, str(file))
+    with parents_of(Program(command=command), "metagpt", pytest.fail) as parents:
+        assert parents.run(command, os.environ, "discarded", 60) == 0
+        assert parents.is_unasked

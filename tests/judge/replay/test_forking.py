@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mast_trace_dashboards.programs import Program
+from mast_trace_lab.program import forking
 from mast_trace_lab.program.forking import (
     NotForkable,
     PreparedParent,
@@ -234,3 +235,9 @@ def test_the_libraries_of_the_framework_are_forked_unasked() -> None:
     assert "langgraph.graph" in modules("langgraph")
     assert modules("langgraph", preload=["json"]) == ("json",)
     assert modules("langgraph", preload=[]) == ()
+
+
+@pytest.mark.parametrize("framework", ["ag2", "autogen", "crewai", "langgraph"])
+def test_a_frameworks_own_package_is_among_its_libraries(framework: str) -> None:
+    """Another's would be missing where it runs, and nobody would be told that its replays import it anew."""
+    assert framework in {name.partition(".")[0] for name in forking._LIBRARIES[framework]}
