@@ -135,7 +135,7 @@ def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
         if about and not (about | _A_CHECK) & stems(" ".join(told)):
             why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
             return [_unapproved(step, why, match[0])]
-        # What came before this call came before the next ones, too.
+        # The same came before the next calls.
         return []
     return []
 
