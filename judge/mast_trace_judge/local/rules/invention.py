@@ -63,7 +63,7 @@ def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
         elif is_said(step) and (found := results.pop(step.agent, [])):
             told = _figures_of(found)
             said = known_values([step.text])
-            # What the message itself has is no longer sought.
+            # Figures of the message itself are not sought behind it.
             left = {v: by for v, by in told.items() if not any(near(v, each) for each in said)}
             if len(left) == len(told) or not left:
                 continue
