@@ -44,15 +44,17 @@ _ROUNDED = 0.0005
 _CLAUSE = re.compile(r"(?:[^,;:.]|[,;:.](?!\s|$))*(?:[,;:.]|$)")
 _LONG = 4
 """Letters from which a value is a name."""
+_TWO = 2
+"""Values under one name: the one that all calls have, and another."""
 
 
 @rule("2.6", contradicts=True)
 def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
     """A report on results gives a figure that nothing in the run gives, in place of one that no later text has (heuristic).
 
-    Definition: MAST 2.6. The agent's results since its last message are JSON objects of few fields. The message
-    passes on one of their figures, and not another one, which stands in no later text or argument, however rounded. It has a figure of three
-    digits or more that no text holds and that does not follow from those by a step of arithmetic, undoubted.
+    Definition: MAST 2.6. The agent's results since its last message are JSON objects of few fields. The message passes
+    on one of their figures, and not another one, which stands in no later text or argument, however rounded. It has,
+    undoubted, a figure of three digits or more that no text holds and that follows from those by no step of arithmetic.
     """
     known, results = Known(trajectory), defaultdict[str, list["Step"]](list)
     last: dict[float, int] = {}
@@ -143,34 +145,36 @@ def _invented(text: str, known: Known, *, twice: bool = False) -> list[Figure]:
 def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
     """A call has a value that nothing before it gives (heuristic).
 
-    Definition: MAST 2.6. It is a number of three digits or more that does not follow from what the run holds by a step of
-    arithmetic, nor by two, and the call moves money or goods. Or it is a name, and all other calls that succeed have one of the task, always the same, under
-    that name of an argument, though not for that tool. The message by which the agent asks for the call gives it nothing.
+    Definition: MAST 2.6. It is a number of three digits or more that does not follow from what the run holds by two steps of
+    arithmetic, and the call moves money or goods. Or it is a name, and all other calls that succeed have one of the
+    task, always the same, under that name of an argument, though not for that tool. The message by which the agent asks
+    for the call gives it nothing.
     """
     known, steps = Known(trajectory), trajectory.steps
-    task = trajectory.task.lower()
     usual: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    strange: list[tuple[Step, str, str]] = []
+    names: list[tuple[Step, Step, str, str]] = []
     for step in steps:
         if not is_tool(step) or failed(step):
             continue
-        asked = steps[step.index - 1] if step.index else step
-        ask = not is_tool(asked) and asked.agent == owner(step)
-        known.before(asked if ask else step)
+        last = steps[step.index - 1] if step.index else step
+        asked = last if not is_tool(last) and last.agent == owner(step) else step
         for name, value in arguments(step).items():
             text = str(value)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                if transacts(step) and _invented(text, known, twice=True):
+                if transacts(step) and _invented(text, known.before(asked), twice=True):
                     return [_from_nowhere(step, name, text)]
-            elif len(text) >= _LONG and text.split() == [text] and isinstance(value, str):
+            elif isinstance(value, str) and len(text) >= _LONG and text.split() == [text]:
                 usual[name][text.lower()].add(step.tool)
-                if not any(text.lower() in each.lower() for each in known.texts):
-                    strange.append((step, name, text))
-    for step, name, text in strange:
-        others = {each: tools for each, tools in usual[name].items() if each != text.lower()}
-        (other, tools), *more = others.items() or [("", set())]
+                names.append((step, asked, name, text))
+    for step, asked, name, text in names:
+        if len(usual[name]) != _TWO:
+            continue
+        other = next(each for each in usual[name] if each != text.lower())
         related = other in text.lower() or text.lower() in other
-        if other in task and other and not more and not related and step.tool not in tools:
+        if related or step.tool in usual[name][other] or other not in trajectory.task.lower():
+            continue
+        held = Known(trajectory).before(asked).texts
+        if not any(text.lower() in each.lower() for each in held):
             return [_from_nowhere(step, name, text)]
     return []
 
