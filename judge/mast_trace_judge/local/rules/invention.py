@@ -30,6 +30,8 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
     from mast_trace_judge.verdict import ModeFinding
@@ -167,16 +169,20 @@ def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
                 usual[name][text.lower()].add(step.tool)
                 names.append((step, asked, name, text))
     for step, asked, name, text in names:
-        if len(usual[name]) != _TWO:
-            continue
-        other = next(each for each in usual[name] if each != text.lower())
-        related = other in text.lower() or text.lower() in other
-        if related or step.tool in usual[name][other] or other not in trajectory.task.lower():
-            continue
-        held = Known(trajectory).before(asked).texts
-        if not any(text.lower() in each.lower() for each in held):
-            return [_from_nowhere(step, name, text)]
+        if _departs(step, text.lower(), usual[name], trajectory.task.lower()):
+            held = Known(trajectory).before(asked).texts
+            if not any(text.lower() in each.lower() for each in held):
+                return [_from_nowhere(step, name, text)]
     return []
+
+
+def _departs(step: Step, text: str, usual: Mapping[str, set[str]], task: str) -> bool:
+    """Return whether a call has another name than all others, which have one of the task for other tools."""
+    if len(usual) != _TWO:
+        return False
+    other = next(each for each in usual if each != text)
+    related = other in text or text in other
+    return not related and other in task and step.tool not in usual[other]
 
 
 def _from_nowhere(step: Step, name: str, value: str) -> ModeFinding:
