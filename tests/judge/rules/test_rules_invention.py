@@ -42,6 +42,13 @@ def bought(
     return run.says("buyer", "Done.", to="head")
 
 
+def looked_up(given, *, tool="find_order", name="order"):
+    """A clerk looks two things up of the order that the task names."""
+    run = RunBuilder("What has become of order KW-4471 for Vienna?")
+    run.calls("clerk", "get_invoice", {name: "KW-4471", "city": "Vienna"}, '{"paid": true}')
+    return run.calls("clerk", tool, given, '{"sent": true}').says("clerk", "Sent.", to="head")
+
+
 BEFORE = "Order 190 kayaks. Verify the supplier before you order."
 
 FAULTS = [
@@ -50,6 +57,7 @@ FAULTS = [
     ("acted_on_invention", bought(pieces=2227), 2),
     ("acted_on_invention", bought(pieces=2227, ask="I order 2227."), 3),
     ("acted_on_invention", bought(supplier="Zimmer"), 2),
+    ("acted_on_invention", looked_up({"order": "KW-7144"}), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, said="190, please."), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, ask="I order."), 2),
 ]
@@ -74,6 +82,10 @@ HEALTHY = {
     "another supplier, told": bought(supplier="Zimmer", said="2598 less 704; take Zimmer."),
     "checked and taken": bought(supplier="Zimmer", checked="Zimmer", said="2598, 704. Zimmer?"),
     "longer name": bought(supplier="BrandtAG"),
+    "the order": looked_up({"order": "KW-4471"}),
+    "called otherwise": looked_up({"city": "Wien"}),
+    "a file of its own": looked_up({"order": "KW-7144.pdf"}, tool="write_file"),
+    "another kind of id": looked_up({"invoice": "IN-2031"}),
     "checked before": bought(pieces=190, task=BEFORE, said="190, please."),
     "checked by another": bought(
         checked="", pieces=190, task=BEFORE, said="The supplier is open. 190, please."

@@ -18,6 +18,7 @@ from mast_trace_judge.local.rules._evidence import (
 )
 from mast_trace_judge.local.rules._facts import (
     Known,
+    acts,
     amounts,
     arguments,
     fields,
@@ -30,7 +31,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -148,32 +149,41 @@ def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
     """A call has a value that nothing before it gives (heuristic).
 
     Definition: MAST 2.6. It is a number of three digits or more that does not follow from what the run holds by two steps of
-    arithmetic, and the call moves money or goods. Or it is a name, and all other calls that succeed have one of the
-    task, always the same, under that name of an argument, though not for that tool. The message by which the agent asks
+    arithmetic, and the call moves money or goods. Or it is the name in such a call or the identifier in one that looks it
+    up, and all other calls that succeed have one of the task, always the same, under that name of an argument, though not for that tool. The message by which the agent asks
     for the call gives it nothing.
     """
-    known, steps = Known(trajectory), trajectory.steps
+    known = Known(trajectory)
     usual: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     names: list[tuple[Step, Step, str, str]] = []
+    for step, asked, name, value in _given(trajectory):
+        if not isinstance(value, str):
+            if transacts(step) and _invented(str(value), known.before(asked), twice=True):
+                return [_from_nowhere(step, name, str(value))]
+        elif len(value) >= _LONG and value.split() == [value]:
+            usual[name][value.lower()].add(step.tool)
+            # A search may call things otherwise, and a new file may have any name.
+            if transacts(step) or (ids(value) and not acts(step)):
+                names.append((step, asked, name, value))
+    for step, asked, name, value in names:
+        if _departs(step, value.lower(), usual[name], trajectory.task.lower()):
+            held = Known(trajectory).before(asked).texts
+            if not any(value.lower() in each.lower() for each in held):
+                return [_from_nowhere(step, name, value)]
+    return []
+
+
+def _given(trajectory: Trajectory) -> Iterator[tuple[Step, Step, str, str | float]]:
+    """Yield each text and number that a call is given, with the message that asks for the call, or the call itself."""
+    steps = trajectory.steps
     for step in steps:
         if not is_tool(step) or failed(step):
             continue
         last = steps[step.index - 1] if step.index else step
         asked = last if not is_tool(last) and last.agent == owner(step) else step
         for name, value in arguments(step).items():
-            text = str(value)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                if transacts(step) and _invented(text, known.before(asked), twice=True):
-                    return [_from_nowhere(step, name, text)]
-            elif isinstance(value, str) and len(text) >= _LONG and text.split() == [text]:
-                usual[name][text.lower()].add(step.tool)
-                names.append((step, asked, name, text))
-    for step, asked, name, text in names:
-        if _departs(step, text.lower(), usual[name], trajectory.task.lower()):
-            held = Known(trajectory).before(asked).texts
-            if not any(text.lower() in each.lower() for each in held):
-                return [_from_nowhere(step, name, text)]
-    return []
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+                yield step, asked, name, value
 
 
 def _departs(step: Step, text: str, usual: Mapping[str, set[str]], task: str) -> bool:
