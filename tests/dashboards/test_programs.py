@@ -93,8 +93,8 @@ def test_an_unknown_program_is_told_with_the_lines_that_declare_it() -> None:
 
 
 def test_a_misspelt_command_is_named_as_such() -> None:
-    with pytest.raises(ConfigurationError, match=r"programs\.p\.comand: there is no such key"):
-        program_of({"p": {"comand": "x"}}, ["shop", "p"])
+    with pytest.raises(ConfigurationError, match=r"programs\.p\.kommand: there is no such key"):
+        program_of({"p": {"kommand": "x"}}, ["shop", "p"])
     with pytest.raises(ConfigurationError, match=r"write \[programs\.p\] with command = [^(]*$"):
         program_of({"p": {"oracle": "x"}}, ["p", "shop"])
 
