@@ -222,7 +222,7 @@ _CALLS_MISSING = (
 _AROUND = """
     groupUniqArrayIf(1048576)(if(lower(hex(reinterpretAsFixedString(reinterpretAsUInt64(unhex(ParentSpanId))))) = ParentSpanId,
         reinterpretAsUInt64(unhex(ParentSpanId)), sipHash64(ParentSpanId)),
-        has_tokens AND ParentSpanId NOT IN ('', SpanId)) AS Around,"""
+        has_tokens AND ParentSpanId != '' AND ParentSpanId != SpanId) AS Around,"""
 # The smallest of those of one id comes first: ours, else a mark of no tokens for a call around another, else the call.
 _OUTSIDE_NONE = """arrayFilter(call -> bitAnd(call, 0xFFFFFFFFFFFFFF00) != 0,
         arrayCompact(call -> bitShiftRight(call, 64), arraySort(call -> (bitShiftRight(call, 64), bitAnd(call, 255), call),

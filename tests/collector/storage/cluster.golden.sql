@@ -1813,7 +1813,7 @@ FROM
                             max(if(Key = SpanId, Turn, '')) OVER (PARTITION BY Project, TraceId, Key) AS Within
                         FROM
                         (
-                            SELECT *, arrayJoin(if(Spends AND ParentSpanId NOT IN ('', SpanId), [SpanId, ParentSpanId], [SpanId])) AS Key
+                            SELECT *, arrayJoin(if(Spends AND ParentSpanId != '' AND ParentSpanId != SpanId, [SpanId, ParentSpanId], [SpanId])) AS Key
                             FROM
                             (
                                 -- The turns of calls that do not name their agent; most do.
@@ -2103,7 +2103,7 @@ SELECT
     toUInt8(max(SpanAttributes['mast.run.calls_missing'] = 'true')) AS CallsMissing,
     groupUniqArrayIf(1048576)(if(lower(hex(reinterpretAsFixedString(reinterpretAsUInt64(unhex(ParentSpanId))))) = ParentSpanId,
         reinterpretAsUInt64(unhex(ParentSpanId)), sipHash64(ParentSpanId)),
-        has_tokens AND ParentSpanId NOT IN ('', SpanId)) AS Around,
+        has_tokens AND ParentSpanId != '' AND ParentSpanId != SpanId) AS Around,
     groupUniqArray(2097152)(bitOr(bitAnd(cityHash64(SpanId), 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
     groupUniqArrayIf(1048576)(id, NOT has_tokens) AS SpanIds,
     groupUniqArrayIf(1048576)(id, StatusCode = 'Error') AS ErrorIds,
@@ -2253,7 +2253,7 @@ FROM
                             max(if(Key = SpanId, Turn, '')) OVER (PARTITION BY Project, TraceId, Key) AS Within
                         FROM
                         (
-                            SELECT *, arrayJoin(if(Spends AND ParentSpanId NOT IN ('', SpanId), [SpanId, ParentSpanId], [SpanId])) AS Key
+                            SELECT *, arrayJoin(if(Spends AND ParentSpanId != '' AND ParentSpanId != SpanId, [SpanId, ParentSpanId], [SpanId])) AS Key
                             FROM
                             (
                                 -- The turns of calls that do not name their agent; most do.
