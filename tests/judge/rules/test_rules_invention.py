@@ -49,6 +49,15 @@ def looked_up(given, *, tool="find_order", name="order"):
     return run.calls("clerk", tool, given, '{"sent": true}').says("clerk", "Sent.", to="head")
 
 
+def warned(said, *, flags='{"suspicious": true}', paid=True):
+    """A clerk looks a customer up and speaks; a cashier may pay."""
+    run = RunBuilder("Refund order 7.").calls("clerk", "fraud_check", {"id": 7}, flags)
+    run.says("clerk", said, to="cashier")
+    if paid:
+        run.calls("cashier", "pay_refund", {"order": 7, "amount": 42}, "paid")
+    return run.says("cashier", "Done.", to="user")
+
+
 BEFORE = "Order 190 kayaks. Verify the supplier before you order."
 
 FAULTS = [
@@ -58,6 +67,8 @@ FAULTS = [
     ("acted_on_invention", bought(pieces=2227, ask="I order 2227."), 3),
     ("acted_on_invention", bought(supplier="Zimmer"), 2),
     ("acted_on_invention", looked_up({"order": "KW-7144"}), 1),
+    ("passed_over_problem", warned("Please pay."), 1),
+    ("passed_over_problem", warned("Please pay.", flags='{"eligible": false}'), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, said="190, please."), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, ask="I order."), 2),
 ]
@@ -82,6 +93,9 @@ HEALTHY = {
     "another supplier, told": bought(supplier="Zimmer", said="2598 less 704; take Zimmer."),
     "checked and taken": bought(supplier="Zimmer", checked="Zimmer", said="2598, 704. Zimmer?"),
     "longer name": bought(supplier="BrandtAG"),
+    "warned in other words": warned("Keep your hands off.", paid=False),
+    "warned": warned("Suspicious, but the bank has looked."),
+    "no alarm": warned("Please pay.", flags='{"suspicious": false}'),
     "the order": looked_up({"order": "KW-4471"}),
     "called otherwise": looked_up({"city": "Wien"}),
     "a file of its own": looked_up({"order": "KW-7144.pdf"}, tool="write_file"),

@@ -21,7 +21,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import COUNT_WORDS, stems
+from mast_trace_judge.local.rules._facts import COUNT_WORDS, stems, transacts
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
@@ -61,16 +61,19 @@ _PROBLEMS = re.compile(
     re.IGNORECASE,
 )
 """Names of fields that count what is wrong."""
-_ALARMS = re.compile(
-    r"(?:suspicious|suspected|fraud\w*|flagged|blocked|expired|recalled|overdue|duplicate|banned|unsafe|conflict|breached)",
-    re.IGNORECASE,
-)
-"""Names of fields that say whether something is wrong."""
 _VERDICTS = re.compile(
-    r"(?:match(?:es)?|ok|valid|verified|correct|consistent|complete|passed|allowed|eligible|permitted)",
+    r"(?:match(?:es)?|ok|valid|verified|correct|consistent|complete|passed)",
     re.IGNORECASE,
 )
 """Names of fields that say whether all is right."""
+_FORBIDS = {
+    True: re.compile(
+        r"(?:suspicious|suspected|fraud\w*|flagged|blocked|expired|recalled|overdue|duplicate|banned|unsafe|breached)",
+        re.IGNORECASE,
+    ),
+    False: re.compile(r"(?:allowed|eligible|permitted)", re.IGNORECASE),
+}
+"""Names of fields that speak against a deal, by their value: who tells of it in other words makes none."""
 _DENIES = re.compile(
     r"\b(?:no|not|never|cannot|unable|in(?:valid|correct|complete|consistent)|un\w{4,}|differ\w*|mismatch\w*|wrong|reject\w*"
     r"|refus\w*|expired|denied|missing|instead|other|only)\b|n't\b|\?",
@@ -273,17 +276,21 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent whose check counts problems, or denies, says nothing of it, and nobody checks again (heuristic).
 
     Definition: MAST 3.3, "failure to adequately validate or cross-check crucial information". A result has a count of
-    problems, or a verdict that is false, by its field's name. The agent's next message has neither the count nor a word of
-    the field or of the result's texts, and no reservation. The tool is not called again.
+    problems, or a verdict that is false, by its field's name, or speaks against a payment or the like that follows. The
+    agent's next message has neither the count nor a word of the field or of the result's texts, and no reservation. The
+    tool is not called again.
     """
     found: list[ModeFinding] = []
     following: dict[str, Step] = {}
     later: set[str] = set()
+    deals = False
     for step in reversed(trajectory.steps):
         own = step.requested_by or step.agent
         if is_tool(step):
             message = following.get(own)
-            counted = _problems(step) if step.tool not in later and not failed(step) else None
+            last = step.tool not in later and not failed(step)
+            counted = _problems(step, deals=deals) if last else None
+            deals = deals or (transacts(step) and not failed(step))
             if (
                 message is not None
                 and is_said(message)
@@ -301,18 +308,22 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
     return found
 
 
-def _problems(step: Step) -> tuple[int, str, set[str]] | None:
+def _problems(step: Step, *, deals: bool) -> tuple[int, str, set[str]] | None:
     """Return the number of problems that a result counts, or 0 where it says yes or no, its words, and their stems; None for none."""
     told = loaded(step.text) if step.text.lstrip().startswith("{") else None
     if not isinstance(told, dict):
         return None
     for name, count in told.items():
         if (type(count) is int and count > 0 and _PROBLEMS.fullmatch(name)) or (
-            isinstance(count, bool) and (_ALARMS if count else _VERDICTS).fullmatch(name)
+            isinstance(count, bool)
+            and (
+                (not count and _VERDICTS.fullmatch(name))
+                or (deals and _FORBIDS[count].fullmatch(name))
+            )
         ):
             texts = [name, *(each for each in told.values() if isinstance(each, str))]
             said = f"{name}: {str(count).lower()}"
-            return 0 if count is True else int(count), said, set(stems(" ".join(texts)))
+            return 0 if isinstance(count, bool) else count, said, set(stems(" ".join(texts)))
     return None
 
 
