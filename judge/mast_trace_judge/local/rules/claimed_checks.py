@@ -78,6 +78,12 @@ _DONE = re.compile(
     r"\b(?:is|are|has been|have been|was|were) (?:now |already )?(?P<what>ordered|booked|paid|refunded|shipped|reserved|transferred)\b",
     re.IGNORECASE,
 )
+_DOES = re.compile(
+    r"(?:make|create|add|submit|place|book|reserv|pay|order|send|issue|process|confirm|complete|finali|update|set|write|post"
+    r"|put|run|exec|call|request|schedul|register|transfer|refund|charge|buy|purchase|ship|checkout|sell|do)",
+    re.IGNORECASE,
+)
+"""Beginnings of the names of tools that may have done it under another word."""
 _EMPTY = frozenset({"", content_hash("")})
 """Hashes of a message without a text; where content is not captured, there is another."""
 _SILENT = 3
@@ -120,11 +126,12 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.6, "mismatch between reasoning and action". The task asks for the thing, and before the
     message no call, no result and no other message has its name. No tool sends anything by its name. Or it says so of an
-    order, booking or payment that the task asks for, has called tools, and nobody any that changes something.
+    order, booking or payment that the task asks for, has called tools, and nobody any that may have done it.
     """
     asked = stems(trajectory.task)
     active: set[str] = set()
     using: set[str] = set()
+    done = False
     known = frozenset[str]()
     for step in trajectory.steps:
         if is_tool(step):
@@ -133,9 +140,11 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
             known |= stems(f"{' '.join(name_words(step.tool))} {step.arguments} {step.text}")
             if acts(step) and not failed(step):
                 active.add(owner(step))
+                done = done or bool(_DOES.match(step.tool))
             using.add(owner(step))
             continue
-        deal = _DONE.search(step.text) if is_said(step) and step.agent in using - active else None
+        claims = not done and is_said(step) and step.agent in using - active
+        deal = _DONE.search(step.text) if claims else None
         if (
             deal is not None
             and stem(deal["what"]) in asked - known
