@@ -79,8 +79,8 @@ _DONE = re.compile(
     re.IGNORECASE,
 )
 _DOES = re.compile(
-    r"(?:make|create|add|submit|place|book|reserv|pay|order|send|issue|process|confirm|complete|finali|update|set|write|post"
-    r"|put|run|exec|call|request|schedul|register|transfer|refund|charge|buy|purchase|ship|checkout|sell|do)",
+    r"(?:make|create|add|submit|place|book|reserve|reservation|pay|order|send|issue|process|confirm|complete|finali|update|set|write|post"
+    r"|put|run|exec|call|request|schedule|register|transfer|refund|charge|buy|purchase|ship|checkout|sell|do)",
     re.IGNORECASE,
 )
 """Beginnings of the names of tools that may have done it under another word."""
