@@ -47,6 +47,8 @@ _ROUNDED = 0.0005
 _CLAUSE = re.compile(r"(?:[^,;:.]|[,;:.](?!\s|$))*(?:[,;:.]|$)")
 _LONG = 4
 """Letters from which a value is a name."""
+_SETTLES = re.compile(r"pay|refund|charge|transfer|withdraw|deposit", re.IGNORECASE)
+"""Beginnings of tools whose numbers are owed; how much is bought may be somebody's judgement."""
 _TWO = 2
 """Values under one name: the one that all calls have, and another."""
 
@@ -149,7 +151,7 @@ def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
     """A call has a value that nothing before it gives (heuristic).
 
     Definition: MAST 2.6. It is a number of three digits or more that does not follow from what the run holds by two steps of
-    arithmetic, and the call moves money or goods. Or it is the name in such a call or the identifier in one that looks it
+    arithmetic, and the call moves money. Or it is the name in a call that moves goods or money, or the identifier in one that looks it
     up, and all other calls that succeed have one of the task, always the same, under that name of an argument, though not for that tool. The message by which the agent asks
     for the call gives it nothing.
     """
@@ -158,7 +160,11 @@ def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
     names: list[tuple[Step, Step, str, str]] = []
     for step, asked, name, value in _given(trajectory):
         if not isinstance(value, str):
-            if transacts(step) and _invented(str(value), known.before(asked), twice=True):
+            if (
+                transacts(step)
+                and _SETTLES.match(step.tool)
+                and _invented(str(value), known.before(asked), twice=True)
+            ):
                 return [_from_nowhere(step, name, str(value))]
         elif len(value) >= _LONG and value.split() == [value]:
             usual[name][value.lower()].add(step.tool)
