@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -82,7 +83,7 @@ class Drawn:
                 yield Reply(calls=(call,))
 
 
-class Story:
+class Story(ABC):
     """A team in sequence: what its agents do, and their tools."""
 
     name: ClassVar[str]
@@ -91,18 +92,17 @@ class Story:
 
     def __init__(self, drawn: Drawn) -> None:
         self.drawn = drawn
-        looks = [tool for tools in self.roles.values() for tool in tools if tool in self.looks]
         if drawn.error < 0 and drawn.draw.random() < _FAILS:
-            drawn.fails = drawn.draw.choice(looks)
+            drawn.fails = drawn.draw.choice(self.looks)
 
     @property
+    @abstractmethod
     def task(self) -> str:
         """The task of the first agent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self, tool: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return what a tool returns."""
-        raise NotImplementedError
 
     def call(self, tool: str, given: dict[str, Any]) -> str:
         """Run a tool."""
