@@ -149,7 +149,7 @@ ON_STRUCTURE = [
     ("cycle_until_limit", alike.rounds(4)),
     ("began_anew", alike.anew("Hello, what is broken?")),
     ("misreported_figure", invention.counted("844 pieces, 49 of them reserved: 795 are free.")),
-    ("acted_on_invention", invention.bought(tool="pay_invoice", pieces=2227)),
+    ("acted_on_invention", invention.bought(tool="pay_invoice", pieces=2227.37)),
     ("misread_date", required.day("V-3 was fired on 2031-03-14.")),
     (
         "misread_flag",

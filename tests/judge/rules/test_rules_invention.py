@@ -66,13 +66,31 @@ def seat(said, *, tool="", task="Reserve a table at Ida's for Ann."):
     return run.says("waiter", said, to="user")
 
 
+def paid(task, said, amount):
+    """A payer pays what follows from what it was told."""
+    run = RunBuilder(task).says("clerk", said, to="payer")
+    run.calls("payer", "pay_invoice", {"amount": amount}, "ok")
+    return run.says("payer", "Paid.", to="user")
+
+
+OWED = [
+    ("Pay the net price and 19 % tax.", "386.03 EUR net.", 459.38),
+    ("Pay, with a tip of 15 percent.", "The bill is 84.20.", 96.83),
+    ("Pay a third.", "It is 1,240.50.", 413.5),
+    ("Pay 2 nights and the 12.50 fee.", "118 a night.", 248.5),
+    ("Pay 3 at 118 and 2 at 205.", "Fine.", 764),
+    ("Pay 3 at 118 and 2 at 205, less 10 %.", "Fine.", 687.6),
+    ("Refund without the shipping of 4.99.", "Paid were 64.90.", 59.91),
+    ("Pay in USD at 1.0842.", "386.03 EUR.", 418.53),
+]
+
 BEFORE = "Order 190 kayaks. Verify the supplier before you order."
 
 FAULTS = [
     ("misreported_figure", counted("844 pieces, 49 of them reserved: 795 are free."), 2),
     ("misreported_figure", counted("Free: 795. I count 844; 49 are promised."), 2),
-    ("acted_on_invention", bought(tool="pay_invoice", pieces=2227), 2),
-    ("acted_on_invention", bought(tool="pay_invoice", pieces=2227, ask="I pay 2227."), 3),
+    ("acted_on_invention", bought(tool="pay_invoice", pieces=2227.37), 2),
+    ("acted_on_invention", bought(tool="pay_invoice", pieces=2227.37, ask="I pay 2227.37."), 3),
     ("acted_on_invention", bought(supplier="Zimmer"), 2),
     ("acted_on_invention", looked_up({"order": "KW-7144"}), 1),
     ("claimed_act", seat("Table 4 is reserved."), 1),
@@ -83,6 +101,8 @@ FAULTS = [
 ]
 
 HEALTHY = {
+    "with tax": counted("838 with tax, 49 reserved.", task=f"{TASK} Add 19 % tax."),
+    "for two, six weeks": counted("8448 in all, 49 reserved.", task=f"{TASK} For 2 of us."),
     "as counted": counted("704 pieces, 49 of them reserved: 655 are free."),
     "about": counted("Some 700 pieces, 49 of them reserved."),
     "in dozens": counted("58.67 dozens, 49 pieces reserved."),
@@ -135,6 +155,11 @@ HEALTHY = {
 @pytest.mark.parametrize(("rule", "run", "step"), FAULTS)
 def test_a_fault_is_found_where_it_begins(rule, run, step):
     assert others.named(run) == {rule: step}
+
+
+@pytest.mark.parametrize(("task", "said", "amount"), OWED)
+def test_what_is_owed_may_be_worked_out(task, said, amount):
+    assert others.named(paid(task, said, amount)) == {}
 
 
 @pytest.mark.parametrize("run", HEALTHY.values(), ids=HEALTHY)

@@ -7,7 +7,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived, derived_twice, near
+from mast_trace_judge.local.arithmetic import (
+    COUNTED,
+    TOO_MANY,
+    derived,
+    derived_twice,
+    near,
+    reachable,
+)
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._evidence import (
     doubted,
@@ -43,7 +50,11 @@ _SOUGHT = 20
 """Figures from nowhere, the first ones of a run, of which it is asked what they stand for."""
 _TELLS = 10
 """Figures below it stand everywhere."""
-_ROUNDED = 0.0005
+_CENT = 0.006
+_MULTIPLES = range(1, COUNTED)
+_SHARE = re.compile(
+    r"%|\bper ?cent|\bprozent|\b(?:tax|vat|tip|discount|interest|margin|rate)\b", re.IGNORECASE
+)
 _CLAUSE = re.compile(r"(?:[^,;:.]|[,;:.](?!\s|$))*(?:[,;:.]|$)")
 _LONG = 4
 """Letters from which a value is a name."""
@@ -59,7 +70,8 @@ def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.6. The agent's results since its last message are JSON objects of few fields. The message passes
     on one of their figures, and not another one, which stands in no later text or argument, however rounded. It has,
-    undoubted, a figure of three digits or more that no text holds and that follows from those by no step of arithmetic.
+    undoubted, a figure of three digits or more that no text holds and that follows from those by no two steps of
+    arithmetic. No text speaks of shares.
     """
     known, results = Known(trajectory), defaultdict[str, list["Step"]](list)
     last: dict[float, int] = {}
@@ -119,17 +131,22 @@ def _figures_of(results: list[Step]) -> dict[float, Step]:
     return found
 
 
-def _follows(value: float, values: set[float], *, twice: bool) -> bool:
-    """Return whether a figure follows from others, rounded to the hundredth: by a step of arithmetic, or by two."""
-    parts = (value * by / each for by in range(2, COUNTED) for each in values if each)
-    if derived(value, values, COUNTED) or any(abs(part - 1) < _ROUNDED for part in parts):
+def _follows(value: float, values: set[float], *, sums: bool) -> bool:
+    """Return whether a figure follows from others by two steps of arithmetic, is a product rounded, or a sum of multiples."""
+    if derived(value, values, COUNTED) or derived_twice(value, values):
         return True
-    return twice and derived_twice(value, values)
+    factors = {*values, *map(float, range(2, COUNTED))}
+    made = (each * by for each in values for by in factors)
+    parts = (each / by for each in values for by in factors if by)
+    if any(abs(value - each) < _CENT for each in (*made, *parts)):
+        return True
+    return sums and reachable(value, sorted(values), _MULTIPLES)
 
 
-def _invented(text: str, known: Known, *, twice: bool = False) -> list[Figure]:
+def _invented(text: str, known: Known, *, sums: bool = False) -> list[Figure]:
     """Return the figures of a text that the run neither holds nor implies, without those that follow from another of them."""
-    if len(known.values) > TOO_MANY:
+    # Shares are of sums that nobody states.
+    if len(known.values) > TOO_MANY or any(map(_SHARE.search, known.texts)):
         return []
     names = "".join(ids(text))
     new: list[Figure] = []
@@ -138,9 +155,8 @@ def _invented(text: str, known: Known, *, twice: bool = False) -> list[Figure]:
         clause = next(part for part in _CLAUSE.finditer(text) if each.start < part.end())
         if each.literal in names or doubted(clause[0], 0, len(clause[0])):
             continue
-        share = text[each.end : each.end + 2].strip().startswith("%")
-        follows = any(_follows(value, values, twice=twice) for value in each.as_one)
-        if not (each.readings & values or follows or (share and known.has_figure(each))):
+        follows = any(_follows(value, values, sums=sums) for value in each.as_one)
+        if not (each.readings & values or follows):
             new.append(each)
             values |= each.readings
     return new
@@ -150,10 +166,11 @@ def _invented(text: str, known: Known, *, twice: bool = False) -> list[Figure]:
 def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
     """A call has a value that nothing before it gives (heuristic).
 
-    Definition: MAST 2.6. It is a number of three digits or more that does not follow from what the run holds by two steps of
-    arithmetic, and the call moves money. Or it is the name in a call that moves goods or money, or the identifier in one that looks it
-    up, and all other calls that succeed have one of the task, always the same, under that name of an argument, though not for that tool. The message by which the agent asks
-    for the call gives it nothing.
+    Definition: MAST 2.6. It is a number of three digits or more in a call that moves money, which does not follow from what
+    the run holds by two steps of arithmetic and is no sum of multiples; no text speaks of shares. Or it is a name in a
+    call that moves goods or money, or an identifier in one that looks it up, and all other calls that succeed have one
+    of the task, always the same, under that name of an argument, though not for that tool. The message by which the
+    agent asks for the call gives it nothing.
     """
     known = Known(trajectory)
     usual: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -163,7 +180,7 @@ def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
             if (
                 transacts(step)
                 and _SETTLES.match(step.tool)
-                and _invented(str(value), known.before(asked), twice=True)
+                and _invented(str(value), known.before(asked), sums=True)
             ):
                 return [_from_nowhere(step, name, str(value))]
         elif len(value) >= _LONG and value.split() == [value]:
