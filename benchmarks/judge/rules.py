@@ -42,8 +42,8 @@ CLAIMS = """
 
 A sentence claims no more than the code shows. *To blame* is the step that the finding names; where a program and no agent
 did it, the sentence says so. A heuristic of a rule that only explains failures is possible at most, however probable: being told
-that a run failed shows no mode. Words alone never make a finding exact, and a sentence that denies, doubts, quotes or
-supposes is none.
+that a run failed shows no mode. Words alone never make a finding exact (a test replaces all of them), and a sentence that denies,
+doubts, quotes or supposes is none.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from judge.builders import RunBuilder
+from judge.data import labelled_runs
+from published.agent_loops import read_agent_loops
+from published.tau_retail import read_tau_retail
+from published.who_and_when import SUBSETS, read_who_and_when
 
-from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.local.rules import find_modes, findings_by_rule
 from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
+
+FAULTS = Path(__file__).parents[2] / "benchmarks" / "faults"
 
 TASK = "We are two, and fly to Lisbon for three nights. What does a double room cost there?"
 SENTENCES = {
@@ -33,6 +47,10 @@ SENTENCES = {
     # The last one has no spaces, so that no other word can stand in it.
     "chinese": "\u91cc\u65af\u672c\u53cc\u4eba\u95f4\u6bcf\u665a{}\u3002",
 }
+PUBLISHED = (
+    *(partial(read_who_and_when, subset=subset) for subset in SUBSETS),
+    *(read_tau_retail, read_agent_loops),
+)
 AMOUNTS = {
     "plain": ("118 EUR", "118 EUR", "181 EUR"),
     "sign": ("118 EUR", "\u20ac118", "\u20ac181"),
@@ -52,11 +70,11 @@ TWINS = {
     "asked": "Does a double room in Lisbon cost {} a night?",
 }
 KEPT = re.compile(
-    r"\w*_\w+|\b(?:EUR|USD|CHF|k|says?|according|to|returned|reports?|gives|not?|if|suppose|ago|never"
+    r"\w*[_\d]\w*|\\[nrtu]|\b(?:true|false|null)|\b(?:EUR|USD|CHF|k|says?|according|to|returned|reports?|gives|not?|if|suppose|ago|never"
     r"|without|does)\b|n't",
     re.IGNORECASE,
 )
-"""Identifiers, units, words of attribution, and those that deny or set a condition."""
+"""Identifiers, units, words of attribution, those that deny or set a condition, and JSON's own."""
 
 
 def trip(said: str, returned: str, *, task: str = TASK, outcome: str = ""):
@@ -86,7 +104,22 @@ def nonsense(text: str) -> str:
         )
         return made.title() if word[0][0].isupper() else made
 
-    return re.sub(r"\w*_\w+|[^\W\d_]+", replaced, text)
+    return re.sub(r"\\[nrtu]|\w*[_\d]\w*|[^\W\d_]+", replaced, text)
+
+
+def meaningless(run: Trajectory) -> Trajectory:
+    """Return a run whose texts say nothing; names of agents and tools stay, as identifiers do."""
+    steps = [
+        replace(
+            step,
+            text=nonsense(step.text),
+            arguments=nonsense(step.arguments),
+            error=nonsense(step.error) if step.error else step.error,
+        )
+        for step in run.steps
+    ]
+    texts = {key: replace(seen, content=nonsense(seen.content)) for key, seen in run.texts.items()}
+    return replace(run, steps=tuple(steps), texts=texts, task=nonsense(run.task))
 
 
 @pytest.mark.parametrize(("sentence", "amount"), list(product(SENTENCES, AMOUNTS)))
@@ -110,6 +143,32 @@ def test_words_decide_nothing(sentence):
             run = trip(text, told, task=nonsense(TASK)).build()
             found = [mode.evidence for mode in find_modes(run) if mode.code == "2.6"]
             assert found == ([evidence] if evidence else []), text
+
+
+def test_no_exact_finding_rests_on_words(monkeypatch):
+    """Each slip that is asserted of published and generated failures stays where every word means nothing."""
+    data = labelled_runs()
+    runs = [run.trajectory for read in PUBLISHED for run in read(data)]
+    monkeypatch.syspath_prepend(str(FAULTS))
+    runs += [case.failing for case in import_module("generate").cases(1)]
+    asserted, lost = 0, set()
+    for told in (replace(run, outcome="failure") for run in runs):
+        exact = _exact(told)
+        asserted += len(exact)
+        if exact:
+            lost |= exact - _exact(meaningless(told))
+    assert asserted > 80
+    assert not lost
+
+
+def _exact(run: Trajectory) -> set[tuple[str, int]]:
+    found = findings_by_rule(run)
+    return {
+        (rule, min(each.steps))
+        for rule, each in found
+        if each.evidence is Evidence.EXACT
+        if each.steps
+    }
 
 
 @pytest.mark.parametrize(("twin", "amount"), list(product(TWINS, AMOUNTS)))

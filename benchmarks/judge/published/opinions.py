@@ -81,8 +81,12 @@ def predictions(
     rows = {}
     for model, said in answers.items():
         if all((run.subset, run.name) in said for run in runs):
-            rows[f"{model} alone"] = [[_said(run, _answer(run, said))] for run in runs]
-            rows[f"profile + {model}"] = _fused(runs, said, folds)
+            heard = [_answer(run, said) for run in runs]
+            rows[f"{model} alone"] = [[_said(*each)] for each in zip(runs, heard, strict=True)]
+            own = [one for fold in folds for one in fold.own.items()]
+            both = predicted(runs, [(at, join(runs[at], local, heard[at])) for at, local in own])
+            # A joined verdict shows no percentage.
+            rows[f"profile + {model}"] = [[replace(p, probability=None) for p in r] for r in both]
     return rows
 
 
@@ -169,18 +173,6 @@ def _said(run: LabelledRun, opinion: Opinion | None) -> Prediction:
         return Prediction((), opinion.agent if opinion else "")
     spoke = (each.agent for each in run.trajectory.steps if each.index == opinion.step)
     return Prediction((opinion.step,), opinion.agent or next(spoke, ""))
-
-
-def _fused(
-    runs: Sequence[LabelledRun], said: Answers, folds: Sequence[HeldOut]
-) -> list[list[Prediction]]:
-    """Predict by cross-validated profiles joined with answers; without a percentage, as such verdicts have none."""
-    found = (
-        (place, join(runs[place], local, _answer(runs[place], said)))
-        for fold in folds
-        for place, local in fold.own.items()
-    )
-    return [[replace(each, probability=None) for each in own] for own in predicted(runs, found)]
 
 
 def join(run: LabelledRun, local: Distribution, opinion: Opinion | None) -> Distribution:
