@@ -52,6 +52,8 @@ APP = """
 """
 SERVERS = {
     "uvicorn": "-m uvicorn app:asgi --port {port} --log-level error",
+    "uvicorn --reload": "-m uvicorn app:asgi --port {port} --log-level error --reload",
+    "uvicorn --workers": "-m uvicorn app:asgi --port {port} --log-level error --workers 2",
     "uvicorn.run": "app.py",
     "hypercorn": "-m hypercorn app:asgi --bind 127.0.0.1:{port}",
     "gunicorn": "-m gunicorn app:wsgi -b 127.0.0.1:{port}",
