@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.intervals import wilson
+from mast_trace_judge.local.acts import call_key, failed, first_line
 from mast_trace_judge.local.attribution import UNTRAINED
 from mast_trace_judge.local.attribution.cascade import (
     FAILS_FROM_HERE,
@@ -33,9 +34,8 @@ from mast_trace_judge.local.attribution.cascade import (
 from mast_trace_judge.local.attribution.heirs import NO_HEIRS, Heirs, heirs
 from mast_trace_judge.local.attribution.mode_votes import DECIDING, in_error
 from mast_trace_judge.local.rules import MOST_EXPLAINED
-from mast_trace_judge.local.rules._evidence import call_key, failed, first_line
-from mast_trace_judge.local.rules._facts import repairs
 from mast_trace_judge.local.rules._registry import contradicts_good_end
+from mast_trace_judge.local.stated import repairs
 from mast_trace_judge.verdict import MOST_PLACES, Basis, CorrectedStep, Evidence, ModeFinding, Place
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
+from mast_trace_judge.local.acts import call_key, failed, is_said, result_key
 from mast_trace_judge.local.figures import figures
-from mast_trace_judge.local.rules._evidence import call_key, failed, is_said, result_key
-from mast_trace_judge.local.rules._facts import (
+from mast_trace_judge.local.stated import (
     Known,
     acts,
     arguments,

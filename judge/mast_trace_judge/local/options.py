@@ -8,8 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mast_trace_judge.local.acts import is_tool
 from mast_trace_judge.local.figures import figures
-from mast_trace_judge.local.rules._evidence import is_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

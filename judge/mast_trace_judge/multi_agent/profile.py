@@ -24,8 +24,8 @@ from mast_trace.trajectory import SpanRecord, Step, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of
 from mast_trace_judge.intervals import newcombe
+from mast_trace_judge.local.acts import checks
 from mast_trace_judge.local.long_runs import is_long
-from mast_trace_judge.local.rules._evidence import checks
 from mast_trace_judge.local.texts import similarity
 from mast_trace_judge.multi_agent.hand_offs import hand_offs, roles
 from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure, ratio

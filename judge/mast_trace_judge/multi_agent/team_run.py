@@ -17,7 +17,7 @@ from mast_trace.trajectory import (
     read_trajectory,
     vocabulary,
 )
-from mast_trace_judge.local.rules._evidence import is_said, ordinary
+from mast_trace_judge.local.acts import is_said, ordinary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.rules._evidence import final_answer, introduced
+from mast_trace_judge.local.acts import final_answer, introduced
 
 
 @pytest.mark.parametrize(

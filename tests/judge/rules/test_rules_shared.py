@@ -9,8 +9,7 @@ from judge.builders import RunBuilder
 
 import mast_trace_judge.local.rules as module
 from mast_trace.trajectory import Trajectory
-from mast_trace_judge.local.rules import _merge, _shortened, find_modes
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     by_user,
     call_key,
     checks,
@@ -29,6 +28,7 @@ from mast_trace_judge.local.rules._evidence import (
     result_key,
     shown_together,
 )
+from mast_trace_judge.local.rules import _merge, _shortened, find_modes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 STEPS = {

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.local.attribution.calibration import cascade_calibration
-from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     by_user,
     failed,
     final_answer,
@@ -23,6 +21,8 @@ from mast_trace_judge.local.rules._evidence import (
     is_handoff,
     is_said,
 )
+from mast_trace_judge.local.attribution.calibration import cascade_calibration
+from mast_trace_judge.local.figures import figures, known_values
 from mast_trace_judge.local.texts import code_blocks
 
 if TYPE_CHECKING:

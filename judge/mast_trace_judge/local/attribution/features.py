@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.local.acts import failed
 from mast_trace_judge.local.attribution.cascade import (
     answerable,
     before_first_failure,
@@ -19,7 +20,6 @@ from mast_trace_judge.local.attribution.cascade import (
     writes_surviving_code,
 )
 from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import failed
 from mast_trace_judge.local.texts import alike, code_blocks, numbers, words
 
 if TYPE_CHECKING:

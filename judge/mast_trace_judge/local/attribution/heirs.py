@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.local.acts import announced, doubted, final_answer, is_said
 from mast_trace_judge.local.equations import equations
 from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.local.rules._evidence import announced, doubted, final_answer, is_said
-from mast_trace_judge.local.rules._facts import days, ids
+from mast_trace_judge.local.stated import days, ids
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mast_trace_judge.local.acts import is_said
 from mast_trace_judge.local.attribution.cascade import Vote
 from mast_trace_judge.local.attribution.heirs import heirs
-from mast_trace_judge.local.rules._evidence import is_said
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:

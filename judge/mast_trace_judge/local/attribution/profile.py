@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import StepKind, Trajectory
+from mast_trace_judge.local.acts import by_user
 from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, RECORDED, all_features
-from mast_trace_judge.local.rules._evidence import by_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,10 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.attribution.cascade import answerable
-from mast_trace_judge.local.attribution.features import FEATURES, features
-from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     by_user,
     call_key,
     checks,
@@ -23,6 +20,9 @@ from mast_trace_judge.local.rules._evidence import (
     is_said,
     is_tool,
 )
+from mast_trace_judge.local.attribution.cascade import answerable
+from mast_trace_judge.local.attribution.features import FEATURES, features
+from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.texts import words
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ import mast_trace_judge.local.rules.termination
 import mast_trace_judge.local.rules.unsupported
 import mast_trace_judge.local.rules.verification
 import mast_trace_judge.local.rules.withholding
-from mast_trace_judge.local.rules._evidence import has_failed
+from mast_trace_judge.local.acts import has_failed
 from mast_trace_judge.local.rules._registry import (
     Reach,
     Rule,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.rules._evidence import folded
+from mast_trace_judge.local.acts import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     USERS,
     by_user,
     checks,
@@ -16,16 +16,6 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import (
-    DRAFTS,
-    acts,
-    owner,
-    prompts,
-    sentences,
-    stem,
-    stems,
-    transacts,
-)
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.rules.calculation import false_equation, wrong_total
 from mast_trace_judge.local.rules.mismatch import misstated_result
@@ -35,6 +25,16 @@ from mast_trace_judge.local.rules.misreading import (
     swapped_values,
 )
 from mast_trace_judge.local.rules.verification import approves
+from mast_trace_judge.local.stated import (
+    DRAFTS,
+    acts,
+    owner,
+    prompts,
+    sentences,
+    stem,
+    stems,
+    transacts,
+)
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 

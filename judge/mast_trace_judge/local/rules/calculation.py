@@ -7,10 +7,10 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.acts import finding, has_failed, is_said, is_tool
 from mast_trace_judge.local.arithmetic import derived, reachable
 from mast_trace_judge.local.equations import equations
 from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.local.rules._evidence import finding, has_failed, is_said, is_tool
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence

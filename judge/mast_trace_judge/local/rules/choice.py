@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.acts import by_user, finding, is_said, name_words
 from mast_trace_judge.local.options import Options, Value, options_of, wish_of, wishes_of
-from mast_trace_judge.local.rules._evidence import by_user, finding, is_said, name_words
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.content import content_hash
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     by_user,
     checks,
     doubted,
@@ -20,8 +19,9 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import acts, owner, stem, stems
+from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import acts, owner, stem, stems
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 

@@ -6,10 +6,10 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.acts import by_user, failed, finding, is_said, is_tool
 from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import by_user, failed, finding, is_said, is_tool
-from mast_trace_judge.local.rules._facts import acts, owner
 from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import acts, owner
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 

@@ -6,10 +6,10 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.acts import failed, finding, is_said, name_words
 from mast_trace_judge.local.figures import figures, in_unit, known_values, unit_behind
-from mast_trace_judge.local.rules._evidence import failed, finding, is_said, name_words
-from mast_trace_judge.local.rules._facts import acts, amounts, ids, owner, sentences, stem, stems
 from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import acts, amounts, ids, owner, sentences, stem, stems
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 

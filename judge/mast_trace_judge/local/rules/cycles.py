@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import Step
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     by_user,
     call_key,
     failed,
@@ -20,8 +20,8 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import acts, amounts, arguments, days, ids, transacts
 from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import acts, amounts, arguments, days, ids, transacts
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.local.arithmetic import derived, exchanged, slip
-from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     DOUBT,
     by_user,
     failed,
@@ -20,7 +18,10 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import (
+from mast_trace_judge.local.arithmetic import derived, exchanged, slip
+from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
+from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import (
     DRAFTS,
     Known,
     acts,
@@ -35,7 +36,6 @@ from mast_trace_judge.local.rules._facts import (
     stem,
     stems,
 )
-from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
-    from mast_trace_judge.local.rules._facts import Day
+    from mast_trace_judge.local.stated import Day
     from mast_trace_judge.verdict import ModeFinding
 
 _NEVER = re.compile(

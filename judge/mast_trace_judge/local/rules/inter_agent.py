@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.acts import finding, first_line, is_said
 from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import finding, first_line, is_said
 from mast_trace_judge.local.rules._inputs import inboxes_of
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import alike, quote

@@ -7,6 +7,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.acts import (
+    doubted,
+    failed,
+    finding,
+    is_said,
+    is_tool,
+)
 from mast_trace_judge.local.arithmetic import (
     COUNTED,
     TOO_MANY,
@@ -16,14 +23,8 @@ from mast_trace_judge.local.arithmetic import (
     reachable,
 )
 from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.rules._evidence import (
-    doubted,
-    failed,
-    finding,
-    is_said,
-    is_tool,
-)
-from mast_trace_judge.local.rules._facts import (
+from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import (
     Known,
     acts,
     amounts,
@@ -33,7 +34,6 @@ from mast_trace_judge.local.rules._facts import (
     owner,
     transacts,
 )
-from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 

@@ -9,8 +9,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     call_key,
     finding,
     first_line,
@@ -19,6 +18,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     shown_together,
 )
+from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence

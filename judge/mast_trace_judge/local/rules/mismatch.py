@@ -6,6 +6,14 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from mast_trace_judge.local.acts import (
+    doubted,
+    finding,
+    has_failed,
+    is_said,
+    is_tool,
+    name_words,
+)
 from mast_trace_judge.local.arithmetic import (
     COUNTED,
     TOO_MANY,
@@ -25,16 +33,8 @@ from mast_trace_judge.local.figures import (
     unit_behind,
     unit_of,
 )
-from mast_trace_judge.local.rules._evidence import (
-    doubted,
-    finding,
-    has_failed,
-    is_said,
-    is_tool,
-    name_words,
-)
-from mast_trace_judge.local.rules._facts import in_dates
 from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.stated import in_dates
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.acts import finding, is_said, is_tool
 from mast_trace_judge.local.arithmetic import near
 from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.local.rules._evidence import finding, is_said, is_tool
-from mast_trace_judge.local.rules._facts import stem, stems
 from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.stated import stem, stems
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 

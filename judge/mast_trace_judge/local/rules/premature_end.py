@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import StepKind
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     ending,
     ends_run,
     failed,
@@ -20,8 +20,8 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import sentences, stems
 from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.stated import sentences, stems
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     by_user,
     call_key,
     failed,

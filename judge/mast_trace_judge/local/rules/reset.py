@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     doubted,
     finding,
     first_line,
     is_said,
     shown_together,
 )
+from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import alike, quote
 from mast_trace_judge.verdict import Evidence

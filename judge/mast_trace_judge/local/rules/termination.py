@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
-from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     Conversations,
     by_user,
     finding,
     first_line,
     is_said,
 )
+from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence

@@ -8,9 +8,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.arithmetic import COUNTED, derived, near
-from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     DOUBT,
     failed,
     finding,
@@ -19,7 +17,10 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     name_words,
 )
-from mast_trace_judge.local.rules._facts import (
+from mast_trace_judge.local.arithmetic import COUNTED, derived, near
+from mast_trace_judge.local.figures import known_values
+from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import (
     Known,
     acts,
     amounts,
@@ -35,7 +36,6 @@ from mast_trace_judge.local.rules._facts import (
     stem,
     stems,
 )
-from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.local.rules._facts import Day
+    from mast_trace_judge.local.stated import Day
     from mast_trace_judge.verdict import ModeFinding
 
 _ADMITS = re.compile(

@@ -6,9 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.phrases import Phrases
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     checks,
     doubted,
     ending,
@@ -21,8 +19,10 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import COUNT_WORDS, stems, transacts
+from mast_trace_judge.local.figures import known_values
+from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.stated import COUNT_WORDS, stems, transacts
 from mast_trace_judge.local.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
 

@@ -6,9 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.arithmetic import derived
-from mast_trace_judge.local.figures import known_values
-from mast_trace_judge.local.rules._evidence import (
+from mast_trace_judge.local.acts import (
     USERS,
     failed,
     finding,
@@ -19,9 +17,11 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.local.rules._facts import ids, sentences, stems
+from mast_trace_judge.local.arithmetic import derived
+from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import ids, sentences, stems
 from mast_trace_judge.local.texts import values, words
 from mast_trace_judge.verdict import Evidence
 

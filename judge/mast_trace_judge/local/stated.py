@@ -1,4 +1,4 @@
-"""Dates, names and fields of a text, and what a run holds before a step: what rules compare."""
+"""Dates, names and fields of a text, and what a run holds before a step: what rules and contrast compare."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.acts import is_tool, name_words
 from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived
 from mast_trace_judge.local.figures import figures
-from mast_trace_judge.local.rules._evidence import is_tool, name_words
 from mast_trace_judge.local.texts import alike
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Helpers that the rules share: acting agents, tool calls, and the writing of findings."""
+"""Acting agents, tool calls and the writing of findings: what rules, attribution and contrast share."""
 
 from __future__ import annotations
 
