@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
@@ -18,32 +18,39 @@ _TYPES: Mapping[str, Any] = {
     "int | None": int | None,
 }
 
+_PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
+"""Types whose values are JSON as they are; asked first, as a long run has half a million of them."""
+_DEFAULTS: Final = {
+    kind: tuple((field.name, field.default) for field in dataclasses.fields(kind))
+    for kind in (Step, Invocation, Message, ToolCall, Trajectory)
+}
+"""The fields of each record with their defaults; `dataclasses.MISSING` equals no value."""
+
 R = TypeVar("R", Step, Invocation, Message, ToolCall, Trajectory)
 
 
 def to_dict(record: Step | Invocation | Message | ToolCall | Trajectory) -> dict[str, Any]:
     """Return the fields that differ from their default."""
     shape: dict[str, Any] = {}
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if field.default is not dataclasses.MISSING and value == field.default:
-            continue
-        shape[field.name] = _plain(value)
+    for name, default in _DEFAULTS[type(record)]:
+        value = getattr(record, name)
+        if value != default:
+            shape[name] = value if type(value) in _PLAIN else _plain(value)
     return shape
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, tuple):
+        return [item if type(item) in _PLAIN else _plain(item) for item in value]
     if isinstance(value, StepKind):
         return value.value
     if isinstance(value, Step | Invocation | Message | ToolCall):
         return to_dict(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if value is None or isinstance(value, str | int | float | list):
-        return value
-    return as_text(value)
+    return value if isinstance(value, str | int | float) else as_text(value)
 
 
 def trajectory_from_dict(shape: Any) -> Trajectory:
