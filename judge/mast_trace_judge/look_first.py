@@ -246,7 +246,10 @@ def rule_signs(
             step.kind is StepKind.TOOL and failed(step)
             for step in trajectory.steps[: failure.index]
         )
-        first = "the first tool run that failed" + " and was not repaired" * repaired
+        first = (
+            "tool run that failed" if failure.error is not None else "result that tells of an error"
+        )
+        first = f"the first {first}" + " and was not repaired" * repaired
         first += f", of {failure.tool or 'an unnamed tool'}"
         why = f"This is {first}." if asked == failure.index else f"This step came before {first}."
         yield Sign(FIRST_FAILURE, asked, "rule", why, told)

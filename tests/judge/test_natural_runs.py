@@ -120,6 +120,21 @@ NATURAL = {
         "anna is verified.",
         ("clerk", "verify_user", {"id": 4}, "ok"),
     ),
+    # Digits in another order, and yet what the record itself makes.
+    "after an order": looked_up(
+        "What is left after the standing order?",
+        '{"balance_eur": 1520.40}',
+        "Then 1,250.40 EUR are left.",
+        ("clerk", "get_orders", {"id": 4}, '[{"to": "rent", "eur": 270.00}]'),
+    ),
+    "before the last round": looked_up(
+        "What stood there at the service?",
+        '{"odometer_km": 65120, "since_service_km": 9000}',
+        "It stood at 56,120 km.",
+    ),
+    "metres squared": looked_up(
+        "Her body mass index?", '{"height_cm": 160, "weight_kg": 72.0}', "72 / 1.6\u00b2 = 28.1."
+    ),
     "in a year": looked_up(
         "Is he eligible?",
         '{"name": "Bo", "eligible": false}',

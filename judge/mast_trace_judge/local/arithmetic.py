@@ -77,7 +77,7 @@ def derived(value: float, known: set[float], counts: int = _SMALL) -> bool:
 
 
 def derived_twice(value: float, known: set[float]) -> bool:
-    """Return whether a number may follow from known ones by two steps of arithmetic.
+    """Return whether a number may follow from known ones by one or two steps of arithmetic.
 
     Taken for yes where so many numbers are known that nearly every one follows.
     """
@@ -88,7 +88,7 @@ def derived_twice(value: float, known: set[float]) -> bool:
     slack = 1e-6 if value == int(value) else 0.005
     for term in terms:
         for wanted, by in (
-            *((each, 1.0) for each in (value - term, value + term, term - value)),
+            *((each, 1.0) for each in (value, value - term, value + term, term - value)),
             *((value / term, 1 / term), (value * term, term), (term / value, term / value**2)),
         ):
             place = bisect_left(once, wanted - slack * by)

@@ -65,6 +65,9 @@ _FIGURE = re.compile(
 )
 """Figures may have a unit right behind them (``118EUR``); other letters make them a part of a word."""
 _SEPARATORS = re.compile(rf"[.,'{_SPACES}]")
+_NUMBER = r"\s*+-?\d++(?:\.\d++)?(?:[eE][-+]?\d++)?\s*+"
+_ARRAY = re.compile(rf"\[{_NUMBER}(?:,{_NUMBER})+\]")
+"""A list of numbers in JSON: its commas divide, and are of no number, however closely they stand."""
 
 
 def unit_behind(text: str, figure: Figure) -> str:
@@ -148,13 +151,27 @@ def _figures(text: str) -> tuple[Figure, ...]:
 
 
 def _found(text: str) -> Iterator[Figure]:
+    arrays = [each.span() for each in _ARRAY.finditer(text)] if "[" in text else []
     for match in _FIGURE.finditer(text):
+        if any(first < match.start() < last for first, last in arrays):
+            yield from _listed(text, match)
+            continue
         positive = _readings(match["digits"])
         factor = 1e3 if match["thousand"] else 1e6 if match["million"] else 1.0
         positive |= {value * factor for value in positive}
         signed = {-value for value in positive} if match["sign"] in {"-", "\u2212"} else set()
         start = match.start("sign") if match["sign"] else match.start()
         yield Figure(match[0], start, match.end(), frozenset(positive | signed))
+
+
+def _listed(text: str, match: re.Match[str]) -> Iterator[Figure]:
+    """Yield each number of a part of a list."""
+    start = match.start("digits")
+    for digits in match["digits"].split(","):
+        sign = "-" if text[start - 1] == "-" else ""
+        first, last = start - len(sign), start + len(digits)
+        yield Figure(sign + digits, first, last, frozenset({_number(sign + digits)}))
+        start = last + 1
 
 
 def _readings(digits: str) -> set[float]:

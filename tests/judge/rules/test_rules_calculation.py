@@ -126,10 +126,12 @@ def test_a_transcript_proves_nothing():
         bills("It is 120 + 80 = 210. No: 200."),
         bills().says("boss", "We owe a lot."),
         bills("As a joke: 77 + 88 = 210."),
+        bills("On a clock 9 + 4 = 1.").says("boss", "It is 1."),
+        bills("Pos. 1 + 2 = 210.").says("boss", "It is 210."),
     ],
     ids=[
         *("true", "denied", "quoted", "supposed", "code", "corrected", "at once"),
-        *("unused", "unknown"),
+        *("unused", "unknown", "hours", "positions"),
     ],
 )
 def test_an_equation_that_accuses_nobody(run):
@@ -272,6 +274,22 @@ def test_relations_of_numbers(relation, holds, fails):
     """
     assert [pair for pair in holds if not relation(*pair)] == []
     assert [pair for pair in fails if relation(*pair)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("[21.4,23.0,20.1]", [21.4, 23.0, 20.1]),
+        ('{"boxes":[310,255,-135],"n":3}', [310, 255, -135, 3]),
+        ("[[1,2],[1.5,3]]", [1, 2, 1.5, 3]),
+        ("a[1] + 1,234.5", [1, 1234.5]),
+    ],
+)
+def test_numbers_of_a_list_are_its_own_however_closely_they_stand(text, values):
+    found = figures(text)
+    assert len(found) == len(values)
+    assert all(value in each.readings for value, each in zip(values, found, strict=True))
+    assert [text[slice(*each.span)] for each in found] == [each.literal for each in found]
 
 
 @pytest.mark.parametrize(("count", "follows"), [(400, False), (401, True)])

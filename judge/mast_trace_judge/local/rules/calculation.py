@@ -61,6 +61,11 @@ _SIGNS = " $\u20ac\u00a3"
 _SMALL = 31
 """Largest whole number that counts as a quantity, such as nights, people or months."""
 
+_CYCLES = (7, 12, 24, 60, 360)
+"""Days, hours, minutes and degrees after which counting begins anew."""
+_LABELS = 20
+"""Times the sum of small numbers from which what stands behind them is no sum of theirs."""
+
 
 @rule("2.6")
 def false_equation(trajectory: Trajectory) -> list[ModeFinding]:
@@ -79,7 +84,7 @@ def false_equation(trajectory: Trajectory) -> list[ModeFinding]:
     answered: set[float] | None = None
     for step in trajectory.steps:
         for equation in equations(prose(step.text)) if is_said(step) else ():
-            if equation.holds():
+            if equation.holds() or _means_another_thing(equation):
                 continue
             answered = known_values([last.text]) if answered is None else answered
             if (
@@ -90,6 +95,15 @@ def false_equation(trajectory: Trajectory) -> list[ModeFinding]:
             ):
                 return [_false(trajectory, step, equation)]
     return []
+
+
+def _means_another_thing(equation: Equation) -> bool:
+    """Return whether an equation may be of hours or days that begin anew, or of positions whose amounts are added."""
+    small = all(abs(value) <= _SMALL for term in equation.terms for value in term.as_one)
+    stated = {abs(each) for each in equation.result.as_one}
+    right = abs(equation.value())
+    anew = any((right - each) % cycle == 0 and each < cycle for each in stated for cycle in _CYCLES)
+    return small and (anew or min(stated) > _LABELS * max(right, 1))
 
 
 def _comes_from(equation: Equation, trajectory: Trajectory, step: Step) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from datetime import date
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.acts import (
@@ -40,7 +40,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -109,11 +109,24 @@ _DENIES = re.compile(
 )
 
 
+_ID = r"(?:[\w-]*\d[\w-]*|[A-Z]\b)"
+_IDS = re.compile(
+    rf"(?:\b(?P<noun>[a-z]+) )?(?P<ids>(?<![\w-]){_ID}(?:(?:, | and | or | nor ){_ID})*)"
+)
+"""Numbers and codes of things, with the word before them; each of a list is meant."""
+_LEFT_OUT = re.compile(
+    r"skip\w*|exclud\w*|except\w*|without|ignor\w*|omit\w*|keep|not|no|from|source|old|previous|current|notes?|comments?"
+    r"|reasons?|remarks?"
+)
+"""Names of arguments that say what is left out, left behind, or why."""
+
+
 class _Ban(NamedTuple):
-    """A ban: stems of verbs, with those of their objects, and paths."""
+    """A ban: stems of verbs, with those of their objects, numbers and codes of these by their nouns, and paths."""
 
     verbs: frozenset[str]
     objects: frozenset[str]
+    ids: tuple[tuple[str, frozenset[str]], ...]
     paths: tuple[str, ...]
     of_all: bool
     text: str
@@ -315,17 +328,18 @@ def _bans(text: str) -> Iterator[_Ban]:
             continue
         for match in _NO_LIST.finditer(sentence):
             verbs = {stem(each) for each in re.findall(r"\bno (\w+)", match[0], re.IGNORECASE)}
-            yield _Ban(frozenset(verbs), frozenset(), (), True, sentence)
+            yield _Ban(frozenset(verbs), frozenset(), (), (), True, sentence)
         for match in _NEVER.finditer(sentence):
             if match["left"] is not None:
                 paths = tuple(_PATH.findall(match["left"]))
-                yield _Ban(frozenset(), frozenset(), paths, False, sentence)
+                yield _Ban(frozenset(), frozenset(), (), paths, False, sentence)
             elif not _UNLESS.search(re.sub("^never", "", match[0], flags=re.IGNORECASE)):
                 verbs = {stem(each) for each in re.findall(r"[a-z]+", match["verbs"].lower())}
                 rest = match["rest"]
                 yield _Ban(
                     frozenset(verbs - {"or", "and", "nor"}),
                     frozenset(w for w in stems(rest) if not _ARTICLES.fullmatch(w)),
+                    tuple((stem(m["noun"] or ""), _codes(m["ids"])) for m in _IDS.finditer(rest)),
                     tuple(_PATH.findall(rest)),
                     bool(_ANY.fullmatch(rest)),
                     sentence,
@@ -334,8 +348,16 @@ def _bans(text: str) -> Iterator[_Ban]:
 
 def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     words = frozenset(stem(word) for word in name_words(step.tool))
-    used = arguments(step)
+    used = {
+        key: each
+        for key, each in arguments(step).items()
+        if not any(map(_LEFT_OUT.fullmatch, name_words(key)))
+    }
     values = [str(each) for each in used.values() if len(str(each)) <= 200]
+    if any(stems(f"{key} {each}") & DRAFTS for key, each in used.items() if each):
+        return False
+    if not all(_has_one(used, noun, codes) for noun, codes in ban.ids):
+        return False
     if ban.paths:
         paths = [value for value in values if " " not in value and _PATH.search(value)]
         under = any(
@@ -350,3 +372,13 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     # A tool with another noun in its name does something else to the same object.
     rest = words - ban.verbs - ban.objects
     return own if ban.of_all else bool(ban.objects) and ban.objects <= about and not rest
+
+
+def _codes(text: str) -> frozenset[str]:
+    return frozenset(each.strip(".").lower() for each in re.findall(_ID, text))
+
+
+def _has_one(used: Mapping[str, Any], noun: str, codes: frozenset[str]) -> bool:
+    """Return whether arguments have one of the codes: those named by the noun, where there are such."""
+    named = [each for key, each in used.items() if noun and noun in map(stem, name_words(key))]
+    return bool(_codes(" ".join(map(str, named or used.values()))) & codes)

@@ -60,6 +60,10 @@ _LONG = 4
 """Letters from which a value is a name."""
 _SETTLES = re.compile(r"pay|refund|charge|transfer|withdraw|deposit", re.IGNORECASE)
 """Beginnings of tools whose numbers are owed; how much is bought may be somebody's judgement."""
+_COMPUTED = re.compile(
+    r"\d[^\n=]{0,20}[-+*/x\u00d7\u00b7\u00f7\u2212][^\n=]{0,40}[=\u2248]\s*[^\w\s]?\s*$"
+)
+"""An expression before the figure that it makes."""
 _TWO = 2
 """Values under one name: the one that all calls have, and another."""
 
@@ -153,7 +157,9 @@ def _invented(text: str, known: Known, *, sums: bool = False) -> list[Figure]:
     values = set(known.values)
     for each in amounts(text):
         clause = next(part for part in _CLAUSE.finditer(text) if each.start < part.end())
-        if each.literal in names or doubted(clause[0], 0, len(clause[0])):
+        # What the message itself computes is checked as an equation.
+        computed = _COMPUTED.search(text[: each.start])
+        if each.literal in names or computed or doubted(clause[0], 0, len(clause[0])):
             continue
         follows = any(_follows(value, values, sums=sums) for value in each.as_one)
         if not (each.readings & values or follows):

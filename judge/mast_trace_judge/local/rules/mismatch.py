@@ -370,12 +370,15 @@ def _is_new(figure: Figure, known: set[float], meant: Figure) -> bool:
     """Return whether a number of two digits or more is neither known nor follows from known ones.
 
     One that has the digits of ``meant`` is near that, and no rounding of it; it is made of no year either, and of no
-    factor that nobody has named but the small ones.
+    factor that nobody has named but the small ones. What is added to ``meant``, or taken from it, makes it, too.
     """
     if len(figure.literal.strip("+-\u2212$ ")) < 2 or _is_known(figure, known):
         return False
     if _is_exchange(figure, meant):
         known = known - meant.readings - _YEARS
+        changed = {round(abs(a - b), 6) for a in figure.as_one for b in meant.as_one}
+        if any(round(abs(each), 6) in changed for each in known):
+            return False
         return not any(derived(value, known, COUNTED) for value in figure.as_one)
     return not any(derived(value, known) for value in figure.as_one)
 
