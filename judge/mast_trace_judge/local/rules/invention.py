@@ -157,7 +157,7 @@ def _invented(text: str, known: Known, *, sums: bool = False) -> list[Figure]:
     values = set(known.values)
     for each in amounts(text):
         clause = next(part for part in _CLAUSE.finditer(text) if each.start < part.end())
-        # What the message itself computes is checked as an equation.
+        # The message itself computes it; equations have a rule of their own.
         computed = _COMPUTED.search(text[: each.start])
         if each.literal in names or computed or doubted(clause[0], 0, len(clause[0])):
             continue

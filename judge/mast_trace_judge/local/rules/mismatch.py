@@ -370,7 +370,7 @@ def _is_new(figure: Figure, known: set[float], meant: Figure) -> bool:
     """Return whether a number of two digits or more is neither known nor follows from known ones.
 
     One that has the digits of ``meant`` is near that, and no rounding of it; it is made of no year either, and of no
-    factor that nobody has named but the small ones. What is added to ``meant``, or taken from it, makes it, too.
+    factor that nobody has named but the small ones. A sum with ``meant`` makes it, too.
     """
     if len(figure.literal.strip("+-\u2212$ ")) < 2 or _is_known(figure, known):
         return False
