@@ -98,7 +98,7 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 |---|---|---|---|---|---|
 | 1.1 | `excluded_source` | the call is given what an earlier result says is of the kind that the task rules out | English "only" and "no" of the task; one object of a list, with the word as a value; no condition | the call | heuristic |
 | 1.1 | `argument_against_task` | the argument stands in no text, and the task names another or rules it out | a day, a figure or an identifier miscopied, two dates shifted alike; a word that excludes the task's, by a list of such words; negations; one call of the tool | the call | heuristic |
-| 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word of their objects, paths; no condition; English words | the call | heuristic |
+| 1.2 | `forbidden_action` | the call does what prompt or task rule out | negated verbs with every word, number and code of their objects, paths; no condition; English words | the call | heuristic |
 | 1.3 | `cycle_until_limit` | the same steps went round n times with nothing new, until the limit | agents, calls, results, or one message with the same two values in four rounds; no new value; the recorded end | the first step of the second round, or the change right before it | heuristic |
 | 1.3 | `done_twice` | the agent calls the tool again with the same arguments; it had succeeded | both calls and results; English verbs of tools; nothing undone, no user in between; no word of numbers in the task | the second call | heuristic |
 | 1.4 | `began_anew` | the agent was shown nothing of the run, in which it had spoken, and asks | ids of the input | its message; the program made the input | heuristic |
