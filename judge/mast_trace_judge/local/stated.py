@@ -25,6 +25,8 @@ Several = TypeVar("Several", bound="Collection[Any]")
 _LISTED: Final = 60
 """Dates, figures or identifiers above which a text is a listing."""
 _REMEMBERED = 20_000
+_WORDS = 4096
+"""Words whose stems are kept: a run says the same ones again and again."""
 _LONGEST = 8000
 """Characters of a text that are read for facts; longer ones are documents."""
 _MONTHS = {
@@ -454,6 +456,7 @@ def _given(step: Step) -> str:
     return " ".join(map(str, arguments(step).values())) or step.arguments
 
 
+@lru_cache(maxsize=_WORDS)
 def stem(word: str) -> str:
     """Return a word in lower case without the endings of English verbs and nouns."""
     word = word.lower()
