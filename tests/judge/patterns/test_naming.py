@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judge.builders import RunBuilder
 from judge.llm.scripted_judge import config_for
-from pattern_runs import NOW, add_run, judge
+from pattern_runs import NOW, Run, add_run, add_runs, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
 from mast_trace_collector.storage.removal import erasure
@@ -48,8 +48,8 @@ def _no_model_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def found(store: Store) -> Store:
     """Three runs in which a search fails, with differing numbers in the errors."""
-    for n, error in enumerate(ERRORS):
-        add_run(store, n + 1, code="2.6", tool="search", text=error)
+    runs = enumerate(ERRORS, 1)
+    add_runs(store, (Run(n, code="2.6", tool="search", text=error) for n, error in runs))
     PatternIndexer(store).index()
     return store
 
