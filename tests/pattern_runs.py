@@ -53,11 +53,8 @@ class Run:
         if self.version:
             resource["service.version"] = self.version
         done = {"gen_ai.agent.name": self.agent}
-        failed: dict[str, Any] = {}
         if self.tool:
             step = {**done, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": self.tool}
-            status = "Error" if self.text else "Unset"
-            failed = {"StatusCode": status, "StatusMessage": self.text}
         else:
             step = {
                 "gen_ai.operation.name": "send_message",
@@ -69,7 +66,8 @@ class Run:
         if self.outcome:
             root["mast.run.outcome"] = self.outcome
         turn = {"gen_ai.operation.name": "invoke_agent", **done}
-        spans = [(root, {}), *[(step, failed)] * self.times, (turn, {})]
+        error = self.text if self.tool else ""
+        spans = [(root, ""), *[(step, error)] * self.times, (turn, "")]
         return [
             {
                 "TraceId": self.trace,
@@ -81,10 +79,10 @@ class Run:
                 "ServiceName": self.service,
                 "ResourceAttributes": resource,
                 "SpanAttributes": attributes,
-                "StatusCode": more.get("StatusCode", "Unset"),
-                "StatusMessage": more.get("StatusMessage", ""),
+                "StatusCode": "Error" if told else "Unset",
+                "StatusMessage": told,
             }
-            for place, (attributes, more) in enumerate(spans)
+            for place, (attributes, told) in enumerate(spans)
         ]
 
 
@@ -104,8 +102,7 @@ def add_runs(store: Store, runs: Iterable[Run]) -> None:
         for run in runs
         if run.judged
     ]
-    if verdicts:
-        save(store, verdicts)
+    save(store, verdicts)
 
 
 def add_run(store: Store, number: int, **given: Any) -> str:
