@@ -93,10 +93,13 @@ async def test_a_job_that_is_broken_off_ends_the_thread_in_which_it_stores() -> 
     assert jobs.problem == ""
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
+INDEX = (PatternIndexer, "index", "patterns")
+FLUSH = (StoreLedger, "flush", "ledger")
+
+
 @pytest.mark.parametrize(
-    ("place", "method", "name"),
-    [(PatternIndexer, "index", "patterns"), (StoreLedger, "flush", "ledger")],
+    ("place", "method", "name", "error"),
+    [(*where, error) for where, error in zip((INDEX, FLUSH) * 2, ERRORS, strict=True)],
 )
 async def test_runs_are_judged_whatever_a_job_raises(
     store: Store,
