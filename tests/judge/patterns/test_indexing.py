@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from clickhouse_connect.driver.exceptions import DatabaseError
+from judge.worker.test_worker_database import refusal
 from pattern_runs import NOW, Run, add_run, add_runs, judge
 
 from mast_trace.exceptions import StorageError
@@ -248,14 +248,6 @@ class Poison:
         monkeypatch.setattr(store, "query", queried)
         monkeypatch.setattr(store, "insert", inserted)
         monkeypatch.setattr(indexing, "_row", made)
-
-
-def refusal(code: int) -> StorageError:
-    error = StorageError(f"the database says no, code {code}")
-    cause = DatabaseError("no")
-    cause.code = code
-    error.__cause__ = cause
-    return error
 
 
 @pytest.mark.parametrize("place", ["reading", "making", "storing"])

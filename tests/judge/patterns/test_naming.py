@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judge.builders import RunBuilder
 from judge.llm.scripted_judge import config_for
+from judge.worker.conftest import no_model_of_the_developer  # noqa: F401  # a fixture
 from pattern_runs import NOW, Run, add_run, add_runs, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
@@ -37,12 +38,6 @@ ERRORS = [f"the index did not answer within {30 + n} s" for n in range(3)]
 NAMES = """SELECT PatternId, Sentence, Quotes, TraceIds, toString(Model) AS Model FROM mast_pattern_names
     ORDER BY NamedAt DESC LIMIT 1 BY Project, PatternId"""
 SENTENCES = "SELECT Sentence FROM mast_pattern_names FINAL WHERE notEmpty(Sentence)"
-
-
-@pytest.fixture(autouse=True)
-def _no_model_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MAST_TRACE_JUDGE_MODEL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
