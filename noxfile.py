@@ -101,6 +101,8 @@ SLOWEST = ("metagpt", "crewai", "autogen", "langgraph-1.1")
 # Processes of the main tests, one more than cores, because they wait for other processes half of the time;
 # each holds an embedded engine.
 WORKERS = min(4, (os.cpu_count() or 2) + 1)
+# Files in memory, and the bytes that have to be free there.
+MEMORY, ROOM = Path("/dev/shm"), 6 << 30  # noqa: S108
 # Set by `nox -s newest`: what an environment pins becomes the oldest that it takes.
 NEWEST = "MAST_TRACE_TEST_NEWEST"
 # Seconds that one framework's environment may take, its installation included; a few minutes are usual.
@@ -137,7 +139,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.error_on_missing_interpreters = True
 nox.options.error_on_external_run = True
 # The framework environments are quick; the main tests come last, so that their result is read last.
-nox.options.sessions = ["lint", "docs", "frameworks", "engines", "tests"]
+nox.options.sessions = ["texts", "frameworks", "engines", "tests"]
 
 
 @nox.session(python=PYTHON)
@@ -161,6 +163,12 @@ def docs(session: nox.Session) -> None:
     session.log(f"the site is {output / 'index.html'}")
     options = ("-m", "documents", f"-n{WORKERS}", "--dist=worksteal")
     _pytest(session, "docs", *options, "tests/docs", MAST_TRACE_TEST_SITE=str(output))
+
+
+@nox.session(venv_backend="none")
+def texts(session: nox.Session) -> None:
+    """Check code and documentation as `lint` and `docs` do, side by side: each computes on one core."""
+    _side_by_side(session, ["lint", "docs"], SESSION_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -494,6 +502,12 @@ def _debian_packages(session: nox.Session, needed: dict[str, str] = DEBIAN) -> N
 
 
 def _pytest(session: nox.Session, name: str, *arguments: str, **variables: str) -> None:
-    """Run tests; the name selects the tests that may be skipped (tests/expected_skips.toml)."""
-    common = {"MAST_TRACE_TEST_SESSION": name}
-    session.run("pytest", *arguments, env={**common, **variables})
+    """Run tests; the name selects the tests that may be skipped (tests/expected_skips.toml).
+
+    Their files are in memory where there is enough: every insert of a test waits several times for the disk.
+    """
+    is_roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
+    place = MEMORY if is_roomy else None
+    with tempfile.TemporaryDirectory(dir=place, prefix="", ignore_cleanup_errors=True) as folder:
+        common = {"MAST_TRACE_TEST_SESSION": name, "TMPDIR": folder}
+        session.run("pytest", *arguments, env={**common, **variables})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import runpy
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from scripted_llm import ScriptedLLM, messages_of
 
 from mast_trace.testing import replayed
 from mast_trace.trajectory import SpanRecord, read_trajectory, to_dict
+from mast_trace_lab.program.forking import PreparedParents
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
@@ -28,6 +31,14 @@ EARLIER = Path(__file__).parent / "judge" / "replay" / "recorded"
 """Spans of runs as version 0.1.0 wrote them before there were replays."""
 NOWHERE = "http://127.0.0.1:9/v1"
 """Address of a model API at which no server listens."""
+
+
+@cache
+def parents(*modules: str) -> PreparedParents:
+    """Return what replays of tests are forked from: each worker imports the clients once."""
+    made = PreparedParents(("openai", "time_machine", *modules))
+    atexit.register(made.close)
+    return made
 
 
 def record(program: Path, *arguments: str, folder: Path, keep: str = "none") -> Trajectory:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pattern_runs import NOW, add_run, index, patterns
+from pattern_runs import NOW, Run, add_run, add_runs, index, patterns
 from scipy.stats import binom
 
 from mast_trace.exceptions import ConfigurationError
@@ -20,8 +20,8 @@ from mast_trace_judge.patterns.states import PatternState
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
-SEARCH = {"code": "2.6", "tool": "search"}
-SKIP = {"code": "1.1", "agent": "planner"}
+SEARCH: dict[str, Any] = {"code": "2.6", "tool": "search"}
+SKIP: dict[str, Any] = {"code": "1.1", "agent": "planner"}
 
 
 def test_a_resolved_pattern_opens_again_only_by_a_run_that_may_have_the_fix(store: Store) -> None:
@@ -71,19 +71,16 @@ def test_a_state_is_checked(given: dict[str, str], said: str) -> None:
 def test_the_alert_tells_a_new_pattern_and_ends_when_it_is_acknowledged(store: Store) -> None:
     """Rare findings and a first day fire nothing."""
     rule = [rule for rule in RULES if rule.query == "new_patterns"]
-    for n in range(60):
-        add_run(store, n + 1, at=NOW - timedelta(days=3, minutes=n))
-    for n in range(2):
-        add_run(store, 200 + n, **SKIP, text="once", at=NOW - timedelta(hours=2))
-    for n in range(30):
-        add_run(store, 300 + n, service="desk", **SEARCH, text="no", at=NOW - timedelta(hours=3))
+    three, two, one = (NOW - timedelta(hours=hours) for hours in (3, 2, 1))
+    add_runs(store, (Run(n, at=NOW - timedelta(days=3, minutes=n)) for n in range(1, 61)))
+    add_runs(store, (Run(n, **SKIP, text="once", at=two) for n in (200, 201)))
+    desk = {"service": "desk", **SEARCH, "text": "no", "at": three}
+    add_runs(store, (Run(n, **desk) for n in range(300, 330)))
     index(store)
     evaluator = Evaluator(store, rules=rule)
     assert evaluator.look(NOW) == []
-    for n in range(12):
-        add_run(
-            store, 100 + n, **SEARCH, text=f"timed out after {n} s", at=NOW - timedelta(hours=1)
-        )
+    texts = enumerate(f"timed out after {n} s" for n in range(12))
+    add_runs(store, (Run(100 + n, **SEARCH, text=text, at=one) for n, text in texts))
     index(store)
     (change,) = evaluator.look(NOW + timedelta(minutes=5))
     assert (change.kind, dict(change.alert.labels)) == ("firing", {"service": "shop"})
@@ -96,12 +93,14 @@ def test_the_alert_tells_a_new_pattern_and_ends_when_it_is_acknowledged(store: S
 
 
 def test_a_version_that_fails_more_often_is_found_and_a_steady_one_is_not(store: Store) -> None:
+    runs = []
     for n in range(150):
         name, bad = (("1.0", 5), ("1.1", 5), ("1.2", 20))[n // 50]
         found = SEARCH if n % 50 < bad else {}
         outcome = "failure" if n % 50 < bad else "success"
         at = NOW - timedelta(days=9 - n // 20)
-        add_run(store, n + 1, version=name, outcome=outcome, at=at, **found)
+        runs.append(Run(n + 1, version=name, outcome=outcome, at=at, **found))
+    add_runs(store, runs)
     index(store)
     rows = QUERIES["version_regressions"].run(store)
     told = {(row["Version"], row["Measure"]): row for row in rows}

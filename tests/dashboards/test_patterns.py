@@ -8,7 +8,7 @@ from math import comb, log
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pattern_runs import NOW, add_run, index, patterns
+from pattern_runs import NOW, Run, add_runs, index, patterns
 from scipy.stats import binom, hypergeom
 from stores import new_store
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
-SEARCH = {"code": "2.6", "tool": "search"}
-SKIP = {"code": "1.1", "agent": "planner"}
+SEARCH: dict[str, Any] = {"code": "2.6", "tool": "search"}
+SKIP: dict[str, Any] = {"code": "1.1", "agent": "planner"}
 
 
 @pytest.fixture(scope="module")
@@ -39,26 +39,27 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     7 of 8 runs with the failing search failed, 2 of 5 with a skipped review, and 4 of the others.
     """
     with new_store(tmp_path_factory.mktemp("patterns")) as opened:
+        runs = [
+            Run(100 + n, **SEARCH, text=f"timed out after {n} s", project="two") for n in range(5)
+        ]
         for n in range(40):
             at = NOW - timedelta(days=12 - n // 4, minutes=n)
             common: dict[str, Any] = {"project": "one", "at": at, "version": f"1.{n // 20}"}
             outcome = "failure" if n in {0, 5, 10, 15} else "success"
             if n in range(20, 28):
                 failed = "success" if n == 27 else "failure"
-                add_run(
-                    opened, n + 1, **SEARCH, text=f"timed out after {n} s", outcome=failed, **common
-                )
+                text = f"timed out after {n} s"
+                runs.append(Run(n + 1, **SEARCH, text=text, outcome=failed, **common))
             elif n in range(30, 35):
                 failed = "failure" if n < 32 else "success"
                 text = f"I skip the review of order {n}."
-                add_run(opened, n + 1, **SKIP, text=text, outcome=failed, **common)
+                runs.append(Run(n + 1, **SKIP, text=text, outcome=failed, **common))
             elif n in {36, 37, 38}:
                 text = ("The moon is green.", "Nobody told me of it at all!", "17 is prime")[n - 36]
-                add_run(opened, n + 1, **SKIP, text=text, outcome=outcome, **common)
+                runs.append(Run(n + 1, **SKIP, text=text, outcome=outcome, **common))
             else:
-                add_run(opened, n + 1, outcome=outcome, **common)
-        for n in range(5):
-            add_run(opened, 100 + n, **SEARCH, text=f"timed out after {n} s", project="two")
+                runs.append(Run(n + 1, outcome=outcome, **common))
+        add_runs(opened, runs)
         index(opened)
         yield opened
 

@@ -20,6 +20,7 @@ from filled_store import BEGIN, RUNS, fill
 from server_users import store_with_users
 from stores import new_store
 
+from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.plugins import named_queries
 
 if TYPE_CHECKING:
@@ -122,6 +123,39 @@ def test_rows_are_those_of_before(
     if WRITE:
         golden[case] = found
     assert golden.get(case) == found, f"the rows of now are in {SHOWN / case}.json"
+
+
+@pytest.fixture(scope="module")
+def one(store: Store) -> Iterator[Store]:
+    """The store of a project, from which pages and assistants are served."""
+    with store_of_project(store, "one") as of_one:
+        yield of_one
+
+
+@pytest.fixture(scope="session")
+def known() -> dict[str, Any]:
+    """The rows of the project by query, from the tables that were asked first."""
+    return {}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_project_has_the_same_rows_from_two_shards(
+    one: Store, known: dict[str, Any], name: str
+) -> None:
+    """A condition that a shard would have to look up on all shards for itself is refused (`distributed_product_mode`)."""
+    rows = rows_of(one, name, LOW)
+    assert name in CLOCK or rows == known.setdefault(name, rows)
+
+
+@pytest.mark.parametrize("store", ["two shards"], indirect=True, scope="module")
+def test_each_shard_has_its_part(store: Store) -> None:
+    """A run lives on one shard, with its spans, states, verdicts and replays."""
+    homes: dict[str, set[int]] = {}
+    for table in ("otel_traces", "mast_run_states", "mast_verdicts", "mast_replays"):
+        for row in store.query(f"SELECT DISTINCT TraceId, _shard_num AS Shard FROM {table}"):
+            homes.setdefault(row["TraceId"], set()).add(row["Shard"])
+    assert set().union(*homes.values()) == {1, 2}
+    assert {len(shards) for shards in homes.values()} == {1}
 
 
 def rows_of(store: Store, name: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:

@@ -65,6 +65,7 @@ class Copy:
         for name, source in SOURCES.items():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(source, self.packages[name], ignore=ignored)
+        self.before = self.versions()
 
     def versions(self) -> tuple[str, str]:
         """Without a model, and with one."""
@@ -107,30 +108,24 @@ def changed(text: str) -> str:
 @pytest.mark.parametrize("module", COUNTED)
 def test_a_change_of_what_decides_is_another_version(copied, rewrite, module):
     """A change of any module counts; modules of a model's judge change that judge's version alone."""
-    before = copied.versions()
     file = copied.file(module)
     rewrite(file, changed(file.read_text("utf-8")))
     after = copied.versions()
-    assert (after[0] != before[0]) == (module in LOCAL)
-    assert after[1] != before[1]
+    assert (after[0] != copied.before[0]) == (module in LOCAL)
+    assert after[1] != copied.before[1]
 
 
-@pytest.mark.parametrize("path", UNCOUNTED)
-def test_a_change_of_anything_else_leaves_the_version(copied, rewrite, path):
-    """Studies, import and export, the database, settings, the worker."""
-    before = copied.versions()
-    file = copied.packages["mast_trace_judge"] / path
-    rewrite(file, changed(file.read_text("utf-8")))
-    assert copied.versions() == before
+def test_a_change_of_anything_else_leaves_the_version(copied, rewrite):
+    """Studies, import and export, the database, settings, the worker; in the SDK all but the modules that read spans.
 
-
-def test_recording_storing_and_commands_do_not_count(copied, rewrite):
-    """In the SDK only the modules that read spans count; in collector and dashboards none can."""
-    before = copied.versions()
+    In collector and dashboards none can count.
+    """
+    places = [copied.packages["mast_trace_judge"] / path for path in UNCOUNTED]
     for part in ("spans", "delivery", "manual"):
-        for file in (copied.packages["mast_trace"] / part).rglob("*.py"):
-            rewrite(file, changed(file.read_text("utf-8")))
-    assert copied.versions() == before
+        places += (copied.packages["mast_trace"] / part).rglob("*.py")
+    for file in places:
+        rewrite(file, changed(file.read_text("utf-8")))
+    assert copied.versions() == copied.before
     assert {name.partition(".")[0] for name in COUNTED} == set(SOURCES)
     assert [name for name in COUNTED if name.startswith("mast_trace.")] == [
         "mast_trace.content",
@@ -145,12 +140,11 @@ def test_recording_storing_and_commands_do_not_count(copied, rewrite):
 @pytest.mark.parametrize("path", TEXTS)
 def test_texts_count(copied, rewrite, path):
     """Profiles and calibrations for every judge, prompts for a model's."""
-    before = copied.versions()
     file = copied.packages["mast_trace_judge"] / path
     rewrite(file, file.read_text("utf-8") + "\n")
     after = copied.versions()
-    assert (after[0] != before[0]) == path.startswith("local")
-    assert after[1] != before[1]
+    assert (after[0] != copied.before[0]) == path.startswith("local")
+    assert after[1] != copied.before[1]
 
 
 def test_the_texts_are_profiles_calibrations_and_prompts():
@@ -160,7 +154,6 @@ def test_the_texts_are_profiles_calibrations_and_prompts():
 
 def test_other_words_leave_the_version(copied, rewrite):
     """Docstrings, comments, blank lines and annotations of every module that counts."""
-    before = copied.versions()
     for module in COUNTED:
         file = copied.file(module)
         tree = ast.parse(file.read_text("utf-8"))
@@ -172,7 +165,7 @@ def test_other_words_leave_the_version(copied, rewrite):
                     del node.body[0]
                 node.body.insert(0, ast.Expr(ast.Constant("Other words.")))
         rewrite(file, f"# A comment.\n{ast.unparse(ast.fix_missing_locations(tree))}\n\n")
-    assert copied.versions() == before
+    assert copied.versions() == copied.before
 
 
 @pytest.mark.parametrize(
@@ -188,7 +181,6 @@ def test_other_words_leave_the_version(copied, rewrite):
 def test_another_name_of_a_module_leaves_the_version(tmp_path, old, new):
     """With the imports rewritten; what it holds is what counts."""
     copied = Copy(tmp_path)
-    before = copied.versions()
     package, last = old.rsplit(".", 1)
     copied.file(old).rename(copied.file(new))
     for package_folder in copied.packages.values():
@@ -197,7 +189,7 @@ def test_another_name_of_a_module_leaves_the_version(tmp_path, old, new):
             by_module = rf"from {re.escape(package)} import {last}\b"
             to = "from {} import {} as {}".format(*new.rsplit(".", 1), last)
             file.write_text(re.sub(by_module, to, text), "utf-8")
-    assert copied.versions() == before
+    assert copied.versions() == copied.before
 
 
 def test_functions_that_change_places_are_another_version(tmp_path):
@@ -340,10 +332,9 @@ def test_a_relative_import_is_refused():
 
 def test_another_name_that_a_package_hands_on_leaves_the_version(copied, rewrite):
     """The door of a room is no part of what stands in it."""
-    before = copied.versions()
     door = copied.file("mast_trace.trajectory")
     rewrite(door, changed(door.read_text("utf-8")))
-    assert copied.versions() == before
+    assert copied.versions() == copied.before
 
 
 def test_a_reviewed_change_keeps_the_version_while_the_verdicts_are_the_same():

@@ -1,12 +1,13 @@
 """A fresh, migrated store for every test: embedded, and the same through a ClickHouse address."""
 
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from endpoint_server import PASSWORD, WRITE_TOKEN, serve
 from endpoint_sweep import OURS, THEIRS
 from otlp_requests import two_runs
-from stores import SERVER, Tables, new_store, server_address
+from stores import SERVER, Tables, copied_tables, new_store, server_address
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.clickhouse_http.confinement import Confinement
@@ -27,8 +28,10 @@ class Engine:
     def renew(self):
         """Have all tables, without what earlier tests stored."""
         if self._open is None:
-            self._open = self._kept.enter_context(Store.open(self.url))
-            self._tables = Tables(self._open)
+            is_new = not Path(self._folder).exists()
+            with copied_tables():
+                self._open = self._kept.enter_context(Store.open(self.url))
+            self._tables = Tables(self._open, made=is_new)
             # The objects that an endpoint creates for its readers are the same for every test.
             readers = Confinement.of(self._folder, self._open.database, {})
             self._kept.enter_context(readers)

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 import yaml
 from end_to_end.processes import free_port
@@ -180,17 +181,35 @@ def alerts_run(store: str, receiver: Receiver | SimpleNamespace, *more: str) -> 
 
 
 def test_alerts_run_fires_and_resolves_from_a_database(tmp_path: Path, receiver: Receiver) -> None:
-    """The same spike without Prometheus; a restart in between repeats nothing."""
-    with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
+    """The same spike without Prometheus; a restart in between repeats nothing.
+
+    Slack is told in words meanwhile, of refused spans too, which the database knows nothing of.
+    """
+    with (
+        mast_trace_up(tmp_path) as addresses,
+        Store.open(addresses["owner"]) as store,
+        receiving() as slack,
+    ):
         usual(store)
         command = alerts_run(addresses["owner"], receiver, "--data-dir", str(tmp_path))
-        with running(tmp_path, "alerts.log", *command):
+        more = ("--shape", "slack", "--collector", addresses["otlp_http"], "--data-dir")
+        in_words = alerts_run(addresses["owner"], slack, *more, str(tmp_path / "slack"))
+        with (
+            running(tmp_path, "alerts.log", *command),
+            running(tmp_path, "slack.log", *in_words),
+        ):
             spike(store)
             wait_for(lambda: told(receiver, "firing", PAGE))
             wait_for((tmp_path / "alerts.json").exists)
+            wait_for(lambda: any("violations of shop (ag2)" in b["text"] for b in slack.bodies))
+            headers = {"content-type": "application/x-protobuf"}
+            httpx.post(f"{addresses['otlp_http']}/v1/traces", content=b"\xff", headers=headers)
+            wait_for(lambda: any("were refused" in b["text"] for b in slack.bodies))
         with running(tmp_path, "alerts-again.log", *command):
             recovery(store)
             wait_for(lambda: told(receiver, "resolved", PAGE))
+    assert all(set(body) == {"text"} for body in slack.bodies)
+    assert slack.bodies[0]["text"].startswith(":rotating_light: ")
     (fired,) = told(receiver, "firing", PAGE)
     (resolved,) = told(receiver, "resolved", PAGE)
     assert fired["labels"] == {
@@ -235,21 +254,3 @@ def test_alerts_survive_a_dead_webhook_and_kill(tmp_path: Path) -> None:
     log = (tmp_path / "alerts.log").read_text()
     assert log.count("does not take alerts") == 1
     assert "Traceback" not in log
-
-
-def test_slack_is_told_in_words(tmp_path: Path, receiver: Receiver) -> None:
-    """Refused spans too, which the database knows nothing of."""
-    import httpx
-
-    with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
-        usual(store)
-        spike(store)
-        more = ("--shape", "slack", "--collector", addresses["otlp_http"], "--data-dir")
-        command = alerts_run(addresses["owner"], receiver, *more, str(tmp_path))
-        with running(tmp_path, "alerts.log", *command):
-            wait_for(lambda: any("violations of shop (ag2)" in b["text"] for b in receiver.bodies))
-            headers = {"content-type": "application/x-protobuf"}
-            httpx.post(f"{addresses['otlp_http']}/v1/traces", content=b"\xff", headers=headers)
-            wait_for(lambda: any("were refused" in b["text"] for b in receiver.bodies))
-    assert all(set(body) == {"text"} for body in receiver.bodies)
-    assert receiver.bodies[0]["text"].startswith(":rotating_light: ")

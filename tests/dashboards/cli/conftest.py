@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -43,10 +44,11 @@ class Recorded:
 
 @dataclass
 class CLI:
-    """Runs command lines in this process on the recorded runs."""
+    """Runs command lines in this process on the recorded runs, whose engine each would start anew without `kept`."""
 
     recorded: Recorded
     capture: pytest.CaptureFixture[str]
+    kept: ExitStack
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         """Return exit status, output and errors."""
@@ -92,23 +94,32 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 @pytest.fixture
-def cli(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> CLI:
-    return CLI(recorded, capsys)
+def kept() -> Iterator[ExitStack]:
+    """Stores that are open during a test; one that opens another folder, or reads by another process, closes them."""
+    with ExitStack() as opened:
+        yield opened
 
 
 @pytest.fixture
-def own_cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+def cli(recorded: Recorded, capsys: pytest.CaptureFixture[str], kept: ExitStack) -> CLI:
+    kept.enter_context(Store.open(recorded.url))
+    return CLI(recorded, capsys, kept)
+
+
+@pytest.fixture
+def own_cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: ExitStack) -> CLI:
     """The command line on runs of one test alone."""
-    return CLI(_record(f"chdb://{tmp_path}/store"), capsys)
+    url = f"chdb://{tmp_path}/store"
+    kept.enter_context(Store.open(url))
+    return CLI(_record(url), capsys, kept)
 
 
 @pytest.fixture
-def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: ExitStack) -> CLI:
     """A store without runs."""
     url = f"chdb://{tmp_path / 'store'}"
-    with Store.open(url) as store:
-        migrate(store)
-    return CLI(Recorded(url, {}), capsys)
+    migrate(kept.enter_context(Store.open(url)))
+    return CLI(Recorded(url, {}), capsys, kept)
 
 
 @pytest.fixture

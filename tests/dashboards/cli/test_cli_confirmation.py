@@ -138,6 +138,7 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
     run = record(own_cli, PROOF)
     out = tmp_path / f"runs.{kind}"
     own_cli("export", "--format", kind, "--out", str(out))
+    own_cli.kept.close()
     url = f"chdb://{tmp_path}/other"
     with Store.open(url) as store:
         migrate(store)

@@ -75,6 +75,7 @@ def test_a_store_without_runs_says_how_to_begin(no_store: object, capsys: Captur
 
 
 def test_watching_prints_each_run_once_until_it_changes(cli: CLI) -> None:
+    cli.kept.close()
     command = [sys.executable, "-m", "mast_trace_dashboards", "runs", "--watch", "--json"]
     command += ["--every", "0.2", "--url", cli.recorded.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,11 @@ QUESTION = "How many blue pens are left?"
 
 def _other(cli: CLI, folder: Path) -> CLI:
     """Return the command line on a second, empty store."""
+    cli.kept.close()
     url = f"chdb://{folder / 'other'}"
     with Store.open(url) as store:
         migrate(store)
-    return type(cli)(type(cli.recorded)(url, {}), cli.capture)
+    return replace(cli, recorded=type(cli.recorded)(url, {}))
 
 
 def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:

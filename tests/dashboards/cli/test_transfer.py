@@ -104,10 +104,7 @@ def test_an_erased_run_alone_is_refused(empty: CLI, tmp_path: Path, kind: str) -
     if kind == "export":
         assert empty.json("export", "--out", both)["runs"] == 2
     assert ids[0] != ids[1]
-    for each in ids:
-        empty.json("erase", each, "--yes")
-    with Store.open(empty.recorded.url) as store:
-        store.command("DELETE FROM mast_tombstones WHERE TraceId = {id:String}", {"id": ids[1]})
+    empty.json("erase", ids[0], "--yes")
     status, out, _ = empty("import", both, "--json")
     told = json.loads(out)
     assert (status, told["runs"]) == (1, [ids[1]])

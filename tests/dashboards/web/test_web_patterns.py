@@ -10,7 +10,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from pattern_runs import NOW, add_run
+from pattern_runs import NOW, Run, add_run, add_runs
 from rich.console import Console
 from starlette.testclient import TestClient
 from stores import new_store
@@ -47,14 +47,11 @@ HOSTILE = "timed out <script>alert(1)</script> after 3 s"
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Four runs with a failing tool, whose error holds markup, and six without findings."""
     with new_store(tmp_path_factory.mktemp("web-patterns")) as opened:
-        for n in range(10):
-            at = NOW - timedelta(hours=n + 1)
-            if n < 4:
-                add_run(
-                    opened, n + 1, code="2.6", tool="search", text=HOSTILE, outcome="failure", at=at
-                )
-            else:
-                add_run(opened, n + 1, outcome="success", at=at)
+        failed = {"code": "2.6", "tool": "search", "text": HOSTILE, "outcome": "failure"}
+        at = [NOW - timedelta(hours=n) for n in range(11)]
+        runs = [Run(n, **failed, at=at[n]) for n in range(1, 5)]
+        runs += [Run(n, outcome="success", at=at[n]) for n in range(5, 11)]
+        add_runs(opened, runs)
         PatternIndexer(opened).index()
         yield opened
 
@@ -69,8 +66,8 @@ def test_a_long_list_has_a_time_of_count(tmp_path: Path, monkeypatch: pytest.Mon
     """The page does not wait for a count of what was stored after the last one, and gets it the next time."""
     monkeypatch.setattr("mast_trace_dashboards.web.pattern_pages.LARGE", 0)
     with new_store(tmp_path) as store:
-        for n in range(3):
-            add_run(store, n + 1, code="2.6", tool="search", at=NOW - timedelta(hours=n + 1))
+        hours = ((n, NOW - timedelta(hours=n)) for n in (1, 2, 3))
+        add_runs(store, (Run(n, code="2.6", tool="search", at=at) for n, at in hours))
         PatternIndexer(store).index()
         with TestClient(web_app(store), base_url="http://127.0.0.1") as client:
             assert "3 of 3 runs" in client.get("/patterns").text

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("ag2.network", reason="needs AG2 1.x (`import ag2`)")
 
-from replays import record_all
+from replays import parents, record_all
 from scripted_llm import Call, Reply, ScriptedLLM, last_text, messages_of
 
 from mast_trace_lab.program.setup import Setup
@@ -72,7 +72,7 @@ def test_a_hook_is_answered_as_in_the_recorded_run(
     assert run.outcome == ("failure" if way == "thread" else "success")
     (tmp_path / "executed").unlink(missing_ok=True)
     asked = len(server.requests)
-    done = replay(run, Setup(command))
+    done = replay(run, Setup(command, parent=parents("ag2")))
     assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
     assert len(server.requests) == asked
     assert not (tmp_path / "executed").exists(), "a tool was executed"
@@ -84,5 +84,5 @@ def test_a_question_that_was_not_asked_is_a_divergence(server: ScriptedLLM, tmp_
     run, command = recorded("own", tmp_path)
     assert run.human_inputs == ()
     assert len(server.requests) == 2
-    done = replay(run, Setup([*command[:-1], "approval"]))
+    done = replay(run, Setup([*command[:-1], "approval"], parent=parents("ag2")))
     assert done.status == "diverged"

@@ -14,7 +14,7 @@ pytest.importorskip("langchain_openai")
 
 from pathlib import Path
 
-from replays import EXAMPLES, record
+from replays import EXAMPLES, parents, record
 
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
@@ -34,7 +34,8 @@ def test_parallel_branches_with_equal_requests_are_identical(
     """Each branch gets the answer that it got before, in threads and tasks, streamed or not."""
     recorded = record(BRANCHES, recorded_way, folder=tmp_path)
     assert len({call.branch for call in recorded.invocations if call.kind == "model"}) == 7
-    done = replay(recorded, Setup((sys.executable, str(BRANCHES), replayed_way)))
+    parent = parents("langgraph.graph", "langchain_openai")
+    done = replay(recorded, Setup((sys.executable, str(BRANCHES), replayed_way), parent=parent))
     assert (done.status, done.text) == ("identical", "")
 
 

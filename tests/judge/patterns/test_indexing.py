@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from clickhouse_connect.driver.exceptions import DatabaseError
-from pattern_runs import NOW, add_run, judge
+from judge.worker.test_worker_database import refusal
+from pattern_runs import NOW, Run, add_run, add_runs, judge
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.moments import nanoseconds
@@ -95,8 +95,7 @@ def test_the_text_of_a_place(store: Store, given: dict[str, Any], quote: str, te
 
 
 def test_a_second_pass_finds_nothing(store: Store) -> None:
-    for number in range(1, 8):
-        add_run(store, number, code="2.6", tool="search")
+    add_runs(store, (Run(number, code="2.6", tool="search") for number in range(1, 8)))
     assert index(store) == 7
     assert index(store) == 0
     assert PatternIndexer(store).index(at_all=True) == 0
@@ -122,8 +121,8 @@ def test_only_a_pass_through_all_finds_a_verdict_that_comes_late(store: Store) -
 
 def test_a_pass_that_is_killed_anywhere_doubles_nothing(store: Store, monkeypatch: Patch) -> None:
     """Also where the rows were written, and the process was killed before it knew."""
-    for number in range(1, 8):
-        add_run(store, number, code="2.6", tool="search", text=f"timed out after {number} s")
+    texts = enumerate((f"timed out after {number} s" for number in range(1, 8)), 1)
+    add_runs(store, (Run(number, "2.6", tool="search", text=text) for number, text in texts))
 
     class Killed(BaseException):
         pass
@@ -147,8 +146,7 @@ def test_a_pass_that_is_killed_anywhere_doubles_nothing(store: Store, monkeypatc
 
 
 def test_two_processes_that_index_the_same_runs_double_nothing(store: Store) -> None:
-    for number in range(1, 6):
-        add_run(store, number, code="2.6", tool="search")
+    add_runs(store, (Run(number, code="2.6", tool="search") for number in range(1, 6)))
     one, other = PatternIndexer(store), PatternIndexer(store)
     one.index()
     other._write(
@@ -252,21 +250,12 @@ class Poison:
         monkeypatch.setattr(indexing, "_row", made)
 
 
-def refusal(code: int) -> StorageError:
-    error = StorageError(f"the database says no, code {code}")
-    cause = DatabaseError("no")
-    cause.code = code
-    error.__cause__ = cause
-    return error
-
-
 @pytest.mark.parametrize("place", ["reading", "making", "storing"])
 @pytest.mark.parametrize("error", [refusal(407), ValueError("a row that nobody thought of")])
 def test_a_run_that_breaks_patterns_is_left_out_alone_with_its_reason(
     store: Store, monkeypatch: Patch, caplog: Logs, place: str, error: Exception
 ) -> None:
-    for number in range(1, 8):
-        add_run(store, number, code="2.6", tool="search")
+    add_runs(store, (Run(number, code="2.6", tool="search") for number in range(1, 8)))
     poison = Poison(store, monkeypatch, error)
     verdict = load_latest(store, poison.trace)
     poison.at(place)
@@ -285,8 +274,7 @@ def test_a_run_that_breaks_patterns_is_left_out_alone_with_its_reason(
 
 
 def test_a_run_too_large_now_stays_due_and_stops_no_other(store: Store, monkeypatch: Patch) -> None:
-    for number in range(1, 8):
-        add_run(store, number, code="2.6", tool="search")
+    add_runs(store, (Run(number, code="2.6", tool="search") for number in range(1, 8)))
     poison = Poison(store, monkeypatch, refusal(241))
     poison.at("reading")
     with pytest.raises(StorageError):
@@ -300,8 +288,7 @@ def test_a_run_too_large_now_stays_due_and_stops_no_other(store: Store, monkeypa
 @pytest.mark.parametrize("error", [refusal(159), refusal(60), OSError("too many open files")])
 def test_the_database_costs_no_run(store: Store, monkeypatch: Patch, error: Exception) -> None:
     """A time-out, and an error about all runs such as a missing table."""
-    for number in range(1, 8):
-        add_run(store, number, code="2.6", tool="search")
+    add_runs(store, (Run(number, code="2.6", tool="search") for number in range(1, 8)))
     query = store.query
 
     def failing(sql: str, *args: Any, **more: Any) -> Any:
@@ -342,10 +329,12 @@ async def test_a_worker_looks_for_patterns_of_what_it_has_judged(store: Store) -
 
 
 def test_a_count_of_an_action_separates_runs_that_all_have_the_action(store: Store) -> None:
+    runs = []
     for number in range(1, 41):
         outcome = "failure" if number <= 16 else "success"
         repeated = 4 if number <= 14 else number % 3 + 1
-        add_run(store, number, tool="search", outcome=outcome, times=repeated)
+        runs.append(Run(number, tool="search", outcome=outcome, times=repeated))
+    add_runs(store, runs)
     index(store)
     rows = QUERIES["separating_actions"].run(store)
     assert (rows[0]["Agent"], rows[0]["Action"]) == ("writer", "tool search, 4 times or more")

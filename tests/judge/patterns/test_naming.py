@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judge.builders import RunBuilder
 from judge.llm.scripted_judge import config_for
-from pattern_runs import NOW, add_run, judge
+from judge.worker.conftest import no_model_of_the_developer  # noqa: F401  # a fixture
+from pattern_runs import NOW, Run, add_run, add_runs, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
 from mast_trace_collector.storage.removal import erasure
@@ -39,17 +40,11 @@ NAMES = """SELECT PatternId, Sentence, Quotes, TraceIds, toString(Model) AS Mode
 SENTENCES = "SELECT Sentence FROM mast_pattern_names FINAL WHERE notEmpty(Sentence)"
 
 
-@pytest.fixture(autouse=True)
-def _no_model_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MAST_TRACE_JUDGE_MODEL"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
 def found(store: Store) -> Store:
     """Three runs in which a search fails, with differing numbers in the errors."""
-    for n, error in enumerate(ERRORS):
-        add_run(store, n + 1, code="2.6", tool="search", text=error)
+    runs = enumerate(ERRORS, 1)
+    add_runs(store, (Run(n, code="2.6", tool="search", text=error) for n, error in runs))
     PatternIndexer(store).index()
     return store
 

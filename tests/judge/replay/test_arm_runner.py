@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from policies import Planted, shop
-from replays import record
+from replays import parents, record
 from scripted_llm import Reply, ScriptedLLM, last_text
 
 from mast_trace_judge.arms import START, Fix, ReplayArm
@@ -71,7 +71,7 @@ class Team:
         """Replay an arm and assert that the number of live calls is the one that the server counts."""
         before = len(self.server.requests)
         command = (sys.executable, str(SHOP), *filter(None, [way]))
-        setup = Setup(command, **{"timeout": 60.0, **given})
+        setup = Setup(command, **{"timeout": 60.0, "parent": parents(), **given})
         done = run_arm(self.recorded, setup, arm, max_calls=max_calls)
         assert done.live_calls == len(self.server.requests) - before
         return done
@@ -249,7 +249,7 @@ class TestCensored:
         assert (done.status, done.live_calls) == ("over budget", 0)
 
     def test_timeout(self, team: Team) -> None:
-        done = team.run(ReplayArm("keep", REPORT), "hangs", timeout=12)
+        done = team.run(ReplayArm("keep", REPORT), "hangs", timeout=4)
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
     @pytest.mark.parametrize(("step", "status"), [(REPORT, "blocked"), (ORDER, "diverged")])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from replays import NOWHERE, record_all
+from replays import NOWHERE, parents, record_all
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace.trajectory import to_dict
@@ -47,7 +47,8 @@ def again(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
         *earlier, last = runs
         command = (sys.executable, str(ASKING), way)
-        return replay(last, Setup(command, earlier=earlier, plain=["block"]))
+        setup = Setup(command, earlier=earlier, plain=["block"], parent=parents())
+        return replay(last, setup)
 
     return run
 

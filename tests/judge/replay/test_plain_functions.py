@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from replays import NOWHERE, record
+from replays import NOWHERE, parents, record
 from scripted_llm import Call, Reply, ScriptedLLM, messages_of
 
 from mast_trace.replay.executions import plain_functions
@@ -40,25 +41,32 @@ def server() -> Iterator[ScriptedLLM]:
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def made(
-    server: ScriptedLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Trajectory]:
-    """Records the program in one of its ways."""
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
-    monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
+    """Records the program in each of its ways once."""
 
+    @cache
     def run(way: str = "") -> Trajectory:
-        recorded = record(BY_HAND, *filter(None, [way]), folder=tmp_path, keep="OPENAI_")
-        (tmp_path / "executed").unlink(missing_ok=True)
-        return recorded
+        folder = tmp_path_factory.mktemp("made")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("EXECUTED", str(folder / "executed"))
+            return record(BY_HAND, *filter(None, [way]), folder=folder, keep="OPENAI_")
 
     return run
 
 
+@pytest.fixture(autouse=True)
+def environment(server: ScriptedLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
+
+
 def again(run: Trajectory, way: str = "", **options: Any) -> Replayed:
-    return replay(run, Setup((sys.executable, str(BY_HAND), *filter(None, [way])), **options))
+    command = (sys.executable, str(BY_HAND), *filter(None, [way]))
+    return replay(run, Setup(command, parent=parents(), **options))
 
 
 @pytest.mark.parametrize(
@@ -129,6 +137,8 @@ def test_what_a_live_model_asks_for_is_counted(
     made: Callable[..., Trajectory], tmp_path: Path, way: str
 ) -> None:
     command = (sys.executable, str(BY_HAND), *filter(None, [way]))
-    done = run_arm(made(way), Setup(command, plain=["charge"]), ReplayArm("start"))
+    done = run_arm(
+        made(way), Setup(command, plain=["charge"], parent=parents()), ReplayArm("start")
+    )
     assert (done.status, done.live_calls, done.live_tools) == ("ok", 2, 1)
     assert (tmp_path / "executed").read_text() == "7\n"

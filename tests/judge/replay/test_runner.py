@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from replays import NOWHERE, check_replay, record, replay_here
+from replays import NOWHERE, check_replay, parents, record, replay_here
 from scripted_llm import Reply, ScriptedLLM, last_text
 
 from mast_trace.content import truncate
@@ -52,7 +52,8 @@ def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
 
     def run(*way: str, **options) -> Replayed:
-        return replay(recorded, Setup((sys.executable, str(TEAM), *way), **options))
+        setup = Setup((sys.executable, str(TEAM), *way), parent=parents(), **options)
+        return replay(recorded, setup)
 
     return run
 
@@ -126,7 +127,7 @@ def test_a_program_that_leaves_early_is_unfinished(again) -> None:
 
 
 def test_a_program_that_never_ends_is_killed(again) -> None:
-    done = again("hangs", timeout=8)
+    done = again("hangs", timeout=4)
     assert done.status == "timeout"
     assert done.report is not None
     assert done.report.served_exchanges == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confirmations import keep
-from replays import NOWHERE, record_all
+from replays import NOWHERE, parents, record_all
 from scripted_llm import ScriptedLLM
 
 from mast_trace.semconv import CALL_KIND, RUN_KIND
@@ -57,7 +57,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_of_several_is_identical(runs: list[Trajectory], place: int) -> None:
     """Those before it are answered from their records, and calls of those after it are no divergence."""
     *earlier, recorded = runs[:place]
-    done = replay(recorded, Setup(COMMAND, earlier=earlier, run=place))
+    done = replay(recorded, Setup(COMMAND, earlier=earlier, run=place, parent=parents()))
     assert (done.status, done.text) == ("identical", "")
 
 
@@ -69,13 +69,13 @@ def test_one_of_several_is_identical(runs: list[Trajectory], place: int) -> None
 def test_a_divergence_says_to_which_run_its_call_belongs(
     runs: list[Trajectory], way: tuple[str, ...], place: int, said: str
 ) -> None:
-    done = replay(runs[place - 1], Setup((*COMMAND, *way)))
+    done = replay(runs[place - 1], Setup((*COMMAND, *way), parent=parents()))
     assert done.status == "diverged"
     assert (said in done.text, "--set run=N" in done.text) == (True, True)
 
 
 def test_nobody_is_told_to_name_the_run_that_is_named(runs: list[Trajectory]) -> None:
-    told = replay(runs[1], Setup(COMMAND, run=2)).text
+    told = replay(runs[1], Setup(COMMAND, run=2, parent=parents())).text
     assert ("run 1 of this program" in told, "--set run=N" in told) == (True, False)
 
 

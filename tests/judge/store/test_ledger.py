@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from clickhouse_connect.driver.exceptions import DatabaseError
+from judge.worker.test_worker_database import refusal
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers, MemoryLedger, StoreLedger
@@ -120,13 +120,6 @@ async def test_a_ledger_without_answers_keeps_no_text_of_errors(failure, kept):
     assert ledger.spent_today() == inner.spent_today() == pytest.approx(0.01)
     await ledger.record(call(request_hash="b", answer="order 7"))
     assert await ledger.answers("t1", "v1") == {}
-
-
-def refusal(code):
-    error = StorageError("the database says no")
-    error.__cause__ = DatabaseError("no")
-    error.__cause__.code = code
-    return error
 
 
 class Picky:

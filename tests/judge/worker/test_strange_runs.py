@@ -45,38 +45,35 @@ def status_of(store: Store, trace: str) -> list[str]:
     return [row["S"] for row in found]
 
 
-@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
-async def test_a_run_at_any_time_is_judged_beside_others(
-    store: Store, worker: Callable[..., Worker], times: tuple[int, int]
+async def test_runs_at_any_time_are_judged_beside_others(
+    store: Store, worker: Callable[..., Worker]
 ) -> None:
-    write_stock(store, stock_run(STRANGE, *times))
+    strange = [f"{number:032x}" for number in range(2, len(TIMES) + 2)]
+    for trace, times in zip(strange, TIMES.values(), strict=True):
+        write_stock(store, stock_run(trace, *times))
     write(store, invoice_run(1))
     one = worker(**FINISHED)
-    assert await one.drain_once() == 2
-    assert status_of(store, HEALTHY) == status_of(store, STRANGE) == ["ok"]
+    assert await one.drain_once() == len(TIMES) + 1
+    assert [status_of(store, trace) for trace in (HEALTHY, *strange)] == [["ok"]] * (len(TIMES) + 1)
     rows = store.query(
         "SELECT TraceId, `Hits.Tool` AS Tools FROM mast_pattern_runs FINAL ORDER BY TraceId"
     )
-    # The texts of both were found, however far their times are apart.
-    assert [(row["TraceId"], "add" in row["Tools"]) for row in rows] == [
-        (HEALTHY, False),
-        (STRANGE, True),
-    ]
+    # The texts of all were found, however far their times are apart.
+    found = [(row["TraceId"], "add" in row["Tools"]) for row in rows]
+    assert found == [(HEALTHY, False), *((trace, True) for trace in strange)]
     assert (one.status.problem, one.status.beside, one.status.held_off) == ("", "", 0)
     assert await one.drain_once() == 0
     assert PatternIndexer(store).index(at_all=True) == 0
 
 
-@pytest.mark.parametrize(
-    "trace",
-    ["", "not hex", "nul\0", "it's \\ %s {x:String}", "é" * 500, b"\xff\xfe", b"\xc3", "A" * 32],
-)
 @pytest.mark.parametrize("project", ["", b"\xff\xfe", "it's \0"])
-async def test_a_run_of_any_name_is_judged_at_most_twice(
-    store: Store, worker: Callable[..., Worker], trace: str | bytes, project: str | bytes
+async def test_runs_of_any_name_are_judged_at_most_twice(
+    store: Store, worker: Callable[..., Worker], project: str | bytes
 ) -> None:
     """No parameter finds an id that is no UTF-8, and so its verdict is not found either: it must not be given for ever."""
-    write_stock(store, stock_run(trace, project=project))
+    names = ["", "not hex", "nul\0", "it's \\ %s {x:String}", "é" * 500, "A" * 32]
+    for trace in (*names, b"\xff\xfe", b"\xc3"):
+        write_stock(store, stock_run(trace, project=project))
     write(store, invoice_run(1))
     one = worker(**FINISHED)
     await one.drain_once()
@@ -86,14 +83,16 @@ async def test_a_run_of_any_name_is_judged_at_most_twice(
     assert (one.status.problem, one.status.beside) == ("", "")
 
 
-@pytest.mark.parametrize("ends", [(LAST, LONGEST), (LAST + 1, LONGEST), (LONGEST, 0), (0, LONGEST)])
-async def test_a_run_that_a_collector_accepted_at_such_times_is_judged_beside_others(
-    store: Store, worker: Callable[..., Worker], ends: tuple[int, int]
+async def test_runs_that_a_collector_accepted_at_such_times_are_judged_beside_others(
+    store: Store, worker: Callable[..., Worker]
 ) -> None:
-    strange = invoice_run(2)
-    for span in strange._spans:
-        span.start_time_unix_nano, span.end_time_unix_nano = ends
-    write(store, strange, invoice_run(1))
+    ends = [(LAST, LONGEST), (LAST + 1, LONGEST), (LONGEST, 0), (0, LONGEST)]
+    for number, (start, end) in enumerate(ends, 2):
+        strange = invoice_run(number)
+        for span in strange._spans:
+            span.start_time_unix_nano, span.end_time_unix_nano = start, end
+        write(store, strange)
+    write(store, invoice_run(1))
     one = worker(**FINISHED)
     await one.drain_once()
     assert status_of(store, HEALTHY) == ["ok"]
