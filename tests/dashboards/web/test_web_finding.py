@@ -24,6 +24,7 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
+from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.finding import pages, text_search
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_dashboards.web.finding.run_list import RunList
@@ -255,6 +256,12 @@ class TestList:
 
 class TestSearch:
     """Hits, their marks and their number."""
+
+    @pytest.mark.parametrize("text", ["BUYING", "buyer", "ada", "talk-1"])
+    def test_the_list_finds_runs_by_names_and_tags(self, store: Store, text: str) -> None:
+        """The run, its agents, its user and its session."""
+        listed = RunList(store, idle=60.0)
+        assert [row["Name"] for row in listed.page(Filters.of({"text": text})).rows] == ["buying"]
 
     def test_hits_are_marked_and_lead_there(self, client: TestClient, buying: StoredRun) -> None:
         page = client.get("/search?text=bolt%20COSTS&since=1h").text
