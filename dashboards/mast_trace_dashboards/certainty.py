@@ -265,6 +265,12 @@ def likelihood(finding: ModeFinding) -> str:
     return f"{'' if finding.is_shown else 'possible, '}{finding.probability:.0%}"
 
 
+def counting(verdict: Verdict) -> Sequence[ModeFinding]:
+    """Return the failure modes that steps are marked with: none where nothing speaks against a run that has not failed."""
+    doubted = verdict.outcome == "failure" or verdict.look_first or verdict.shown
+    return verdict.modes if doubted else ()
+
+
 def marked(finding: ModeFinding) -> str:
     """Return a mode's code and short words, with a question mark where it is only possible."""
     return f"{mode_words(finding.code)}{'' if finding.is_shown else '?'}"
