@@ -340,6 +340,24 @@ def test_a_gate_prices_calls_as_the_queries_do() -> None:
         assert found == wanted
 
 
+def test_calls_of_a_run_with_written_facts_are_not_read_from_spans(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are the same."""
+    statements: list[str] = []
+    query = store.query
+
+    def asked(sql: str, *given: Any, **more: Any) -> Any:
+        statements.append(sql)
+        return query(sql, *given, **more)
+
+    is_written = bool(query("SELECT 1 FROM mast_run_facts LIMIT 1"))
+    wanted = QUERIES["cost_of_calls"].run(store, only=[RUN], projects=[""])
+    monkeypatch.setattr(store, "query", asked)
+    assert StoredRun(store, RUN, "").calls(10_000) == wanted != []
+    assert any("mast_span_facts" in each for each in statements) is not is_written
+
+
 async def test_the_first_calls_are_priced_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a model is found, there is another look after seconds; an error waits as long as ever."""
     found: list[Any] = [0, 0, 1, StorageError("away")]
