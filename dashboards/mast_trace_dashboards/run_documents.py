@@ -69,6 +69,7 @@ def where_to_look(found: FoundRun) -> list[Part]:
     missing = certainty.not_measured(verdict, found.record)
     if first is not None:
         parts += [Sentence(missing, "muted")] if missing and verdict.model else []
+    if first is not None or verdict.outcome == "failure":
         parts += next_commands(found)
     return parts
 

@@ -136,14 +136,17 @@ def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[StepPair]:
 
 def _changed(left: Step, right: Step, before: dict[str, str], after: dict[str, str]) -> StepPair:
     differing = [name for name, value in before.items() if value != after[name]]
-    marked = [
-        changes(one[:_CHANGED], other[:_CHANGED]) if name in differing else ()
-        for name, one, other in (
-            ("text", left.text, right.text),
-            ("arguments", left.arguments, right.arguments),
-        )
-    ]
-    return StepPair(left, right, False, *marked, ", ".join(differing))
+
+    def marked(name: str, one: str, other: str) -> Sequence[TextChange]:
+        return changes(one[:_CHANGED], other[:_CHANGED]) if name in differing else ()
+
+    return StepPair(
+        left,
+        right,
+        changes=marked("text", left.text, right.text),
+        asked=marked("arguments", left.arguments, right.arguments),
+        difference=", ".join(differing),
+    )
 
 
 def _blocks(pairs: Sequence[StepPair]) -> Iterator[PairBlock]:
