@@ -314,6 +314,14 @@ class TestSearch:
         assert 'class="outcome failure"' in of_run
         assert f'href="/runs/{SURE}#step-1"' in of_run
 
+    def test_a_search_in_a_run_finds_its_texts_alone(self, client: TestClient) -> None:
+        """Of any time; the run's page has the form."""
+        found = client.get(f"/search?text=said&run={SURE}&until=9999-12-31").text
+        assert "4 texts in 1 run." in found
+        assert f"/runs/{SURE}/spans/" in found
+        form = client.get(f"/runs/{SURE}").text.split('action="/search"')[1].split("</form>")[0]
+        assert f'name="run" value="{SURE}"' in form
+
     def test_special_characters_are_plain(self) -> None:
         pieces = list(pieces_with("a.b A.B axb", "a.b"))
         assert [piece.text for piece in pieces if piece.quoted] == ["a.b", "A.B"]
