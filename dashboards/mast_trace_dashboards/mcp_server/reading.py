@@ -158,7 +158,7 @@ class StoreReading:
         rows = QUERIES["search"].run(self._store, text=text, limit=limit + 1, **given)
         hits = {row["TraceId"]: row["Hits"] for row in rows[:limit]}
         only = {"only": list(hits), "idle": self._idle, "limit": MOST_ROWS}
-        # Of no ids, all runs would be listed.
+        # Without ids, all runs would be listed.
         listed = QUERIES["runs"].run(self._store, **only) if hits else []
         runs: dict[str, list[Any]] = {}
         for row in listed:

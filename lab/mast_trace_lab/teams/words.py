@@ -26,7 +26,7 @@ _ACTIONS: Final = {
     YIELD.code: "Near 0 %, reviews change nothing: give the reviewer a tool to check with, or leave it out.",
     PRICE.code: "The higher it is, the more is paid for talk: hand over data in place of sentences.",
 }
-"""What to do about a measure, by its code; these come first."""
+"""The advice on a measure, by its code; these come first."""
 
 GAP_LEAVES_OPEN = (
     "Success holds for the tasks, the model and the time of the experiment, and does not say why one arm is better. "

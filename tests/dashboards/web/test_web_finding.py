@@ -315,7 +315,7 @@ class TestSearch:
         assert f'href="/runs/{SURE}#step-1"' in of_run
 
     def test_a_search_in_a_run_finds_its_texts_alone(self, client: TestClient) -> None:
-        """Of any time; the run's page has the form."""
+        """The time does not matter; the page of the run has the form."""
         found = client.get(f"/search?text=said&run={SURE}&until=9999-12-31").text
         assert "4 texts in 1 run." in found
         assert f"/runs/{SURE}/spans/" in found
@@ -333,7 +333,10 @@ class TestTree:
     def test_spans_stand_below_their_parents(self, client: TestClient, buying: StoredRun) -> None:
         page = client.get(f"/runs/{buying.trace_id}/tree").text
         assert page.index("invoke_workflow") < page.index("invoke_agent") < page.index("chat")
-        assert 'class="depth-2"' in page
+        assert 'row depth-2"' in page
+        # Each span with others below it folds.
+        assert page.count("<details open>") == page.count(" inside</span>") > 1
+        assert page.count("<li id=") == page.count("</li>")
 
     def test_a_circle_and_an_unknown_parent_lose_no_span(self) -> None:
         def span(identity: str, parent: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class TreeRow:
     @property
     def named(self) -> str:
         """Its agent, its tool or its model, else its name without the operation that stands before it."""
-        name = self.span["SpanName"].removeprefix(f"{self.span['Operation']} ")
+        name = self.span["SpanName"].removeprefix(self.span["Operation"]).strip()
         return str(self.span["Agent"] or self.span["ToolName"] or self.span["Model"] or name)
 
 
