@@ -13,6 +13,7 @@ from settings_classes import CLASSES
 
 import mast_trace
 from mast_trace import environment
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import ProcessSettings
 from mast_trace_judge.config import WorkerConfig
@@ -47,6 +48,25 @@ def read_with(config: type[ProcessSettings]) -> set[str]:
 @pytest.mark.parametrize("config", CLASSES, ids=lambda config: config.__name__)
 def test_every_setting_is_read(config: type[ProcessSettings]) -> None:
     assert set(config.model_fields) - read_with(config) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("HTTP_PORT", "abc", "it must be a whole number"),
+        ("RUN_IDLE_SECONDS", "-1", "it must be greater than 0"),
+        ("JUDGE_PRICES", "x", "it must be JSON"),
+    ],
+)
+def test_a_wrong_value_is_told_in_plain_words(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    """Not in pydantic's."""
+    variable = environment.PREFIX + name
+    monkeypatch.setenv(variable, value)
+    config = next(each for each in CLASSES if name.lower() in each.model_fields)
+    with pytest.raises(ConfigurationError, match=rf"{variable}.*: {said}$"):
+        config.load()
 
 
 def test_every_setting_is_documented() -> None:

@@ -7,10 +7,10 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import PrivateAttr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from mast_trace.environment import PREFIX, EffectiveSetting, warn_of_unknown_variables
 from mast_trace.exceptions import ConfigurationError
@@ -85,6 +85,9 @@ class ProcessSettings(BaseSettings):
             settings = cls(**filed, **given)
         except ValidationError as error:
             raise ConfigurationError(_explain(error, file, frozenset(filed))) from None
+        except SettingsError as error:  # a variable of a table that is no JSON
+            name = next((each for each in cls.model_fields if f'"{each}"' in str(error)), "")
+            raise ConfigurationError(f"{variable_of(name)}: it must be JSON") from None
         settings._file = file
         settings._from_file = frozenset(filed)
         settings._arguments = frozenset(given)
@@ -146,13 +149,35 @@ def _shown(name: str, value: Any) -> str:
     return masked(str(value), always=name.endswith("_url"))
 
 
+_PLAIN: Final = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid boolean": "true or false",
+    "a valid dictionary": "a table",
+    "a valid string": "a text",
+    "a valid list": "a list",
+    "less than or equal to": "at most",
+    "greater than or equal to": "at least",
+}
+"""Words of ours for those in which pydantic says what a value should be."""
+
+
+def plain(problem: str) -> str:
+    """Return what is wrong with a value, without pydantic's words for it."""
+    told = problem.removeprefix("Value error, ")
+    if not told.startswith("Input should be "):
+        return told
+    told = told.removeprefix("Input should be ").partition(", unable to")[0]
+    for theirs, ours in _PLAIN.items():
+        told = told.replace(theirs, ours)
+    return f"it must be {told}"
+
+
 def _explain(error: ValidationError, file: Path | None, filed: frozenset[str]) -> str:
     """Name the invalid setting and its origin, without repeating its value."""
     lines = []
     for problem in error.errors(include_input=False, include_url=False):
         name = str(problem["loc"][0]) if problem["loc"] else ""
         where = f"{file}: {name}" if name in filed else f"{name} ({variable_of(name)})"
-        lines.append(
-            f"{where if name else 'settings'}: {problem['msg'].removeprefix('Value error, ')}"
-        )
+        lines.append(f"{where if name else 'settings'}: {plain(problem['msg'])}")
     return "\n".join(lines)

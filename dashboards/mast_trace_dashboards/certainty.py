@@ -211,7 +211,7 @@ def listed(numbers: Sequence[int]) -> str:
 def no_place(row: Mapping[str, Any]) -> str:
     """Return what a list of runs says of a run that has no place to look at first."""
     is_known = row["Outcome"] == "failure" and row["State"] == "judged"
-    return f"no evidence, {row['Steps']} steps" if is_known else "-"
+    return f"no evidence, {row['Steps']:,} steps" if is_known else "-"
 
 
 def nothing_found(verdict: Verdict) -> str:
@@ -220,8 +220,7 @@ def nothing_found(verdict: Verdict) -> str:
         shown = "No outcome was recorded, and no step stands out."
         return shown if verdict.shown else "Nothing shows that the run failed."
     return (
-        f"No evidence found of the step that went wrong; there are {verdict.steps} steps to read. "
-        "`mast-trace compare RUN` shows where it parts from the nearest good run."
+        f"No evidence found of the step that went wrong; there are {verdict.steps:,} steps to read."
     )
 
 
@@ -263,6 +262,12 @@ def likelihood(finding: ModeFinding) -> str:
     if finding.evidence is Evidence.MODEL:
         return "likely" if finding.is_shown else "possible"
     return f"{'' if finding.is_shown else 'possible, '}{finding.probability:.0%}"
+
+
+def counting(verdict: Verdict) -> Sequence[ModeFinding]:
+    """Return the failure modes that steps are marked with: none where nothing speaks against a run that has not failed."""
+    doubted = verdict.outcome == "failure" or verdict.look_first or verdict.shown
+    return verdict.modes if doubted else ()
 
 
 def marked(finding: ModeFinding) -> str:

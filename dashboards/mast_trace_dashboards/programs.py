@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.settings import plain
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -252,7 +253,7 @@ def validated(kind: type[_Made], values: Mapping[str, Any], where: str) -> _Made
 
 
 def _text(error: Any) -> str:
-    return _SAID.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
+    return _SAID.get(error["type"]) or plain(str(error["msg"]))
 
 
 _SAID: Final = {

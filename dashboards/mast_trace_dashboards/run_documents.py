@@ -69,6 +69,7 @@ def where_to_look(found: FoundRun) -> list[Part]:
     missing = certainty.not_measured(verdict, found.record)
     if first is not None:
         parts += [Sentence(missing, "muted")] if missing and verdict.model else []
+    if first is not None or verdict.outcome == "failure":
         parts += next_commands(found)
     return parts
 
@@ -111,9 +112,16 @@ def modes_and_judge(found: FoundRun) -> list[Part]:
         return []
     unscored = verdict.status == "unscored"
     parts: list[Part] = []
-    if verdict.modes:
+    if certainty.counting(verdict) or (verdict.modes and unscored):
         parts += [Sentence("The rules found:")] if unscored else []
         parts.append(_modes(verdict, found.places))
+    elif verdict.modes:
+        parts.append(
+            Folded(
+                "Possible failure modes, none of which counts as shown",
+                [_modes(verdict, found.places)],
+            )
+        )
     if unscored:
         return parts
     if not verdict.modes:

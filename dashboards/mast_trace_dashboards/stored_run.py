@@ -10,16 +10,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, Step, Trajectory, read_trajectory
+from mast_trace_collector.storage.facts import FACTS, WRITTEN, asked, states_of
 from mast_trace_collector.storage.removal.thinning import was_left_out
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, RunSpans, open_roots, record
-from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.priced_calls import ASKED
 from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
@@ -50,6 +51,16 @@ WHERE TraceId IN {{runs:Array(String)}}
   )
 LIMIT 1 BY Project, TraceId, SpanId
 """  # noqa: S608  # made of constants
+_STATE = """
+SELECT Fingerprint, Name, Outcome, OutcomeReason FROM mast_runs
+WHERE TraceId = {trace_id:String} AND Project = {project:String}
+"""
+_CALLS = QUERIES["cost_of_calls"]
+_OF_ONE = states_of("TraceId IN {only:Array(String)} AND has({projects:Array(String)}, Project)")
+# Planning the view over spans takes longer than all the rest: it is asked where the run's facts are not written.
+_WRITTEN_CALLS = replace(
+    _CALLS, template=_CALLS.template.replace(ASKED, asked(_OF_ONE)).replace(FACTS, WRITTEN)
+)
 _SCOPES = """
 SELECT ScopeName, max(ScopeVersion) AS Version FROM otel_traces
 WHERE TraceId = {trace_id:String} AND Project = {project:String} AND Operation != '' AND ScopeName != ''
@@ -177,23 +188,25 @@ class StoredRun:
         Raises:
             StorageError: the database does not answer.
         """
-        summary = run_summary(store, trace_id, project=project)
+        given = {"trace_id": trace_id, "project": project}
+        # The four columns alone: planning those that count takes as long again.
+        state = next(iter(store.query(_STATE, given)), None)
         self._store = store
         self._cache = _CACHE
         self._size = size
         self.trace_id, self.project = trace_id, project
-        self._summary = summary
+        self._state = state
         self._key = (
             *(store.url, store.database, project, trace_id),
             # The record of a run's beginning may arrive after its spans; it changes the name alone.
-            f"{summary.fingerprint} {summary.name}" if summary else "",
+            f"{state['Fingerprint']} {state['Name']}" if state else "",
         )
         self.spans = RunSpans(store, trace_id, project=project)
 
     @property
     def fingerprint(self) -> str:
         """The state of the run; empty for a run without spans."""
-        return self._summary.fingerprint if self._summary else ""
+        return str(self._state["Fingerprint"]) if self._state else ""
 
     @cached_property
     def left_out(self) -> datetime | None:
@@ -289,8 +302,9 @@ class StoredRun:
         Raises:
             StorageError: the database does not answer.
         """
-        query = QUERIES["cost_of_calls"]
-        return query.run(self._store, only=[self.trace_id], projects=[self.project], limit=limit)
+        given = {"only": [self.trace_id], "projects": [self.project], "limit": limit}
+        written = _WRITTEN_CALLS.run(self._store, **given)
+        return written or _CALLS.run(self._store, **given)
 
     def task(self) -> str:
         """Return the task of the run, as `tasks_of` has it."""
@@ -338,6 +352,6 @@ class StoredRun:
         Raises:
             StorageError: the database does not answer.
         """
-        summary = self._summary
-        outcome, reason = (summary.outcome, summary.outcome_reason) if summary else ("", "")
+        state = self._state or {"Outcome": "", "OutcomeReason": ""}
+        outcome, reason = state["Outcome"], state["OutcomeReason"]
         return run_as_json(self.spans, verdict, outcome=outcome, outcome_reason=reason)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import pytest
 from generated_calls import BANDS, DAY, FACTORS, dollars, grouped, runs, spans_of, store_runs, sums
 from stores import new_store
 
+from mast_trace.exceptions import StorageError
 from mast_trace.trajectory import SpanRecord
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cost_words import listed_costs
@@ -19,7 +22,14 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.gate.assertions import priced_calls
-from mast_trace_judge.pricing import Band, OwnPrice, cost_of, store_prices
+from mast_trace_judge.pricing import (
+    Band,
+    OwnPrice,
+    PriceConfig,
+    cost_of,
+    store_prices,
+    stored_prices,
+)
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.facts import FactsIndexer
 from mast_trace_judge.store.replay_plans import plan_of
@@ -328,6 +338,46 @@ def test_a_gate_prices_calls_as_the_queries_do() -> None:
             for c in priced_calls(records, own)
         ]
         assert found == wanted
+
+
+def test_calls_of_a_run_with_written_facts_are_not_read_from_spans(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are the same."""
+    statements: list[str] = []
+    query = store.query
+
+    def asked(sql: str, *given: Any, **more: Any) -> Any:
+        statements.append(sql)
+        return query(sql, *given, **more)
+
+    is_written = bool(query("SELECT 1 FROM mast_run_facts LIMIT 1"))
+    wanted = QUERIES["cost_of_calls"].run(store, only=[RUN], projects=[""])
+    monkeypatch.setattr(store, "query", asked)
+    assert StoredRun(store, RUN, "").calls(10_000) == wanted != []
+    assert any("mast_span_facts" in each for each in statements) is not is_written
+
+
+async def test_the_first_calls_are_priced_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a model is found, there is another look after seconds; an error waits as long as ever."""
+    found: list[Any] = [0, 0, 1, StorageError("away")]
+    pauses: list[float] = []
+
+    def looked(*_: Any, **__: Any) -> int:
+        if isinstance(each := found.pop(0), Exception):
+            raise each
+        return int(each)
+
+    async def slept(seconds: float) -> None:
+        pauses.append(seconds)
+        if not found:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(stored_prices, "store_prices", looked)
+    monkeypatch.setattr(asyncio, "sleep", slept)
+    with pytest.raises(asyncio.CancelledError):
+        await stored_prices.renew_prices(MagicMock(), PriceConfig())
+    assert [each < stored_prices.EVERY for each in pauses] == [True, True, False, False]
 
 
 def test_a_price_that_is_taken_back_is_unknown(store: Store) -> None:

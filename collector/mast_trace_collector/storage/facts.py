@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = "Version, Actions, Calls, Tools, Team"
 _LEFT_OUT: Final = "RunKey GLOBAL IN (SELECT RunKey FROM mast_left_out)"
-FACTS: Final = f"""SELECT * FROM (
+WRITTEN: Final = f"""SELECT * FROM (
       SELECT Project, TraceId, RunKey, {_COLUMNS} FROM mast_run_facts
       WHERE RunKey IN (SELECT arrayJoin(asked.2)) ORDER BY Seen DESC LIMIT 1 BY RunKey
-    )
+    )"""  # noqa: S608
+"""The facts of those of these runs that have a row for all of their spans."""
+FACTS: Final = f"""{WRITTEN}
     UNION ALL
     SELECT Project, TraceId, RunKey, {_COLUMNS} FROM mast_span_facts
     WHERE notEmpty(asked.3) AND (Project, TraceId) IN (SELECT arrayJoin(asked.3))"""  # noqa: S608

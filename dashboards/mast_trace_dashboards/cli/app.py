@@ -50,6 +50,17 @@ class LazyGroup(TyperGroup):
             rest = ["list", *rest]  # a group that has a list shows it
         return found, command, rest
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what is wrong with an argument is said without pydantic's words."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # It brings pydantic along, which takes longer than most commands.
+            from mast_trace_collector.settings import plain
+
+            error.message = plain(error.message)
+            raise
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a command; None if there is none of this name."""
         if cmd_name not in self.commands and (register := _register(cmd_name)):

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mast_trace.trajectory import Step, StepKind
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_dashboards.certainty import marked
+from mast_trace_dashboards.certainty import counting, marked
 from mast_trace_dashboards.cli.output import plain, printed
 from mast_trace_dashboards.cli.render import outcome
 from mast_trace_dashboards.printable import clip
@@ -210,5 +210,5 @@ def _found(step: int, verdict: Verdict | None) -> str:
     else:
         places = [place.step for place in verdict.look_first]
         found += [f"look {places.index(step) + 1}"] if step in places else []
-    found += [marked(mode) for mode in verdict.modes if step in mode.steps]
+    found += [marked(mode) for mode in counting(verdict) if step in mode.steps]
     return "\n".join(found)

@@ -149,7 +149,7 @@ class StoreReading:
         return {"runs": taken, "next": cursor}
 
     def search(self, text: str, since: str, limit: int) -> Any:
-        """Return the runs in whose messages, tool calls or answers a text occurs, newest first."""
+        """Return the runs with a text in their names, ids, tags, messages, tool calls or answers, newest first."""
         if not text.strip():
             raise NotFound("the text to search for is empty")
         given: dict[str, Any] = {"since": parse_time(since)} if since else {}
@@ -157,7 +157,9 @@ class StoreReading:
         limit = _within(limit, MOST_RUNS)
         rows = QUERIES["search"].run(self._store, text=text, limit=limit + 1, **given)
         hits = {row["TraceId"]: row["Hits"] for row in rows[:limit]}
-        listed = QUERIES["runs"].run(self._store, only=list(hits), idle=self._idle, limit=MOST_ROWS)
+        only = {"only": list(hits), "idle": self._idle, "limit": MOST_ROWS}
+        # Without ids, all runs would be listed.
+        listed = QUERIES["runs"].run(self._store, **only) if hits else []
         runs: dict[str, list[Any]] = {}
         for row in listed:
             passage = self._passage(row, text, given)

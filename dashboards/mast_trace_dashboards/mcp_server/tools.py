@@ -138,7 +138,7 @@ class ReadingTools:
         since: Since = "",
         limit: Annotated[int, Field(ge=1, le=reading.MOST_RUNS)] = 20,
     ) -> Any:
-        """Find runs in whose messages, tool calls or model answers a text occurs, with the passage, newest first."""
+        """Find runs by a text in messages, tool calls or answers, with the passage, or in names, ids and tags, newest first."""
         return self._ask(ctx).search(text, since, limit)
 
     def get_run(self, ctx: Context[Any, Any], run: Run = "last") -> Any:

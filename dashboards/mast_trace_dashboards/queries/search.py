@@ -27,22 +27,46 @@ _OF_PROGRAMS: Final = f"""(Project, TraceId) GLOBAL NOT IN (
       SELECT Project, TraceId FROM mast_run_states
       WHERE NOT ({OF_PROGRAMS}) AND Start < {{until:DateTime64(3)}})"""
 
+# A run is named by any of these, or by the beginning of its id, from the length on that chance does not meet.
+_NAMES: Final = """concat(substring(min(Named), 21), '\\n', max(ServiceName), '\\n', max(ConversationId), '\\n',
+      arrayStringConcat(arrayConcat(groupUniqArrayArray(Agents), groupUniqArrayArray(Models)), '\\n'))"""
+_NAMED: Final = f"""SELECT TraceId, 0 AS Found, min(Start) AS Last FROM mast_run_states
+    WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}} AND {{text:String}} != ''
+    GROUP BY Project, TraceId
+    HAVING max(Kind) = '' AND Last < {{begun:DateTime64(3)}}
+      AND (positionCaseInsensitiveUTF8({_NAMES}, {{text:String}}) > 0
+        OR length({{text:String}}) >= 6 AND positionCaseInsensitiveUTF8(TraceId, {{text:String}}) = 1)
+    UNION ALL
+    SELECT TraceId, 0 AS Found, min(Timestamp) AS Last FROM otel_traces
+    WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
+      AND {{text:String}} != '' AND {_OF_PROGRAMS}
+      AND (positionCaseInsensitiveUTF8(UserId, {{text:String}}) > 0
+        OR positionCaseInsensitiveUTF8(ServiceVersion, {{text:String}}) > 0)
+    GROUP BY TraceId
+    HAVING Last < {{begun:DateTime64(3)}}"""
+
 SEARCH: Final = Query(
     name="search",
-    meaning="Runs in whose messages, tool calls or model answers a text occurs, newest first.",
+    meaning="Runs with a text in a name, an id, a user, a version or what was said, newest first.",
     template=f"""
-SELECT TraceId, count() AS Hits
-FROM otel_traces
-WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
-  AND {{text:String}} != '' AND {NARROWED} AND {_OF_PROGRAMS}
-  AND ({{begun:DateTime64(3)}} >= {_END} OR TraceId GLOBAL IN (
-    SELECT TraceId FROM mast_run_states WHERE Start < {{begun:DateTime64(3)}}))
-  AND (positionCaseInsensitiveUTF8(SpanAttributes['mast.message.content'], {{text:String}}) > 0
-    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.result'], {{text:String}}) > 0
-    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.arguments'], {{text:String}}) > 0
-    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.output.messages'], {{text:String}}) > 0)
+SELECT TraceId, sum(Found) AS Hits
+FROM (
+  SELECT TraceId, count() AS Found, max(Timestamp) AS Last
+  FROM otel_traces
+  WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
+    AND {{text:String}} != '' AND {NARROWED} AND {_OF_PROGRAMS}
+    AND ({{begun:DateTime64(3)}} >= {_END} OR TraceId GLOBAL IN (
+      SELECT TraceId FROM mast_run_states WHERE Start < {{begun:DateTime64(3)}}))
+    AND (positionCaseInsensitiveUTF8(SpanAttributes['mast.message.content'], {{text:String}}) > 0
+      OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.result'], {{text:String}}) > 0
+      OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.arguments'], {{text:String}}) > 0
+      OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.output.messages'], {{text:String}}) > 0)
+  GROUP BY TraceId
+  UNION ALL
+  {_NAMED}
+)
 GROUP BY TraceId
-ORDER BY max(Timestamp) DESC, TraceId
+ORDER BY max(Last) DESC, TraceId
 LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,
@@ -53,7 +77,7 @@ LIMIT {{limit:UInt32}}""",
     },
     columns={
         "TraceId": Column("String"),
-        "Hits": Column("UInt64", "spans in which it occurs"),
+        "Hits": Column("UInt64", "spans in whose texts it occurs; 0 where a name has it"),
     },
     wishes=SETTINGS,
     wishes_with="word",

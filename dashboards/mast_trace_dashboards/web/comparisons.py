@@ -36,6 +36,7 @@ class StepPair:
         right: of the second run, likewise.
         equal: whether they are the same, apart from generated ids and times.
         changes: the texts' difference where both are there and differ.
+        asked: that of their arguments, likewise.
         difference: names of the fields that differ, such as "text" or "agent"; empty where they are
             equal, or where one is missing.
         number: of the pair, from 0.
@@ -45,6 +46,7 @@ class StepPair:
     right: Step | None
     equal: bool = False
     changes: Sequence[TextChange] = ()
+    asked: Sequence[TextChange] = ()
     difference: str = ""
     number: int = 0
 
@@ -134,8 +136,17 @@ def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[StepPair]:
 
 def _changed(left: Step, right: Step, before: dict[str, str], after: dict[str, str]) -> StepPair:
     differing = [name for name, value in before.items() if value != after[name]]
-    texts = changes(left.text[:_CHANGED], right.text[:_CHANGED]) if "text" in differing else ()
-    return StepPair(left, right, changes=texts, difference=", ".join(differing))
+
+    def marked(name: str, one: str, other: str) -> Sequence[TextChange]:
+        return changes(one[:_CHANGED], other[:_CHANGED]) if name in differing else ()
+
+    return StepPair(
+        left,
+        right,
+        changes=marked("text", left.text, right.text),
+        asked=marked("arguments", left.arguments, right.arguments),
+        difference=", ".join(differing),
+    )
 
 
 def _blocks(pairs: Sequence[StepPair]) -> Iterator[PairBlock]:

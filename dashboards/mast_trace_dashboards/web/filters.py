@@ -105,7 +105,8 @@ class Filters:
         decided_by: the agent that made the decisive error.
         basis: the kind of evidence of the place to look at first.
         sort: of `ORDERS`; empty for the newest first.
-        text: must occur in the run's texts.
+        text: must occur in the run's texts, its names, its user or version, or begin its id.
+        run: only this one.
         page: of a list in another order, from 1.
         before: cursor: only runs that started before, in nanoseconds since the epoch.
         before_run: cursor: of the runs that started at that time, only those with a smaller id.
@@ -127,6 +128,7 @@ class Filters:
     decided_by: str = ""
     basis: str = ""
     text: str = ""
+    run: str = ""
     sort: str = ""
     page: str = ""
     before: str = ""

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.outline import KINDS, Outline
-from mast_trace_dashboards.certainty import marked
+from mast_trace_dashboards.certainty import counting, marked
 from mast_trace_dashboards.run_documents import LONGEST
 from mast_trace_dashboards.stored_run import StoredRun, left_out_words
 from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of, pretty, shown
@@ -316,7 +316,7 @@ def _findings(
     places = [verdict.decisive.step] if verdict.decisive else []
     places += [place.step for place in verdict.look_first]
     ranks |= {number: rank for rank, number in enumerate(list(dict.fromkeys(places))[:3], 1)}
-    for finding in verdict.modes:
+    for finding in counting(verdict):
         quotes += [quote for quote in finding.quotes if quote]
         for number in finding.steps:
             modes.setdefault(number, []).append(marked(finding))

@@ -45,6 +45,8 @@ _LAST: Final = 2**62
 logger = logging.getLogger(__name__)
 EVERY: Final = 300.0
 """Seconds between renewals."""
+_SOON: Final = 15.0
+"""Seconds between looks where no model was found: a first run's cost is not unknown for minutes."""
 _FIRST: Final = timedelta(days=1)
 _OVERLAP: Final = timedelta(hours=1)
 """Time before the last renewal of which calls are looked at again, because spans arrive late."""
@@ -111,11 +113,11 @@ async def renew_prices(store: Store, config: PriceConfig, *, every: float = EVER
     """
     since = datetime.now(timezone.utc) - _FIRST
     while True:
-        begun = datetime.now(timezone.utc)
+        begun, found = datetime.now(timezone.utc), 1
         try:
-            await asyncio.to_thread(store_prices, store, config.own_prices, since=since)
+            found = await asyncio.to_thread(store_prices, store, config.own_prices, since=since)
         except StorageError as error:
             logger.warning("prices were not renewed, and will be in %.0f s: %s", every, error)
         else:
             since = begun - _OVERLAP
-        await asyncio.sleep(every)
+        await asyncio.sleep(every if found else min(every, _SOON))

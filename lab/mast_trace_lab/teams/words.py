@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.document import DataTable, Heading, Sentence, Words
+from mast_trace_judge.multi_agent.profile import PROVENANCE, YIELD
+from mast_trace_judge.multi_agent.structure import PRICE
 from mast_trace_lab.teams.profile import LEAST, Gap, ServiceProfile, VariantRuns
 
 if TYPE_CHECKING:
@@ -18,6 +20,13 @@ HINT = (
     "Agents are often called because a run is hard: these are hints. An experiment that leaves an agent out "
     "measures its effect."
 )
+
+_ACTIONS: Final = {
+    PROVENANCE.code: "Near 100 %, one agent makes the answer: try it alone, in an experiment.",
+    YIELD.code: "Near 0 %, reviews change nothing: give the reviewer a tool to check with, or leave it out.",
+    PRICE.code: "The higher it is, the more is paid for talk: hand over data in place of sentences.",
+}
+"""The advice on a measure, by its code; these come first."""
 
 GAP_LEAVES_OPEN = (
     "Success holds for the tasks, the model and the time of the experiment, and does not say why one arm is better. "
@@ -109,6 +118,10 @@ def said_of(found: ServiceProfile) -> list[Part]:
     told = [each for each in profile.measures if each.value is not None]
     silent = [each for each in profile.measures if each.value is None]
     parts: list[Part] = [Sentence(runs_words(found))]
+    for each in told:
+        if action := _ACTIONS.get(each.question.code):
+            head = Words(f"{each.question.title}: {value_words(each)}.", "strong")
+            parts.append(Sentence((head, f" {action}"), "item"))
     if told:
         columns = ("Measure", "Value", "95 % interval", "By chance", "Runs")
         parts.append(DataTable("Measures", columns, list(map(_row, told)), frozenset({1, 2, 3, 4})))

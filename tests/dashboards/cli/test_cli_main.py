@@ -202,6 +202,11 @@ def test_every_command_has_one_part_of_the_help() -> None:
     assert sorted(named) == sorted(name for name in COMMANDS if " " not in name)
 
 
+def test_a_wrong_argument_is_told_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "--limit", "abc"]) == 2
+    assert "it must be a whole number" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"), [("patterms", "patterns"), ("runz", "runs"), ("zzzz", "")]
 )

@@ -185,6 +185,7 @@ def test_the_spans_of_a_run_are_a_tree(cli: CLI) -> None:
     assert max(row["Depth"] for row in rows) > 0
     out = cli.out("show", run, "--tree")
     assert len(out.splitlines()) == len(rows) + 1
+    assert "invoke_workflow invoke_workflow" not in out
     assert "alone" in cli.err("show", run, "--tree", "--open", status=2)
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 SINCE, UNTIL = "2026-03-01T12:00Z", "2026-03-02T12:00Z"
 NARROWING = {
     **{name: f"a {name} & ?" for name in ("project", "framework", "service", "agent", "user")},
-    **{name: f"a {name} & ?" for name in ("session", "version", "decided_by", "basis", "text")},
+    **{
+        name: f"a {name} & ?"
+        for name in ("session", "version", "decided_by", "basis", "text", "run")
+    },
     **dict(outcome="failure", mode="2.6", since=SINCE, until=UNTIL, sort="took"),  # noqa: C408
 }
 PLACE = {"page": "3", "before": "7", "before_run": "a" * 32}

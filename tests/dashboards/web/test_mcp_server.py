@@ -186,6 +186,7 @@ class TestReading:
         assert (first["run"], first["hits"]) == (RUN, 1)
         assert "1 shared text plain" in first["passage"]
         assert [row for row in asked(server, "list_runs")["runs"] if row.items() <= first.items()]
+        assert asked(server, "search_runs", text="nobody said it") == {"runs": [], "more": False}
 
     def test_returns_a_verdict_with_its_evidence(
         self, server: MCPServer[Any], store: Store

@@ -24,6 +24,7 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
+from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.finding import pages, text_search
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_dashboards.web.finding.run_list import RunList
@@ -256,6 +257,12 @@ class TestList:
 class TestSearch:
     """Hits, their marks and their number."""
 
+    @pytest.mark.parametrize("text", ["BUYING", "buyer", "ada", "talk-1"])
+    def test_the_list_finds_runs_by_names_and_tags(self, store: Store, text: str) -> None:
+        """The run, its agents, its user and its session."""
+        listed = RunList(store, idle=60.0)
+        assert [row["Name"] for row in listed.page(Filters.of({"text": text})).rows] == ["buying"]
+
     def test_hits_are_marked_and_lead_there(self, client: TestClient, buying: StoredRun) -> None:
         page = client.get("/search?text=bolt%20COSTS&since=1h").text
         assert "<mark>bolt costs</mark>" in page
@@ -307,6 +314,14 @@ class TestSearch:
         assert 'class="outcome failure"' in of_run
         assert f'href="/runs/{SURE}#step-1"' in of_run
 
+    def test_a_search_in_a_run_finds_its_texts_alone(self, client: TestClient) -> None:
+        """The time does not matter; the page of the run has the form."""
+        found = client.get(f"/search?text=said&run={SURE}&until=9999-12-31").text
+        assert "4 texts in 1 run." in found
+        assert f"/runs/{SURE}/spans/" in found
+        form = client.get(f"/runs/{SURE}").text.split('action="/search"')[1].split("</form>")[0]
+        assert f'name="run" value="{SURE}"' in form
+
     def test_special_characters_are_plain(self) -> None:
         pieces = list(pieces_with("a.b A.B axb", "a.b"))
         assert [piece.text for piece in pieces if piece.quoted] == ["a.b", "A.B"]
@@ -318,7 +333,10 @@ class TestTree:
     def test_spans_stand_below_their_parents(self, client: TestClient, buying: StoredRun) -> None:
         page = client.get(f"/runs/{buying.trace_id}/tree").text
         assert page.index("invoke_workflow") < page.index("invoke_agent") < page.index("chat")
-        assert 'class="depth-2"' in page
+        assert 'row depth-2"' in page
+        # Each span with others below it folds.
+        assert page.count("<details open>") == page.count(" inside</span>") > 1
+        assert page.count("<li id=") == page.count("</li>")
 
     def test_a_circle_and_an_unknown_parent_lose_no_span(self) -> None:
         def span(identity: str, parent: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from web_runs import BARE, LONG, LOOP, SHORT
 from mast_trace.trajectory import Step, StepKind
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.web.app import _environment
+from mast_trace_dashboards.web.comparisons import compared
 from mast_trace_dashboards.web.rows import Row, pieces_of, shown
 from mast_trace_dashboards.web.run_view import _lanes
 from mast_trace_judge.store.labels import labels_of
@@ -55,6 +56,10 @@ def test_the_list_shows_runs_with_modes_and_the_place_to_look_at(client: httpx.C
         ("mode=1.1", set()),
         ("text=181%20eur", {SHORT, LONG}),
         ("text=nowhere%20to%20be%20found", set()),
+        ("text=TRIP", {SHORT}),
+        ("text=hop", {SHORT, LONG, BARE}),
+        ("text=aaaaaaaa", {SHORT}),
+        ("text=aaaaa", set()),
         ("outcome=failure&framework=ag2", {SHORT, LONG}),
         ("framework=crewai", set()),
     ],
@@ -245,6 +250,16 @@ def test_two_runs_are_compared(client: httpx.Client) -> None:
     assert page.count("no such step in B") == 6
     assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
     assert client.get("/compare").status_code == 400
+
+
+def test_figures_that_differ_are_marked_in_results_and_arguments() -> None:
+    def step(figure: int) -> Step:
+        asked = f'{{"sum": "3 * {figure}"}}'
+        return Step(0, StepKind.TOOL, "auditor", f"It is {figure}.", tool="add", arguments=asked)
+
+    (pair,) = compared([step(181)], [step(118)]).pairs
+    for changes in (pair.changes, pair.asked):
+        assert [each.text for each in changes if each.kind != "same"] == ["181", "118"]
 
 
 def test_hand_overs_and_messages_are_arrows_between_lanes(client: httpx.Client) -> None:

@@ -70,6 +70,7 @@ def test_values_follow_new_runs_after_a_while(
     after = text_of(client, "/profile?service=%3Cb%3Eshop%3C/b%3E")
     assert "24 runs read, 24 of them of several agents." in after
     assert "Uptake of what is new: 100 %" in after
+    assert 0 < after.find("one agent makes the answer: try it alone") < after.find("<table")
     assert EVIL not in after
 
 

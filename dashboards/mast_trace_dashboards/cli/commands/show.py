@@ -222,9 +222,9 @@ def _show_tree(rows: Sequence[TreeRow], *, as_json: bool) -> None:
     begin = min((row.span["StartNs"] for row in rows), default=0)
     for row in rows:
         span = row.span
-        who = span["Agent"] or span["Model"] or span["SpanName"]
-        what = span["ToolName"] if span["ToolName"] != who else ""
-        words = "  " * row.depth + " ".join(filter(None, [span["Operation"] or "span", who, what]))
+        what = span["ToolName"] if span["ToolName"] != row.named else ""
+        told = filter(None, [span["Operation"] or "span", row.named, what])
+        words = "  " * row.depth + " ".join(told)
         table.add_row(
             plain(words + (" failed" if span["Failed"] else ""), "red" if span["Failed"] else ""),
             "" if row.step is None else str(row.step),

@@ -153,7 +153,7 @@ class RunList:
     def _given(self, filters: Filters) -> tuple[dict[str, Any] | None, str]:
         """Return the parameters of the query; None if no run can match."""
         given = {**filters.parameters(), "idle": self._idle}
-        only: set[str] | None = None
+        only: set[str] | None = {filters.run} if filters.run else None
         note = ""
         if filters.text:
             # No span is older than its run's start; it may be newer than the range.
@@ -165,7 +165,8 @@ class RunList:
             )
             if len(rows) > MOST_CHOSEN:
                 note = f"Among the latest {MOST_CHOSEN:,} runs with this text."
-            only = {row["TraceId"] for row in rows[:MOST_CHOSEN]}
+            found = {row["TraceId"] for row in rows[:MOST_CHOSEN]}
+            only = found if only is None else only & found
         if filters.group:
             within = {name: given[name] for name in ("since", "until") if name in given}
             members = QUERIES["runs_of_group"].run(

@@ -50,6 +50,12 @@ class TreeRow:
         """Its duration."""
         return float(self.span["DurationNs"]) / 1e6
 
+    @property
+    def named(self) -> str:
+        """Its agent, its tool or its model, else its name without the operation that stands before it."""
+        name = self.span["SpanName"].removeprefix(self.span["Operation"]).strip()
+        return str(self.span["Agent"] or self.span["ToolName"] or self.span["Model"] or name)
+
 
 def tree_of(store: Store, stored: StoredRun) -> list[TreeRow]:
     """Return the first `MOST_SPANS` spans of a run as a tree.

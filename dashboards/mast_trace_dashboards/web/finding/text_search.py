@@ -97,7 +97,7 @@ class TextSearch:
 
     Args:
         store: the database, of the visitor's project.
-        filters: with the text, and the time: the last day if none is given.
+        filters: with the text, and the time: the last day if neither it nor a run is given.
         of_project: whether the visitor sees one project alone.
     """
 
@@ -107,12 +107,12 @@ class TextSearch:
         self._of_project = of_project
         self._page = filters.number
         given = filters.parameters()
-        self._given: dict[str, Any] = {
-            "text": filters.text,
-            "services": given["services"],
-            "since": given.get("since", datetime.now(timezone.utc) - _DAY),
-            **({"until": given["until"]} if "until" in given else {}),
-        }
+        self._given: dict[str, Any] = {"text": filters.text, "services": given["services"]}
+        if not filters.run:
+            self._given["since"] = datetime.now(timezone.utc) - _DAY
+        self._given |= {name: given[name] for name in ("since", "until") if name in given}
+        # No other id lies between this one and itself with one more sign.
+        self._of_run = {"first": filters.run, "last": f"{filters.run}0"} if filters.run else {}
 
     @cached_property
     def _narrowing(self) -> Mapping[str, str]:
@@ -127,10 +127,10 @@ class TextSearch:
         """
         asked = QUERIES["search_hits"]
         times = {name: self._given[name] for name in ("since", "until") if name in self._given}
-        size = QUERIES["searched"].one(self._store, **times)
-        if size is not None and size["Spans"] <= READ_WHOLE:
+        size = None if self._of_run else QUERIES["searched"].one(self._store, **times)
+        if self._of_run or (size is not None and size["Spans"] <= READ_WHOLE):
             place = {"limit": MOST_HITS + 1, "offset": self._page * MOST_HITS}
-            given = {**self._given, **self._narrowing, **place}
+            given = {**self._given, **self._narrowing, **self._of_run, **place}
             return self._found(asked.run(self._store, **given, found=READ_WHOLE), newest=True)
         rows: list[dict[str, Any]] = []
         if self._narrowing:
@@ -161,10 +161,12 @@ class TextSearch:
                 "last": _DIGITS[place + 1] if place + 1 < len(_DIGITS) else "",
             }
             row = QUERIES["search_count"].one(
-                self._store, **self._given, **self._narrowing, **within
+                self._store, **self._given, **self._narrowing, **(self._of_run or within)
             )
             if row is not None:
                 spans, runs = spans + row["Spans"], runs + row["Runs"]
+            if self._of_run:
+                break
         return HitCount(spans, runs, done=True)
 
     def _hit(self, row: Mapping[str, Any]) -> TextHit:
