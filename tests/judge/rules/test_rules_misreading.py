@@ -81,6 +81,7 @@ def test_swapped_values(result, text):
         ("Costs in 2019 were 150, and in 2020 they were 120.", ('{"costs": [150, 120]}',)),
         ("In 2020 it was 150, and 120 in 2019.", ()),
         ("```\n2019: 150\n2020: 120\n```", ()),
+        ("The parts of 2020 are: 120, 80 and 40.", ()),
     ],
 )
 def test_values_that_may_be_where_they_belong(text, more):

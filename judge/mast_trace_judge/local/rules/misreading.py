@@ -69,6 +69,7 @@ _COMPARES = re.compile(
 )
 _SURE = 0.85
 _COUNTED = re.compile(r"(?<![\w.,])(\d{1,6}) ([a-z]{4,})\b")
+_LISTED = re.compile(r"[^\w\n]*,[^\w\n]*")
 _CLOSE = 40
 """Characters between a name and its figure."""
 _SHORT = 300
@@ -360,11 +361,17 @@ def _beside(text: str, named: Mapping[str, frozenset[float]]) -> dict[str, Figur
                 (after, (end, after and after.start)),
                 (before, (before and before.end, start)),
             )
-            if each is not None and _together(text, *gap)
+            if each is not None and _together(text, *gap) and not _is_listed(text, each, stated)
         ]
         if len(near_by) == 1:
             found[name] = near_by[0]
     return found
+
+
+def _is_listed(text: str, figure: Figure, stated: list[Figure]) -> bool:
+    """Return whether another figure follows at once: a list that a name heads is of other things."""
+    after = next((each for each in stated if each.start >= figure.end), None)
+    return after is not None and bool(_LISTED.fullmatch(text[figure.end : after.start]))
 
 
 def _together(text: str, start: int, end: int) -> bool:
