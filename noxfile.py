@@ -509,5 +509,6 @@ def _pytest(session: nox.Session, name: str, *arguments: str, **variables: str) 
     is_roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
     place = MEMORY if is_roomy else None
     with tempfile.TemporaryDirectory(dir=place, prefix="", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # Tests look what another user can do with a file in it.
         common = {"MAST_TRACE_TEST_SESSION": name, "TMPDIR": folder}
         session.run("pytest", *arguments, env={**common, **variables})
