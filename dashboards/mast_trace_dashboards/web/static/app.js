@@ -47,6 +47,7 @@ async function showWeek() {
   try {
     if (week) week.innerHTML = await fetched(week.dataset.src);
   } catch { /* the list stands without them */ }
+  if (week) week.hidden = !week.innerHTML.trim();
 }
 showWeek();
 
