@@ -224,6 +224,12 @@ def ids(text: str) -> frozenset[str]:
     return _ids(text[:_LONGEST]) if any(sign.isdigit() for sign in text) else frozenset()
 
 
+def as_written(name: str, text: str) -> str:
+    """Return an identifier as a text spells it; see `ids`."""
+    found = re.search(re.escape(name), text, re.IGNORECASE)
+    return found[0] if found else name
+
+
 def amounts(text: str) -> list[Figure]:
     """Return the figures of a text that have three digits or more and are part of no date."""
     return [

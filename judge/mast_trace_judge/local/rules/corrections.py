@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.local.acts import failed, finding, is_said, name_words
 from mast_trace_judge.local.figures import figures, in_unit, known_values, unit_behind
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.stated import acts, amounts, ids, owner, sentences, stem, stems
+from mast_trace_judge.local.stated import (
+    acts,
+    amounts,
+    as_written,
+    ids,
+    owner,
+    sentences,
+    stem,
+    stems,
+)
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -65,7 +74,8 @@ def ignored_correction(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         later = [each for each in trajectory.steps[step.index :] if owner(each) == agent]
         for old, new in _corrected(trajectory, message, step, later):
-            why = f"{message.agent} told {agent} to take {new}, and {agent} goes on with {old}."
+            meant, taken = as_written(new, message.text), as_written(old, step.arguments)
+            why = f"{message.agent} told {agent} to take {meant}, and {agent} goes on with {taken}."
             quotes = [quote(message.text, limit=300), quote(step.arguments)]
             return [finding("2.5", 0.65, Evidence.HEURISTIC, why, [message, step], quotes)]
     return []

@@ -27,6 +27,7 @@ from mast_trace_judge.local.stated import (
     acts,
     amounts,
     arguments,
+    as_written,
     days,
     few,
     ids,
@@ -238,7 +239,7 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
     named, meant_names = few(ids(step.arguments)), few(ids(task))
     for name in sorted(set(named) - known.before(step).names):
         if any(exchanged(name, meant) and meant not in named for meant in meant_names):
-            return f"{name}, {new}"
+            return f"{as_written(name, step.arguments)}, {new}"
     asked = few(amounts(task))
     for each in few(amounts(step.arguments)):
         long = sum(sign.isdigit() for sign in each.literal) >= _A_NUMBER
