@@ -140,6 +140,120 @@ NATURAL = {
         '{"name": "Bo", "eligible": false}',
         "Bo waits a year, then he is eligible.",
     ),
+    "a name that denies": looked_up(
+        "Tickets?", '{"event": "Aurora", "sold_out": true}', "Aurora is sold out."
+    ),
+    "switched since": looked_up(
+        "Switch it on.",
+        '{"flag": "dark_mode", "enabled": false}',
+        "dark_mode is enabled.",
+        ("clerk", "set_flag", {"flag": "dark_mode"}, '{"ok": true}'),
+    ),
+    "format of an answer": natural(
+        "Which orders are open?",
+        ("clerk", "list_orders", {"shop": 1}, "A-7"),
+        ("clerk", "user", "A-7."),
+    ).prompted("clerk", "Plain text: no headings, no lists, no tables."),
+    "again after a refusal": natural(
+        "A table at Ida for Ann, please.",
+        (
+            "ann",
+            "book_table",
+            {"at": "Ida", "name": "Ann"},
+            '{"success": false, "message": "locked"}',
+        ),
+        ("ann", "book_table", {"at": "Ida", "name": "Ann"}, '{"success": true, "id": 7}'),
+        ("ann", "user", "Booked."),
+    ),
+    "a plan of a call": natural(
+        "Which day?",
+        ("ann", "lead", "After I have called `get_weather` I will compare the days."),
+        ("ann", "get_weather", {"day": 1}, "sunny"),
+        ("ann", "user", "Day 1."),
+    ),
+    "a refusal that was sought": natural(
+        "Refuse tampered files.",
+        ("reviewer", "run_import", {"file": "t.bin"}, "error: bad checksum"),
+        ("reviewer", "dev", "The guard works correctly: the tampered file is refused."),
+    ),
+    "no match on a list": natural(
+        "Open an account for Anna Ruiz.",
+        ("kyc", "screen_sanctions", {"name": "Anna Ruiz"}, '{"match": false}'),
+        ("kyc", "clerk", "She is clear, go ahead."),
+        ("clerk", "create_account", {"name": "Anna Ruiz"}, "ok"),
+        ("clerk", "user", "Done."),
+    ),
+    "handed on to be mended": natural(
+        "Is it clean?",
+        ("linter", "lint_file", {"file": "a.py"}, '{"errors": 2, "lines": [14, 31]}'),
+        ("linter", "ben", "Ben, please rename the variable in line 14."),
+        ("ben", "edit_file", {"file": "a.py"}, "ok"),
+        ("ben", "user", "Renamed."),
+    ),
+    "a check of another name": natural(
+        "Check the weather before you book the boat for Saturday.",
+        ("ann", "get_forecast", {"day": "Saturday"}, "sunny, 24"),
+        ("ann", "book_boat", {"day": "Saturday"}, "ok"),
+        ("ann", "user", "Booked."),
+    ),
+    "it was paid before": looked_up(
+        "Pay invoice 7.", '{"balance": 0, "state": "settled"}', "Invoice 7 is already paid."
+    ),
+    "sent by a server's tool": natural(
+        "Mail the receipt to Bo.",
+        ("ann", "find_receipt", {"of": "Bo"}, "R.pdf"),
+        ("bo", "mcp__gmail__send_email", {"to": "Bo"}, "ok"),
+        ("ann", "user", "The receipt was sent."),
+    ),
+    "rounded to fives": looked_up("Price?", "163 EUR", "It costs roughly 165 EUR."),
+    "over a round figure": looked_up("How far is it?", "158 km", "It is over 150 km."),
+    "whole boxes": looked_up("How many boxes of 12?", "1300 pieces", "1300 / 12 = 109 boxes."),
+    "known places": natural(
+        "How warm is it in Berlin?",
+        ("ann", "geocode", {"city": "Berlin"}, "error: 503"),
+        ("ann", "get_weather", {"lat": 52.52, "lon": 13.405}, '{"temp_c": 14}'),
+        ("ann", "user", "It is 14 degrees in Berlin."),
+    ),
+    "tomorrow by its date": natural(
+        "Book a table for four tomorrow at Ida's.",
+        ("ann", "check_tables", {"date": "tomorrow", "n": 4}, "free at 18:00 and 19:30"),
+        ("ann", "book_table", {"date": "2031-05-04", "time": "19:30"}, "ok"),
+        ("ann", "user", "Booked."),
+    ),
+    "net thirty": looked_up(
+        "When is it due?",
+        '{"invoice": "INV-22", "issued": "2031-03-01", "terms": "NET30"}',
+        "INV-22 is due on 31 March 2031.",
+    ),
+    "a stage before": natural(
+        "Deploy build 41 to production.",
+        ("ann", "deploy", {"build": 41, "target": "staging"}, "ok"),
+        ("ann", "promote", {"build": 41}, "live"),
+        ("ann", "user", "Live."),
+    ),
+    "no objections": approved(
+        ("dev", "reviewer", "Any objections to 41?"), ("reviewer", "dev", "No.")
+    ),
+    "to be written, and written": natural(
+        "Report on May.",
+        ("lead", "writer", "The summary still needs to be written."),
+        ("writer", "lead", "May in short: all went well."),
+        ("lead", "user", "May went well."),
+    ),
+    "seconds in minutes": looked_up(
+        "How long does it take?", '{"seconds": 7860, "legs": 214}', "214 legs take 131 minutes."
+    ),
+    "the old one is closed": natural(
+        "Tidy up.",
+        ("lead", "dev", "PR-118 is stale, close it. Review PR-204 instead."),
+        ("dev", "close_pr", {"pr": "PR-118"}, "closed"),
+    ),
+    "a manual says to ask": natural(
+        "Start a server.",
+        ("ann", "read_docs", {"of": "servers"}, "If unsure, please specify the region."),
+        ("ann", "start_server", {"region": "eu"}, "ok"),
+        ("ann", "user", "Started in eu."),
+    ),
 }
 
 

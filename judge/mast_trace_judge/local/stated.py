@@ -75,6 +75,7 @@ COUNT_WORDS = {
 _COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(COUNT_WORDS)}|a|an|next)"
 _PERIOD = re.compile(
     rf"\b{_COUNT}[ -](?:\w+ )?(?P<unit>day|night|week|month|year)s?\b"
+    r"|\bnet[ _-]?(?P<net>\d{1,3})\b|\bP?(?P<short>\d{1,3})[dD]\b|(?P<every>\bmonthly\b|\bend of (?:the )?month)"
     r"|(?P<name>days?|nights?|weeks?|months?|years?|period|duration|term)\w*[\"']?\s*[:=]\s*[\"']?(?P<given>\d{1,3})\b",
     re.IGNORECASE,
 )
@@ -352,6 +353,12 @@ class Known:
 
 def _periods(text: str) -> Iterator[tuple[int, str]]:
     for match in _PERIOD.finditer(text):
+        if match["net"] or match["short"]:
+            yield int(match["net"] or match["short"]), "day"
+            continue
+        if match["every"]:
+            yield 1, "month"
+            continue
         said = (match["n"] or match["given"]).lower()
         count = int(said) if said.isdigit() else COUNT_WORDS.get(said, 1)
         yield count, (match["unit"] or match["name"]).lower().rstrip("s")

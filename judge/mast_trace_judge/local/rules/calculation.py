@@ -98,10 +98,12 @@ def false_equation(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _means_another_thing(equation: Equation) -> bool:
-    """Return whether an equation may be of hours or days that begin anew, or of positions whose amounts are added."""
+    """Return whether an equation may be of whole things, of hours that begin anew, or of positions whose amounts are added."""
     small = all(abs(value) <= _SMALL for term in equation.terms for value in term.as_one)
     stated = {abs(each) for each in equation.result.as_one}
     right = abs(equation.value())
+    if equation.operators == ("/",) and equation.unit and stated & {right // 1, right // 1 + 1}:
+        return True  # whole boxes
     anew = any((right - each) % cycle == 0 and each < cycle for each in stated for cycle in _CYCLES)
     return small and (anew or min(stated) > _LABELS * max(right, 1))
 

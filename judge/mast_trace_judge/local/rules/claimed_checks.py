@@ -21,7 +21,7 @@ from mast_trace_judge.local.acts import (
 )
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.stated import acts, owner, stem, stems
+from mast_trace_judge.local.stated import acts, owner, sentences, stem, stems
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -75,8 +75,11 @@ _SENT = re.compile(
     re.IGNORECASE,
 )
 _DONE = re.compile(
-    r"\b(?:is|are|has been|have been|was|were) (?:now |already )?(?P<what>ordered|booked|paid|refunded|shipped|reserved|transferred)\b",
+    r"\b(?:is|are|has been|have been|was|were) (?:now )?(?P<what>ordered|booked|paid|refunded|shipped|reserved|transferred)\b",
     re.IGNORECASE,
+)
+_QUESTION = re.compile(
+    r"\?$|^\W*(?:find out|check|see|has|have|is|are|was|were|did|who|when)\b", re.IGNORECASE
 )
 _DOES = re.compile(
     r"(?:make|create|add|submit|place|book|reserve|reservation|pay|order|send|issue|process|confirm|complete|finali|update|set|write|post"
@@ -128,19 +131,21 @@ def claimed_act(trajectory: Trajectory) -> list[ModeFinding]:
     message no call, no result and no other message has its name. No tool sends anything by its name. Or it says so of an
     order, booking or payment that the task asks for, has called tools, and nobody any that may have done it.
     """
-    asked = stems(trajectory.task)
+    orders = [each for each in sentences(trajectory.task) if not _QUESTION.search(each)]
+    asked = stems(" ".join(orders))
     active: set[str] = set()
     using: set[str] = set()
     done = False
     known = frozenset[str]()
     for step in trajectory.steps:
         if is_tool(step):
-            if _SENDS.match(step.tool):
+            name = step.tool.rpartition("__")[2]  # behind the name of an MCP server
+            if _SENDS.match(name):
                 return []
             known |= stems(f"{' '.join(name_words(step.tool))} {step.arguments} {step.text}")
             if acts(step) and not failed(step):
                 active.add(owner(step))
-                done = done or bool(_DOES.match(step.tool))
+                done = done or bool(_DOES.match(name))
             using.add(owner(step))
             continue
         claims = not done and is_said(step) and step.agent in using - active

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.acts import by_user, failed, finding, is_said, is_tool
+from mast_trace_judge.local.acts import by_user, failed, finding, is_said, is_tool, name_words
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.stated import acts, owner
@@ -41,6 +41,10 @@ _ASKS = Phrases(
     r"|\bplease (?:clarify|specify|confirm|provide)\b|\bdo you mean\b",
     *(" you ", "please "),
 )
+_GENERAL = re.compile(r"\b(?:if|where|when|unless|unclear|doubt)\b", re.IGNORECASE)
+"""Sentences of what holds in general, and may not hold here."""
+_MANUALS = frozenset(["docs", "doc", "help", "file", "policy", "manual", "readme", "page"])
+"""Words of the names of tools that read what holds in general."""
 
 
 @rule("2.2", contradicts=True)
@@ -55,6 +59,9 @@ def acted_without_asking(trajectory: Trajectory) -> list[ModeFinding]:
     for result, step in pairwise(trajectory.steps):
         told = _TELLS_TO_ASK.search(result.text[:_SHORT]) if is_tool(result) else None
         if told is None or failed(result) or not acts(step) or owner(step) != owner(result):
+            continue
+        general = _GENERAL.search(quote(result.text, *told.span(), limit=300))
+        if general or name_words(result.tool) & _MANUALS:
             continue
         if failed(step) or _ASKING.match(step.tool):
             continue

@@ -99,7 +99,8 @@ def _corrected(
             old = {
                 each for each in ids(act.arguments) & ids(message.text) if _form(each) == _form(new)
             }
-            if old - named and not any(new in ids(each) for each in given):
+            asks = any(verb & stems(each) and ids(each) & old for each in sentences(message.text))
+            if old - named and not asks and not any(new in ids(each) for each in given):
                 yield min(old), new
         if _OF_ANOTHER.search(sentence):
             continue

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 _LONGEST = 8
 """Steps of a cycle."""
 _ROUNDS, _OF_TALK = 3, 4
+_CODE = re.compile(r"\w*\d\w*")
 _SAID = 2
 """Values that a message has in each round."""
 _OF_ROUNDS = re.compile(
-    r"\b(?:rounds?|\w+ times|repeat\w*|wait\w*|watch\w*|monitor\w*|keep|poll\w*|drill\w*|practi[sc]e|rehears\w*)\b",
+    r"\b(?:rounds?|\w+ times|repeat\w*|hold|guard\w*|wait\w*|watch\w*|monitor\w*|keep|poll\w*|drill\w*|practi[sc]e|rehears\w*)\b",
     re.IGNORECASE,
 )
 """A task with one of these words may be one of equal rounds."""
@@ -102,7 +103,10 @@ def done_twice(trajectory: Trajectory) -> list[ModeFinding]:
         if not transacts(step) or failed(step):
             continue
         first = done.setdefault(call_key(step), step)
-        if first is not step and len(arguments(step)) > 1 and first.text != step.text:
+        # Results of one kind: both have done it. Other words may be of a refusal.
+        other = first.text != step.text
+        one_kind = _CODE.sub("", first.text) == _CODE.sub("", step.text)
+        if first is not step and len(arguments(step)) > 1 and other and one_kind:
             why = f"{step.agent} calls {step.tool} again with the same arguments; it had succeeded."
             told = [first_line(first), first_line(step)]
             return [finding("1.3", 0.65, Evidence.HEURISTIC, why, [first, step], told)]

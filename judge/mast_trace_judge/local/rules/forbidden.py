@@ -79,13 +79,11 @@ _ALTERNATIVES = [
     frozenset(each.split())
     for each in [
         "air sea road rail",
-        "public internal private confidential",
-        "main master develop staging production",
+        *("public internal", "public private", "public confidential"),
         "card cash voucher transfer cheque",
         "economy business first",
         "aisle window middle",
         "vegan vegetarian meat",
-        "draft final",
         "buy sell",
         "debit credit",
         "left right",
@@ -95,6 +93,11 @@ _ALTERNATIVES = [
     ]
 ]
 """Words of which one excludes the others."""
+_STAGES = [
+    frozenset(each.split()) for each in ("main master develop staging production", "draft final")
+]
+"""Words of which one comes before the other, so that only the last act tells."""
+_LEAVES_OUT = re.compile("reject|exclu|skip|drop|discard|remove|screen", re.IGNORECASE)
 _HOW = re.compile(
     "to|into|as|by|via|with|in|on|for|mode|method|type|kind|channel|space|format|target|class|branch|action|side"
 )
@@ -179,7 +182,7 @@ def excluded_source(trajectory: Trajectory) -> list[ModeFinding]:
     for step in trajectory.steps:
         if step.index and by_user(step):
             return []
-        if not is_tool(step):
+        if not is_tool(step) or _LEAVES_OUT.match(step.tool):
             continue
         for value in map(str, arguments(step).values()):
             held = [each for each in listed if value in each[1]]
@@ -218,7 +221,7 @@ def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
     times = Counter(each.tool for each in done)
     for step in done:
         if times[step.tool] == 1:
-            wrong = _wrong_argument(step, trajectory.task, known)
+            wrong = _wrong_argument(step, trajectory.task, known, is_last=step is done[-1])
             if wrong:
                 why = f"{step.agent} calls {step.tool} with {wrong}."
                 told = [quote(step.arguments)]
@@ -226,7 +229,7 @@ def argument_against_task(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-def _wrong_argument(step: Step, task: str, known: Known) -> str:
+def _wrong_argument(step: Step, task: str, known: Known, *, is_last: bool) -> str:
     """Return an argument that is against the task and why; empty if there is none."""
     new = "which no text of the run holds; the task names another"
     stated, meant_days = few(days(step.arguments)), few(days(task))
@@ -258,10 +261,13 @@ def _wrong_argument(step: Step, task: str, known: Known) -> str:
         is_known = bool(each.readings & held) or any(a.literal in step.arguments for a in meant)
         if not is_known and not follows:
             return f"{each.literal}, {new}"
-    return _other_way(step, task, known.before(step).texts)
+    groups = _ALTERNATIVES + _STAGES * is_last
+    return _other_way(step, task, known.before(step).texts, groups)
 
 
-def _other_way(step: Step, task: str, texts: Iterable[str]) -> str:
+def _other_way(
+    step: Step, task: str, texts: Iterable[str], groups: Iterable[frozenset[str]]
+) -> str:
     """Return a word that says how a thing is done, where the task rules it out; empty if there is none."""
     for key, value in arguments(step).items():
         word = (
@@ -269,7 +275,7 @@ def _other_way(step: Step, task: str, texts: Iterable[str]) -> str:
             if isinstance(value, str) and any(map(_HOW.fullmatch, name_words(key)))
             else ""
         )
-        if word.isalpha() and (other := _excluded(key, word, step, texts, task)):
+        if word.isalpha() and (other := _excluded(key, word, step, texts, task, groups)):
             return f"{value} for {key}, and the task says: {other}"
     return ""
 
@@ -280,7 +286,14 @@ def _in_unit_of(arguments_: str, each: Figure, task: str, meant: Figure) -> bool
     return bool(unit) and unit == unit_of(arguments_, each)
 
 
-def _excluded(key: str, word: str, step: Step, texts: Iterable[str], task: str) -> str:
+def _excluded(
+    key: str,
+    word: str,
+    step: Step,
+    texts: Iterable[str],
+    task: str,
+    groups: Iterable[frozenset[str]],
+) -> str:
     """Return the words of the task that rule out an argument of which no other text speaks; empty if it does not."""
     about = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
     if any(about.search(text) for text in texts if text != task):
@@ -293,7 +306,7 @@ def _excluded(key: str, word: str, step: Step, texts: Iterable[str], task: str) 
         return f"{denied[0][0]}{said[0][0]}" if denied[0] and all(denied) else ""
     others = [
         each
-        for group in _ALTERNATIVES
+        for group in groups
         if word in group
         for other in group - {word}
         for each in re.finditer(rf"\b{other}\b", task, re.IGNORECASE)
@@ -372,7 +385,9 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
         return False
     # A tool with another noun in its name does something else to the same object.
     rest = words - ban.verbs - ban.objects
-    return own if ban.of_all else bool(ban.objects) and ban.objects <= about and not rest
+    if ban.of_all:
+        return own and acts(step)
+    return bool(ban.objects) and ban.objects <= about and not rest
 
 
 def _codes(text: str) -> frozenset[str]:

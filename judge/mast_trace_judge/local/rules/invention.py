@@ -13,12 +13,14 @@ from mast_trace_judge.local.acts import (
     finding,
     is_said,
     is_tool,
+    name_words,
 )
 from mast_trace_judge.local.arithmetic import (
     COUNTED,
     TOO_MANY,
     derived,
     derived_twice,
+    in_other_unit,
     near,
     reachable,
 )
@@ -29,6 +31,7 @@ from mast_trace_judge.local.stated import (
     acts,
     amounts,
     arguments,
+    days,
     fields,
     ids,
     owner,
@@ -64,6 +67,23 @@ _COMPUTED = re.compile(
     r"\d[^\n=]{0,20}[-+*/x\u00d7\u00b7\u00f7\u2212][^\n=]{0,40}[=\u2248]\s*[^\w\s]?\s*$"
 )
 """An expression before the figure that it makes."""
+_TECHNICAL = frozenset(
+    [
+        "id",
+        "ref",
+        "reference",
+        "timeout",
+        "ms",
+        "gas",
+        "limit",
+        "port",
+        "zip",
+        "nonce",
+        "timestamp",
+        "code",
+    ]
+)
+"""Words of the names of arguments whose numbers the agent may choose."""
 _TWO = 2
 """Values under one name: the one that all calls have, and another."""
 
@@ -137,7 +157,11 @@ def _figures_of(results: list[Step]) -> dict[float, Step]:
 
 def _follows(value: float, values: set[float], *, sums: bool) -> bool:
     """Return whether a figure follows from others by two steps of arithmetic, is a product rounded, or a sum of multiples."""
-    if derived(value, values, COUNTED) or derived_twice(value, values):
+    if (
+        any(in_other_unit(value, each) for each in values)
+        or derived(value, values, COUNTED)
+        or derived_twice(value, values)
+    ):
         return True
     factors = {*values, *map(float, range(2, COUNTED))}
     made = (each * by for each in values for by in factors)
@@ -186,10 +210,11 @@ def acted_on_invention(trajectory: Trajectory) -> list[ModeFinding]:
             if (
                 transacts(step)
                 and _SETTLES.match(step.tool)
+                and not name_words(name) & _TECHNICAL
                 and _invented(str(value), known.before(asked), sums=True)
             ):
                 return [_from_nowhere(step, name, str(value))]
-        elif len(value) >= _LONG and value.split() == [value]:
+        elif len(value) >= _LONG and value.split() == [value] and not days(value):
             usual[name][value.lower()].add(step.tool)
             # A search may call things otherwise, and a new file may have any name.
             if transacts(step) or (ids(value) and not acts(step)):

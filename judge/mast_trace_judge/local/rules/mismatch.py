@@ -62,6 +62,7 @@ _ADDS = re.compile(
     re.IGNORECASE,
 )
 """Words of sentences whose figure may be a result's and a round amount."""
+_PLANNED = re.compile(r"\b(?:after|when|once|as soon as)\b[^.;!?]*$", re.IGNORECASE)
 _SURE = 0.85
 """Probability of a slip of the pen, which needs no failed run as evidence."""
 _MOST_STATED = 1000
@@ -106,7 +107,8 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
                 continue
             if (known and tools[name] < step.index) or name in done or name in trajectory.task:
                 continue
-            if doubted(step.text, *match.span(1)):
+            planned = _PLANNED.search(step.text[: match.start()])
+            if planned or doubted(step.text, *match.span(1)):
                 continue
             # A plain word may be meant as a word: "I used search terms".
             marked = (
@@ -328,9 +330,9 @@ def _says(text: str, figure: Figure, result: Step, own: Figure, task: str) -> bo
     has, or anywhere in the task, the call or the message.
     """
     pairs = [(value, of) for value in figure.readings for of in own.readings]
-    if any(near(value, of) for value, of in pairs) and not _is_exchange(figure, own):
+    if any(_rounds(value, of) for value, of in pairs):
         return True
-    if any(value == round(of, -places) for value, of in pairs for places in (1, 2)):
+    if any(near(value, of) for value, of in pairs) and not _is_exchange(figure, own):
         return True
     if not any(in_other_unit(value, of) for value, of in pairs):
         return False
@@ -341,6 +343,13 @@ def _says(text: str, figure: Figure, result: Step, own: Figure, task: str) -> bo
     if unit:
         return unit != unit_of(result.text, own)
     return names_unit([text, task, result.text, result.arguments, result.tool])
+
+
+def _rounds(value: float, of: float) -> bool:
+    """Return whether a value is another one rounded to fives, tens or hundreds, or down to tens."""
+    if value in {round(of, -1), round(of, -2)}:
+        return True
+    return not value % 5 and (abs(value - of) < 2.5 or (not value % 10 and 0 < of - value < 10))
 
 
 def _adds_to(addend: Figure, total: Figure, known: set[float]) -> bool:

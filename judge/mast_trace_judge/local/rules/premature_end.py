@@ -64,6 +64,7 @@ _A_THING = 4
 _MORE_FLAGS = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage")
 _PAGE = ("page", "current_page", "currentPage")
 _PAGES = ("pages", "total_pages", "totalPages", "page_count")
+_STILL = re.compile(r"still (?:has|have|needs?) to be", re.IGNORECASE)
 
 
 @rule("3.1", Reach.END, needs_end=True)
@@ -193,6 +194,9 @@ def left_open(trajectory: Trajectory) -> list[ModeFinding]:
     )
     for step in said:
         for sentence in sentences(step.text):
+            # Somebody may do it under another word; what failed tells.
+            if trajectory.outcome != "failure" and _STILL.search(sentence):
+                continue
             if not _LEFT.search(sentence) or _EXCUSED.search(sentence):
                 continue
             after = trajectory.steps[step.index + 1 :]

@@ -98,6 +98,11 @@ _LONG_FIGURE = 4
 """Digits of figures of which two are hardly an agent's own."""
 _TRIES = 4
 """Messages and acts after a failure in which its consequences are sought."""
+_LETTERS = re.compile("[A-Za-z]+")
+_CHOSEN = re.compile(r"lat|lon|lng|x$|y$|\w*rate$|dropout|temperature")
+"""Names of arguments whose numbers are known or chosen."""
+_CALCULATES = re.compile(r"calc|comput|convert|add_|date", re.IGNORECASE)
+"""Beginnings of the names of tools whose results the agent may work out itself."""
 
 
 @rule("2.6", contradicts=True)
@@ -248,7 +253,7 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     results: dict[str, list[Step]] = defaultdict(list)
     for step in trajectory.steps:
         if is_tool(step):
-            if acts(step) and not fields(step.text):
+            if acts(step):
                 results.clear()
             results[owner(step)].append(step)
         elif is_said(step) and (found := results.pop(step.agent, [])):
@@ -321,7 +326,9 @@ def _stated_flag(
                 return None
             if _ASKS.search(quote(others, start, end, limit=400)) or text[end : end + 1] == "?":
                 return None
-            negative = bool(_NEGATIVE.search(clause) or denied & wanted)
+            # "sold_out" denies by itself.
+            rest = _LETTERS.sub(lambda each: "" if stem(each[0]) in wanted else each[0], clause)
+            negative = bool(_NEGATIVE.search(rest) or denied & wanted)
             found.append((not negative, (start, end)))
         start = next_start
     return found[0] if len({each for each, _ in found}) == 1 else None
@@ -348,7 +355,11 @@ def _is_broken(step: Step) -> bool:
 
 def _fractions(step: Step) -> str:
     """Return the arguments of a call that are no whole numbers: whole ones are often limits and the like."""
-    return " ".join(str(each) for each in arguments(step).values() if isinstance(each, float))
+    return " ".join(
+        str(each)
+        for name, each in arguments(step).items()
+        if isinstance(each, float) and not _CHOSEN.match(name)
+    )
 
 
 def _is_about(text: str, call: Step) -> bool:
@@ -370,6 +381,8 @@ def _invented(text: str, known: Known, call: Step) -> list[str]:
         for each in arguments(call).values()
         if _SUM.search(text := str(each)) and not days(text)
     ]
+    if not asked and _CALCULATES.match(call.tool):
+        return []
     right = [_evaluated(each) for each in asked]
     if asked and (
         None in right or any(near(v, r) for f in figures_ for v in f.as_one for r in right if r)

@@ -66,6 +66,23 @@ _VERDICTS = re.compile(
     re.IGNORECASE,
 )
 """Names of fields that say whether all is right."""
+_FOUND = re.compile(r"match(?:es)?|complete", re.IGNORECASE)
+_SEARCHES = frozenset(
+    [
+        "screen",
+        "search",
+        "find",
+        "scan",
+        "lookup",
+        "duplicate",
+        "duplicates",
+        "sanctions",
+        "list",
+        "page",
+    ]
+)
+_MENDS = re.compile("edit|fix|format|resolve|patch|replace|rename|correct|repair", re.IGNORECASE)
+"""Beginnings of the names of tools by which a problem is mended."""
 _FORBIDS = {
     True: re.compile(
         r"(?:suspicious|suspected|fraud\w*|flagged|blocked|expired|recalled|overdue|duplicate|banned|unsafe|breached)",
@@ -87,7 +104,8 @@ _CHECKS = frozenset(
     ]
 )
 _DOUBTS = re.compile(
-    r"\b(?:fail(?:s|ed|ure|ing)?|error|however|but|issue|must|fix)\b", re.IGNORECASE
+    r"\b(?:fail(?:s|ed|ure|ing)?|error|however|but|issue|must|fix|refus\w*|reject\w*|red|as intended|should)\b",
+    re.IGNORECASE,
 )
 
 
@@ -295,6 +313,7 @@ def passed_over_problem(trajectory: Trajectory) -> list[ModeFinding]:
                 message is not None
                 and is_said(message)
                 and counted
+                and not any(map(_MENDS.match, later))
                 and not _tells(message, *counted)
             ):
                 why = f"{step.tool} says {counted[1]}, and {message.agent} says nothing of it."
@@ -314,6 +333,9 @@ def _problems(step: Step, *, deals: bool) -> tuple[int, str, set[str]] | None:
     if not isinstance(told, dict):
         return None
     for name, count in told.items():
+        # No match may be what a search is for, and a page is seldom the whole.
+        if _FOUND.fullmatch(name) and name_words(step.tool) & _SEARCHES:
+            continue
         if (type(count) is int and count > 0 and _PROBLEMS.fullmatch(name)) or (
             isinstance(count, bool)
             and (
