@@ -49,7 +49,7 @@ def test_costs_are_shown_by_each_part(store: Store, client: TestClient, age: str
 
 def test_settings_say_their_origin_and_no_secret(client: TestClient) -> None:
     page = client.get("/settings").text
-    row = page.partition(">database_url<")[2].partition("</tr>")[0]
+    row = page.partition(">database_<wbr>url<")[2].partition("</tr>")[0]
     assert "argument" in row
     assert "MAST_TRACE_DATABASE_URL" in row
     assert "hidden" not in page

@@ -74,6 +74,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             [
                 root(CROWD, "crowd"),
                 *(message(CROWD, n, f"member {n % 30}", f"Word {n}.") for n in range(90)),
+                # The page says by which call its input and tokens would be recorded.
+                {
+                    **message(CROWD, 90, "", ""),
+                    "ScopeName": "mast_trace.ag2",
+                    "SpanAttributes": {"gen_ai.operation.name": "chat", "mast.framework": "ag2"},
+                },
             ],
             team(PROVED),
             team(TWIN, (*SAID[:2], ("writer", "Two nights cost 236 EUR."))),

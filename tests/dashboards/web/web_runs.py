@@ -32,6 +32,7 @@ def message(run: str, number: int, agent: str, text: str) -> dict[str, Any]:
         "Timestamp": T0 + timedelta(milliseconds=number),
         "Duration": 0,
         "ServiceName": "shop",
+        "ScopeName": "",
         "StatusCode": "Unset",
         "SpanAttributes": {
             "gen_ai.operation.name": "send_message",
@@ -53,6 +54,7 @@ def root(run: str, name: str) -> dict[str, Any]:
         "Timestamp": T0,
         "Duration": 10**9,
         "ServiceName": "shop",
+        "ScopeName": "",
         "StatusCode": "Unset",
         "SpanAttributes": {
             "gen_ai.operation.name": "invoke_workflow",
