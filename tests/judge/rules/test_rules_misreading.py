@@ -82,6 +82,7 @@ def test_swapped_values(result, text):
         ("In 2020 it was 150, and 120 in 2019.", ()),
         ("```\n2019: 150\n2020: 120\n```", ()),
         ("The parts of 2020 are: 120, 80 and 40.", ()),
+        ("Less than in 2020: sales of 120.", ()),
     ],
 )
 def test_values_that_may_be_where_they_belong(text, more):

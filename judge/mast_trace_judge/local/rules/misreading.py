@@ -52,7 +52,8 @@ _KIND_WORD = re.compile(
     re.IGNORECASE,
 )
 _BREAK = re.compile(
-    r"[,;.\n()|\u3002\uff0c]|\b(?:and|und|y|while|but|versus|vs|than|from|to)\b", re.IGNORECASE
+    r"[,;.\n()|\u3002\uff0c]|:\s+(?=[^\W\d_])|\b(?:and|und|y|while|but|versus|vs|than|from|to)\b",
+    re.IGNORECASE,
 )
 _DOUBTED = re.compile(
     r"\b(?:not|wrong|incorrect|instead|rather|if|forecast|expected|previously|nicht|falsch|statt|wenn"
