@@ -171,12 +171,17 @@ def test_who_may_pass_what_failed(agent, spans, error, worth):
     ("text", "passes"),
     [
         ("But wait, there was an issue. All tests passed.", True),
+        ("Approved, it should be fine now.", True),
         ("The tests do not pass, so this is not approved.", False),
+        ("Approved: it refuses such input, as intended.", False),
         ("Looks good, but test 2 must be fixed.", False),
         ("Approved".ljust(297) + "but", False),
         ("Approved".ljust(298) + "but", True),
     ],
-    ids=["in another sentence", "denied", "reserved", "within 300 characters", "behind them"],
+    ids=[
+        *("in another sentence", "hoped", "denied", "sought"),
+        *("reserved", "within 300 characters", "behind them"),
+    ],
 )
 def test_a_reservation_counts_in_the_same_sentence(text, passes):
     """The sentence is read up to 300 characters."""

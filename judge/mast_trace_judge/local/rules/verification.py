@@ -104,7 +104,7 @@ _CHECKS = frozenset(
     ]
 )
 _DOUBTS = re.compile(
-    r"\b(?:fail(?:s|ed|ure|ing)?|error|however|but|issue|must|fix|refus\w*|reject\w*|red|as intended|should)\b",
+    r"\b(?:fail(?:s|ed|ure|ing)?|error|however|but|issue|must|fix|refus\w*|reject\w*|red|as intended)\b",
     re.IGNORECASE,
 )
 
