@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -152,8 +153,10 @@ def _figures(text: str) -> tuple[Figure, ...]:
 
 def _found(text: str) -> Iterator[Figure]:
     arrays = [each.span() for each in _ARRAY.finditer(text)] if "[" in text else []
+    begins = [begin for begin, _ in arrays]
     for match in _FIGURE.finditer(text):
-        if any(first < match.start() < last for first, last in arrays):
+        before = bisect_left(begins, match.start())
+        if before and match.start() < arrays[before - 1][1]:
             yield from _listed(text, match)
             continue
         positive = _readings(match["digits"])

@@ -72,6 +72,7 @@ _FACTS = {
     "dates": lambda n: f"on {n % 28 + 1} {('May', 'June', 'July')[n % 3]} {1990 + n % 40}, ",
     "figures": lambda n: f"{7919 * n % 100_003} pieces, ",
     "names": lambda n: f"AB{7919 * n % 100_003}, ",
+    "lists": lambda n: f"[{n % 97},{n % 89}.5], ",
 }
 
 

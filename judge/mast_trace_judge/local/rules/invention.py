@@ -67,6 +67,8 @@ _COMPUTED = re.compile(
     r"\d[^\n=]{0,20}[-+*/x\u00d7\u00b7\u00f7\u2212][^\n=]{0,40}[=\u2248]\s*[^\w\s]?\s*$"
 )
 """An expression before the figure that it makes."""
+_EXPRESSION = 80
+"""Characters of it that are looked at."""
 _TECHNICAL = frozenset(
     [
         "id",
@@ -182,7 +184,7 @@ def _invented(text: str, known: Known, *, sums: bool = False) -> list[Figure]:
     for each in amounts(text):
         clause = next(part for part in _CLAUSE.finditer(text) if each.start < part.end())
         # The message itself computes it; equations have a rule of their own.
-        computed = _COMPUTED.search(text[: each.start])
+        computed = _COMPUTED.search(text[max(0, each.start - _EXPRESSION) : each.start])
         if each.literal in names or computed or doubted(clause[0], 0, len(clause[0])):
             continue
         follows = any(_follows(value, values, sums=sums) for value in each.as_one)

@@ -63,6 +63,8 @@ _ADDS = re.compile(
 )
 """Words of sentences whose figure may be a result's and a round amount."""
 _PLANNED = re.compile(r"\b(?:after|when|once|as soon as)\b[^.;!?]*$", re.IGNORECASE)
+_CLAUSE = 200
+"""Characters before a claim in which its condition may stand."""
 _SURE = 0.85
 """Probability of a slip of the pen, which needs no failed run as evidence."""
 _MOST_STATED = 1000
@@ -107,7 +109,7 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
                 continue
             if (known and tools[name] < step.index) or name in done or name in trajectory.task:
                 continue
-            planned = _PLANNED.search(step.text[: match.start()])
+            planned = _PLANNED.search(step.text[max(0, match.start() - _CLAUSE) : match.start()])
             if planned or doubted(step.text, *match.span(1)):
                 continue
             # A plain word may be meant as a word: "I used search terms".
