@@ -1,6 +1,7 @@
 """Recorded answers of models, alone and joined with the local distribution over steps as verdicts join them.
 
 A model's agent is the one that it names, else the one that acts at its step; the joined agent acts at the joined step.
+Joined distributions are calibrated on the folds that are not scored.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.assembly import joined
 from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import summarise
-from mast_trace_judge.local.attribution.calibration import ranked
+from mast_trace_judge.local.attribution.calibration import fit_calibration, ranked
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction
@@ -81,12 +82,8 @@ def predictions(
     rows = {}
     for model, said in answers.items():
         if all((run.subset, run.name) in said for run in runs):
-            heard = [_answer(run, said) for run in runs]
-            rows[f"{model} alone"] = [[_said(*each)] for each in zip(runs, heard, strict=True)]
-            own = [one for fold in folds for one in fold.own.items()]
-            both = predicted(runs, [(at, join(runs[at], local, heard[at])) for at, local in own])
-            # A joined verdict shows no percentage.
-            rows[f"profile + {model}"] = [[replace(p, probability=None) for p in r] for r in both]
+            rows[f"{model} alone"] = [[_said(run, said[run.subset, run.name])] for run in runs]
+            rows[f"profile + {model}"] = _fused(runs, said, folds)
     return rows
 
 
@@ -107,7 +104,7 @@ def paired_rows(
         for fold in folds:
             for place, local in fold.own.items():
                 run = runs[place]
-                opinion = _answer(run, said)
+                opinion = said.get((_ANSWERED.get(run.subset, run.subset), run.name))
                 if run.step is None or opinion is None:
                     continue
                 read.add(place)
@@ -127,20 +124,6 @@ def paired_rows(
             ]
             rows.append([model, str(len(read)), kind, *right, *against])
     return rows
-
-
-def _answer(run: LabelledRun, said: Answers) -> Opinion | None:
-    """Return the answer about a run, at the named agent's nearest step where its step is another agent's.
-
-    These answers hold no quote that would tell which of the two is meant, as a verdict asks for; a name is a word of
-    the record, a number has to be counted.
-    """
-    opinion = said.get((_ANSWERED.get(run.subset, run.subset), run.name))
-    if opinion is None or opinion.step is None:
-        return opinion
-    at = opinion.step
-    own = [each.index for each in run.trajectory.steps if same_agent(opinion.agent, each.agent)]
-    return replace(opinion, step=min(own, key=lambda step: (abs(step - at), step), default=at))
 
 
 def _speaks(run: LabelledRun, step: int) -> bool:
@@ -173,6 +156,25 @@ def _said(run: LabelledRun, opinion: Opinion | None) -> Prediction:
         return Prediction((), opinion.agent if opinion else "")
     spoke = (each.agent for each in run.trajectory.steps if each.index == opinion.step)
     return Prediction((opinion.step,), opinion.agent or next(spoke, ""))
+
+
+def _fused(
+    runs: Sequence[LabelledRun], said: Answers, folds: Sequence[HeldOut]
+) -> list[list[Prediction]]:
+    """Predict by cross-validated profiles joined with answers, calibrated without the run."""
+
+    def both(place: int, local: Distribution) -> Distribution:
+        run = runs[place]
+        return join(run, local, said.get((run.subset, run.name)))
+
+    found = []
+    for fold in folds:
+        samples = [(both(place, local), runs[place].step) for place, local in fold.others.items()]
+        calibration = fit_calibration(samples)
+        found += [
+            (place, calibration.apply(both(place, local))) for place, local in fold.own.items()
+        ]
+    return predicted(runs, found)
 
 
 def join(run: LabelledRun, local: Distribution, opinion: Opinion | None) -> Distribution:
