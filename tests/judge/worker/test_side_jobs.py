@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.worker import Worker
 
+ERRORS = [
+    StorageError("away"),
+    OverflowError("date value out of range"),
+    MemoryError(),
+    KeyError("x"),
+]
+
 
 async def test_a_failing_job_pauses_longer_each_time_and_the_others_go_on() -> None:
     now = [0.0]
@@ -86,14 +93,10 @@ async def test_a_job_that_is_broken_off_ends_the_thread_in_which_it_stores() -> 
     assert jobs.problem == ""
 
 
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.parametrize(
-    ("place", "method", "name", "error"),
-    [
-        (PatternIndexer, "index", "patterns", StorageError("away")),
-        (StoreLedger, "flush", "ledger", OverflowError("date value out of range")),
-        (PatternIndexer, "index", "patterns", MemoryError()),
-        (StoreLedger, "flush", "ledger", KeyError("x")),
-    ],
+    ("place", "method", "name"),
+    [(PatternIndexer, "index", "patterns"), (StoreLedger, "flush", "ledger")],
 )
 async def test_runs_are_judged_whatever_a_job_raises(
     store: Store,
