@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_left_in_the_process() -> Iterator[None]:
-    """Takes back a command's log handler, whose stream ends with its test, and LangChain's kept clients.
+    """Takes back a command's log and signal handlers, whose test has ended, and LangChain's kept clients.
 
     LangChain keeps one asynchronous client for each address: its connections belong to the event loop of
     the test that made them, and a later test's server may get the same port.
     """
     root = logging.getLogger()
     level, before = root.level, set(root.handlers)
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
+    for number, handler_before in signals.items():
+        signal.signal(number, handler_before)
     for handler in set(root.handlers) - before:
         if type(handler) is logging.StreamHandler:
             root.removeHandler(handler)

@@ -27,7 +27,6 @@ from pydantic import (
 )
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.settings import plain
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -253,6 +252,9 @@ def validated(kind: type[_Made], values: Mapping[str, Any], where: str) -> _Made
 
 
 def _text(error: Any) -> str:
+    # A traced program may read its table without the collector's requirements.
+    from mast_trace_collector.settings import plain
+
     return _SAID.get(error["type"]) or plain(str(error["msg"]))
 
 
