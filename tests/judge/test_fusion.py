@@ -1,16 +1,19 @@
 """Reading models' answers and joining them with the local distribution."""
 
 import json
+from collections import defaultdict
 
 import pytest
+from bench import attributed_runs
 from hypothesis import given
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
-from published.opinions import Opinion, join, paired_rows, read_opinion
+from published.opinions import Opinion, join, paired_rows, read_opinion, recorded_answers
 
-from mast_trace_judge.study.bench.held_out import HeldOut
+from mast_trace_judge.study.bench.held_out import HeldOut, held_out
 from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.training import REPEATS
 
 RUN = RunBuilder().asks().says("lead", "Go.").says("coder", "Done.").says("lead", "4").build()
 
@@ -102,3 +105,22 @@ def test_recorded_answers_of_real_models_are_read_as_their_recorders_read_them()
     for record in json.loads(path.read_text(encoding="utf-8")):
         opinion = read_opinion(record["response"])
         assert (opinion.step if opinion else None) == record["pred_step"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hand_crafted", ["hand-crafted", "agentrx"], ids=["first", "second"])
+def test_joining_takes_no_more_right_places_than_it_gives(hand_crafted):
+    """Over all recorded answers, for each model, steps and agents, by either team of labels."""
+    data = labelled_runs()
+    parts = attributed_runs(data)
+    given_and_taken = defaultdict(lambda: [0.0, 0.0])
+    for subset in ("algorithm-generated", hand_crafted):
+        folds = held_out(parts[subset], REPEATS)
+        for model, _, kind, *_, against in paired_rows(
+            parts[subset], recorded_answers(data), folds
+        )[1:]:
+            for place, change in enumerate(against.split(" -")):
+                given_and_taken[model, kind][place] += float(change)
+    assert len(given_and_taken) == 6
+    for who, (more, fewer) in given_and_taken.items():
+        assert more >= fewer, who
