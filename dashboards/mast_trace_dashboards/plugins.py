@@ -32,7 +32,7 @@ class Section(NamedTuple):
 
     Attributes:
         template: name of a template of the plugin.
-        values: its variables, beside those of the page.
+        values: its variable of this name, beside those of the page.
     """
 
     template: str
@@ -90,7 +90,7 @@ class Plugin(plugins.Plugin):
         return ()
 
     def sections(self, page: str, store: Store) -> Sequence[Section]:  # noqa: ARG002
-        """Return further parts of a page: ``judge`` or ``queue``."""
+        """Return further parts of a page: ``agents``, ``judge`` or ``queue``."""
         return ()
 
     def words(self) -> Mapping[str, Callable[..., Any]]:

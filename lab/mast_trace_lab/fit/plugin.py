@@ -27,6 +27,8 @@ class Fit(Plugin):
 
     def sections(self, page: str, store: Store) -> Sequence[Section]:
         """Return the worth of a profile fitted to the labels; it is measured while the page is sent."""
+        if page not in {"judge", "queue"}:
+            return ()
         from mast_trace_lab.fit.fit_gain import COMMAND, LABEL
 
         offer = self._offers.setdefault(store, _Offer(store))

@@ -145,8 +145,11 @@ class ProfilePage(StoredPages):
         self._kept: dict[tuple[str, str], tuple[float, object, ServiceProfile]] = {}
 
     async def profile(self, request: Request) -> Response:
-        """Answer with the profile of a service, which takes seconds to measure."""
+        """Answer with the profile of a service, which takes seconds to measure; a part of it for the agents' page."""
         values = await asyncio.to_thread(self.values, request.query_params)
+        if request.query_params.get("part"):
+            values["advice"] = await asyncio.to_thread(values["advice"])
+            return self._html(request, "_advice.html", **values)
         return streamed(self._templates, request, "profile.html", values)
 
     def values(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -168,6 +171,7 @@ class ProfilePage(StoredPages):
             "left_out": gone,
             "variants": lambda: team_variants(self._store, service),
             "profile": lambda: profile_words.said_of(self._profile(service, version)),
+            "advice": lambda: profile_words.advice_of(self._profile(service, version)),
             "holds": f"{experiment_words.HOLDS} {profile_words.GAP_LEAVES_OPEN}",
             "most": MOST_RUNS,
         }

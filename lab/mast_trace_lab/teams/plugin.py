@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.plugins import Plugin, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from starlette.routing import Route
 
+    from mast_trace_collector.storage import Store
     from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_dashboards.web.views import Web
 
 
 class Teams(Plugin):
-    """The page `profile`, and the tool `get_profile`."""
+    """The page `profile` with its first lines above the agents, and the tool `get_profile`."""
 
     name = "teams"
     templates = "mast_trace_lab.teams"
@@ -29,9 +30,9 @@ class Teams(Plugin):
 
         return (Route("/profile", web.views(ProfilePage).page(lambda its: its.profile)),)
 
-    def links(self) -> Sequence[tuple[str, str]]:
-        """Return the page of the service with the most runs."""
-        return (("Team", "/profile"),)
+    def sections(self, page: str, store: Store) -> Sequence[Section]:  # noqa: ARG002
+        """Return the place for the measures that lead to an action: they are measured while the agents are read."""
+        return (Section("_place.html", {}),) if page == "agents" else ()
 
     def tools(self, store_of: StoreOf) -> Sequence[Callable[..., Any]]:
         """Return `get_profile`."""

@@ -28,6 +28,8 @@ _ACTIONS: Final = {
 }
 """The advice on a measure, by its code; these come first."""
 
+_NONE: Final = Sentence("There are no such finished runs.")
+
 GAP_LEAVES_OPEN = (
     "Success holds for the tasks, the model and the time of the experiment, and does not say why one arm is better. "
     "An arm differs in more than its agents if they have other tools or fewer tokens. An agent without which "
@@ -114,14 +116,10 @@ def said_of(found: ServiceProfile) -> list[Part]:
     """Return the measures of a service, the reasons of those that are silent, and success with and without an agent."""
     profile = found.profile
     if not profile.runs and not found.unread:
-        return [Sentence("There are no such finished runs.")]
+        return [_NONE]
     told = [each for each in profile.measures if each.value is not None]
     silent = [each for each in profile.measures if each.value is None]
-    parts: list[Part] = [Sentence(runs_words(found))]
-    for each in told:
-        if action := _ACTIONS.get(each.question.code):
-            head = Words(f"{each.question.title}: {value_words(each)}.", "strong")
-            parts.append(Sentence((head, f" {action}"), "item"))
+    parts: list[Part] = [Sentence(runs_words(found)), *map(_advice, filter(_advises, told))]
     if told:
         columns = ("Measure", "Value", "95 % interval", "By chance", "Runs")
         parts.append(DataTable("Measures", columns, list(map(_row, told)), frozenset({1, 2, 3, 4})))
@@ -135,6 +133,26 @@ def said_of(found: ServiceProfile) -> list[Part]:
         parts += [Sentence(f"{presence_words(each)}.", "item") for each in profile.presences]
         parts.append(Sentence(HINT, "muted"))
     return parts
+
+
+def advice_of(found: ServiceProfile) -> list[Part]:
+    """Return the measures that lead to an action, each with its value or the reason why it has none."""
+    if not found.profile.runs and not found.unread:
+        return [_NONE]
+    measures = filter(_advises, found.profile.measures)
+    return [Sentence(runs_words(found), "muted"), *map(_advice, measures)]
+
+
+def _advises(measure: Measure) -> bool:
+    return measure.question.code in _ACTIONS
+
+
+def _advice(measure: Measure) -> Sentence:
+    title = measure.question.title
+    if measure.value is None:
+        return Sentence((Words(f"{title}:", "strong"), f" not measured, {measure.silent}."), "item")
+    head = Words(f"{title}: {value_words(measure)}.", "strong")
+    return Sentence((head, f" {_ACTIONS[measure.question.code]}"), "item")
 
 
 def _row(measure: Measure) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from datetime import datetime, timezone
@@ -72,6 +73,29 @@ def test_values_follow_new_runs_after_a_while(
     assert "Uptake of what is new: 100 %" in after
     assert 0 < after.find("one agent makes the answer: try it alone") < after.find("<table")
     assert EVIL not in after
+
+
+def test_the_measures_that_lead_to_an_action_stand_above_the_agents(client: TestClient) -> None:
+    """They come after the page: measuring takes seconds."""
+    page = text_of(client, "/agents")
+    (source,) = re.findall(r'data-src="([^"]*)"', page)
+    assert page.index(source) < page.index("No judged run")
+    part = text_of(client, html.unescape(source))
+    assert "24 runs read" in part
+    assert "<html" not in part
+    items = re.findall(r'class="said-item">(.*?)</p>', part)
+    assert [item.partition(":")[0] for item in items] == [
+        "<strong>Largest part of the answer from one agent",
+        "<strong>Price of talk",
+        "<strong>Yield of reviews",
+    ]
+    assert "100 %" in items[0]
+    assert "not measured, 0 of at least 20" in items[2]
+    (whole,) = re.findall(r'href="(/profile[^"]*)"', part)
+    assert "Uptake of what is new: 100 %" in text_of(client, html.unescape(whole))
+    nobody = text_of(client, "/profile?part=1&service=nobody")
+    assert "There are no such finished runs." in nobody
+    assert "said-item" not in nobody
 
 
 def test_without_variants_the_page_says_how_to_run_them(client: TestClient) -> None:

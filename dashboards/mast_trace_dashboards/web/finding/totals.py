@@ -13,6 +13,7 @@ from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import COST, Filters
 from mast_trace_dashboards.web.finding.pages import rate_words
+from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.views import StoredPages
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class TotalsPages(StoredPages):
         for row in rows:
             row["Errs"] = rate_words(row["Errors"], row["Acts"])
             row["Cost"] = spent.get(row["Agent"], "-")
-        return {"rows": rows, "filters": filters}
+        return {"rows": rows, "filters": filters, "sections": sections_of("agents", self._store)}
 
 
 def cost_of_runs(store: Store, filters: Filters) -> dict[str, Any]:

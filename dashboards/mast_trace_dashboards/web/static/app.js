@@ -36,20 +36,20 @@ if (list) {
       list.dataset.shown = fresh;
       arrived.hidden = true;
       for (const address of before.length ? come : []) list.querySelector(`.what > a[href="${CSS.escape(address)}"]`)?.closest("tr").classList.add("arrived");
-      if (come.length) showWeek();
+      if (come.length) parts.forEach(showPart);
     } catch { /* the next look may succeed */ }
   }, 3000);
 }
 
-// The last days stand above it: they are counted while the list is read.
-const week = document.getElementById("week");
-async function showWeek() {
+// Parts that take a while come after the page: the last days above the list, the measures of a team.
+const parts = document.querySelectorAll("div[data-src]");
+async function showPart(part) {
   try {
-    if (week) week.innerHTML = await fetched(week.dataset.src);
-  } catch { /* the list stands without them */ }
-  if (week) week.hidden = !week.innerHTML.trim();
+    part.innerHTML = await fetched(part.dataset.src);
+  } catch { /* the page stands without it */ }
+  part.hidden = !part.innerHTML.trim();
 }
-showWeek();
+parts.forEach(showPart);
 
 // So does a run that has no verdict yet: in place while nobody reads on, else a line says so.
 const run = document.getElementById("run");
