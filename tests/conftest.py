@@ -20,8 +20,12 @@ for _variable in ("no_proxy", "NO_PROXY"):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have skipped tests counted."""
+    """Have skipped tests counted, and interruptions heard.
+
+    A shell starts what runs in the background with the signal of an interruption ignored.
+    """
     skips.register(config)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -197,17 +197,12 @@ def test_a_store_that_stays_away_ends_it_and_it_goes_on_later(store: Store) -> N
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_interruption_waits_for_no_database(
-    store: Store, jobs: int, request: pytest.FixtureRequest
-) -> None:
+def test_an_interruption_waits_for_no_database(store: Store, jobs: int) -> None:
     """The pauses between attempts would take hours; what is stored stays, and the next process concludes."""
     program = Program()
     away = Leaving(store, [False] * 21 + [True] * 1000)
     work = confirming(away, program, pauses=(3600.0,) * 6, jobs=jobs)
     work.resume()
-    # A shell starts what runs in the background with this signal ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     main = threading.main_thread().ident
     threading.Timer(5.0, signal.pthread_kill, [main, signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
