@@ -39,11 +39,13 @@ A = TypeVar("A", bound=BaseModel)
 _THOUGHTS = re.compile(r"(?:<think(?:ing)?>|\A).*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 _DENIED = re.compile(r"\b(?:no|not|never|without|neither|nor|un\w+)\b|n't")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?|(?<![\w.])\.\d+)(?:e-\d+)?", re.IGNORECASE)
+_RATIO = re.compile(r"\D*(\d{1,9}(?:\.\d{1,9})?)\s*(?:/|out of)\s*([1-9]\d{0,8})", re.IGNORECASE)
 _STEPS = re.compile(r"(?:steps?|and|[\s,;#\[\]-]|\d+)+", re.IGNORECASE)
 _STEP = re.compile(r"step|index|\bid\b", re.IGNORECASE)
 _QUOTE = re.compile(r"quote|text|passage", re.IGNORECASE)
 _NOTHING = {"", "null", "none", "n/a", "-"}
+_OTHER_NAMES = {"id": "step", "index": "step", "step_id": "step", "quote": "quotes"}
 _DEEPEST = 8
 """Depth to which an answer is sought in objects around it."""
 
@@ -114,11 +116,19 @@ def _nested(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the objects in a value, and those that texts hold, as arguments of a tool call do."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = loaded(value)
+    if isinstance(value, dict) and _is_schema(value):
+        return
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for each in inner if depth < _DEEPEST else ():
         yield from _nested(each, depth + 1)
     if isinstance(value, dict):
         yield value
+
+
+def _is_schema(value: dict[str, Any]) -> bool:
+    """Return whether an object describes answers, as an echo of the question does, and is none itself."""
+    fields = value.get("properties")
+    return isinstance(fields, dict) and all(isinstance(each, dict) for each in fields.values())
 
 
 def _explain(error: ValidationError) -> str:
@@ -148,7 +158,9 @@ def _number(value: Any) -> Any:
 
 
 def _share(value: Any) -> float:
-    """Read "85%", 85, "0.85" and "0,85" as 0.85; other numbers are none."""
+    """Read "85%", 85, "0.85", "0,85" and "17/20" as 0.85; other numbers are none."""
+    if isinstance(value, str) and (ratio := _RATIO.match(value)):
+        value = f"{100 * float(ratio[1]) / int(ratio[2])}%"
     number = _number(value.replace(",", ".") if isinstance(value, str) else value)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         percent = "%" in str(value) or 1 < number <= 100
@@ -164,13 +176,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _texts(value: Any) -> list[str]:
-    """Read one text, several, or objects that hold them, such as {"step": 5, "quote": "..."}."""
-    texts = []
-    for each in value if isinstance(value, list) else [value]:
-        inner = each.items() if isinstance(each, dict) else ()
-        texts += [text for name, text in inner if _QUOTE.search(str(name))] or [each]
-    return [text for text in map(_text, texts) if text]
+def _texts(value: Any, depth: int = 0) -> list[str]:
+    """Read one text, several, also in lists of lists, or objects that hold them, such as {"step": 5, "quote": "..."}."""
+    if isinstance(value, dict):
+        value = [text for name, text in value.items() if _QUOTE.search(str(name))] or _text(value)
+    if isinstance(value, list) and depth < _DEEPEST:
+        return [text for each in value for text in _texts(each, depth + 1)]
+    text = _text(value)
+    return [text] if text else []
 
 
 def _yes(value: Any) -> Any:
@@ -180,9 +193,10 @@ def _yes(value: Any) -> Any:
 
 
 def _word(value: Any, *, of: tuple[str, ...]) -> Any:
-    """Read a word by its beginning, in any case: "FAILED" and "The run failed" are "failure"."""
+    """Read a word by its beginning, in any case: "FAILED" and "The run failed" are "failure", "cutoff" is "cut off"."""
     said = str(value).strip().lower()
-    begins = [each for each in of if said.startswith(each[:4])]
+    joined = re.sub(r"[\s_-]+", "", "nothing" if value and said in _NOTHING else said)
+    begins = [each for each in of if joined.startswith(each.replace(" ", "")[:4])]
     # In a sentence one word has to stand alone: "not a success" and "a success at first, then it failed" are neither.
     inside = [] if _DENIED.search(said) else [each for each in of if f" {each[:4]}" in said]
     return next(iter(begins or (inside if len(inside) == 1 else [])), value)
@@ -192,12 +206,24 @@ def _code(value: Any) -> Any:
     """Read "2.3 Task derailment" and "task derailment" as 2.3."""
     said = str(value).strip().lower()
     found = re.search(r"\b[123]\.\d\b", said)
-    named = (mode.code for mode in FAILURE_MODES.values() if mode.name.lower() in said)
+    named = (mode.code for mode in FAILURE_MODES.values() if _letters(mode.name) in _letters(said))
     return found[0] if found else next(named, value)
 
 
+def _letters(text: str) -> str:
+    return re.sub(r"[\W\d_]+", "", text.lower())
+
+
 def _readable(value: Any, *, of: Any) -> list[Any]:
-    """Return the items of a list that can be read; one alone counts as a list, and so do "3, 5" and {"2.3": {...}}."""
+    """Return the items of a list that can be read.
+
+    One alone counts as a list, and so do "3, 5", {"2.3": {...}}, {"errors": [...]} and a list in JSON.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
+        value = loaded(value) or value
+    if isinstance(value, dict) and len(value) == 1:
+        (only,) = value.values()
+        value = only if isinstance(only, list) else value
     if of is Step and isinstance(value, str) and _STEPS.fullmatch(value):
         value = re.findall(r"\d+", value)
     elif (
@@ -237,6 +263,9 @@ class ModelAnswer(BaseModel):
         if not isinstance(value, dict):
             return handler(value)
         value = _plain_names(value)
+        value = {
+            other: value[name] for name, other in _OTHER_NAMES.items() if name in value
+        } | value
         try:
             return handler(value)
         except ValidationError as error:
@@ -259,14 +288,14 @@ class DecisiveStep(ModelAnswer):
     """The earliest step whose correction alone would have brought success, or why there is none."""
 
     _alone = ("step", "reason")
+    reason: Text = ""
+    quotes: Texts = []
     kind: Annotated[
         Literal["single", "several", "cut off", "nothing"],
         BeforeValidator(partial(_word, of=("single", "several", "cut off", "nothing"))),
     ] = "single"
     step: OptionalStep = None
-    reason: Text = ""
     minimal_fix: Text = ""
-    quotes: Texts = []
 
     @property
     def as_errors(self) -> list[NotedError]:
@@ -282,11 +311,11 @@ class MappedMode(ModelAnswer):
     """A failure mode of the taxonomy that the run shows."""
 
     _alone = ("code", "reason")
-    code: Annotated[Code, BeforeValidator(_code)]
     steps: Annotated[list[Step], BeforeValidator(partial(_readable, of=Step))] = []
     quotes: Texts = []
     reason: Text = ""
     harmless: Yes = False
+    code: Annotated[Code, BeforeValidator(_code)]
     probability: Probability = 0.5
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.content import well_formed
-from mast_trace.exceptions import EndpointUnavailable, JudgeError
+from mast_trace.exceptions import EndpointUnavailable, JudgeError, VerdictUnreadable
 from mast_trace.retry_after import retry_after
 from mast_trace.urls import conceal
-from mast_trace_judge.llm.answers import ModelAnswer, json_schema
+from mast_trace_judge.llm.answers import ModelAnswer, json_schema, parse_answer
 from mast_trace_judge.llm.budget import Tokens
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 
@@ -29,7 +29,8 @@ _TRANSIENT = {408, 409, 425, 429}
 _TOO_LONG = re.compile(
     r"context[_ ]?(?:length|size|window|limit)|maximum context|exceed_context|too long|too many (?:total text bytes|tokens)"
     r"|too large (?:for model|to process)|request too large|input (?:token|length)|inputs?` (?:must|tokens)|expected maxlength"
-    r"|maximum (?:input |prompt )?length|maximum number of tokens|model token limit|longer than the maximum|reduce the length",
+    r"|maximum (?:input |prompt )?length|maximum number of tokens|model token limit|longer than the maximum|reduce the length"
+    r"|max_model_len|\bn_ctx\b|context shift is disabled|(?:payload size|prompt token count of \d+) exceeds the limit",
     re.IGNORECASE,
 )
 """The words of OpenAI, Anthropic, Google, vLLM, llama.cpp, LM Studio, Ollama, TGI, Groq, Mistral, Bedrock and others."""
@@ -39,6 +40,10 @@ _OUTPUT_TOO_LONG = re.compile(
     r"|in the (?:completion|output)\)|tokens for the completion|requested \d+ output tokens",
     re.IGNORECASE,
 )
+_BESIDE_PROMPT = re.compile(r"input|prompt|messages|context", re.IGNORECASE)
+"""Words of a complaint about an answer that is too long only beside this prompt."""
+_HEARD = 4000
+"""Characters of a complaint that are read; a gateway may put its own words before those of the model's server."""
 _LEAST_OUTPUT = 1024
 """Tokens that an answer needs: where a server takes fewer beside the prompt, the prompt is shortened."""
 _AWAY = 30.0
@@ -223,6 +228,7 @@ class ModelEndpoint:
         dialect: Dialect | None = self.dialect
         first_refusal: _Refused | None = None
         most = self._max_output_tokens * (2 if longer else 1)
+        remembered = False
         while dialect is not None:
             request = self._request(messages, shape, dialect, most)
             try:
@@ -233,7 +239,8 @@ class ModelEndpoint:
             except _OutputTooLong as refused:
                 most //= 2
                 if most < _LEAST_OUTPUT:
-                    raise PromptTooLong(str(refused)) from refused
+                    raise PromptTooLong(str(refused)[:500]) from refused
+                remembered = not _BESIDE_PROMPT.search(str(refused))
                 continue
             except _Refused as refused:
                 first_refusal = first_refusal or refused
@@ -241,7 +248,9 @@ class ModelEndpoint:
                 continue
             self._away_for, self._answered = 0.0, time.monotonic()
             self.dialect = dialect
-            return _completion(response, retries)
+            if remembered:
+                self._max_output_tokens = min(self._max_output_tokens, most)
+            return _completion(response, retries, shape)
         # Every dialect was refused, so the dialect is not the cause.
         reason = f"the model's endpoint refuses the request: {first_refusal}"
         if first_refusal is not None and first_refusal.status == 404:
@@ -299,7 +308,13 @@ class ModelEndpoint:
             raise Transient(f"the answer is not the API's: {error}") from error
         if not getattr(response, "choices", None):
             # Some gateways answer 200 with an error of their own in the body.
-            raise Transient(f"the answer has no choices: {str(response)[:200]}")
+            fault = getattr(response, "error", None) or ""
+            status = fault.get("code") if isinstance(fault, dict) else None
+            said = well_formed(str(fault or response))[:_HEARD]
+            too_long = (
+                _of_length(status if isinstance(status, int) else 400, said) if fault else None
+            )
+            raise too_long or Transient(f"the answer has no choices: {said[:200]}")
         self._timeout = max(self._timeout, _PATIENCE * (time.monotonic() - began))
         return response
 
@@ -340,11 +355,12 @@ class _OutputTooLong(Exception):
 
 def _sorted(error: Any) -> Exception:
     status = int(error.status_code)
-    said = well_formed(str(getattr(error, "message", "") or error))[:500]
+    heard = well_formed(_told_by(error))[:_HEARD]
+    said = heard[:500]
     code = str(getattr(error, "code", "") or "")
     if code == "insufficient_quota":
         return EndpointUnavailable(f"the account's quota is used up: {said}")
-    if (too_long := _of_length(status, f"{code} {said}")) is not None:
+    if (too_long := _of_length(status, f"{code} {heard}")) is not None:
         return too_long
     if status in _TRANSIENT or (status >= 500 and status != 501):
         wait = retry_after(error.response.headers)
@@ -358,20 +374,27 @@ def _sorted(error: Any) -> Exception:
     )
 
 
+def _told_by(error: Any) -> str:
+    """Return the words of an error, also of servers whose answer is a text, a list or a `detail`: the client leaves these out."""
+    said, body = str(getattr(error, "message", "") or error), getattr(error, "body", None)
+    if not body or (isinstance(body, dict) and body.get("message")):
+        return said
+    return f"{said} - {body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)}"
+
+
 def _of_length(status: int, said: str) -> Exception | None:
     """Return the complaint of a server about the length of answer or prompt, which some make with a status of 500."""
+    too_long = PromptTooLong(f"the prompt exceeds the model's context window: {said[:500]}")
     if status == 413 or "request too large" in said.lower():
-        return PromptTooLong(f"the prompt exceeds the model's context window: {said}")
+        return too_long
     if status in {401, 403, 503, *_TRANSIENT}:
         return None
     if _OUTPUT_TOO_LONG.search(said):
         return _OutputTooLong(f"HTTP {status}: {said}")
-    if _TOO_LONG.search(said):
-        return PromptTooLong(f"the prompt exceeds the model's context window: {said}")
-    return None
+    return too_long if _TOO_LONG.search(said) else None
 
 
-def _completion(response: Any, retries: int) -> Completion:
+def _completion(response: Any, retries: int, shape: type[ModelAnswer]) -> Completion:
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     given = int(getattr(usage, "prompt_tokens", 0) or 0)
@@ -381,13 +404,20 @@ def _completion(response: Any, retries: int) -> Completion:
         output=int(getattr(usage, "completion_tokens", 0) or 0),
     )
     choice = response.choices[0]
+    text = well_formed(_text_of(choice.message))
+    is_cut = choice.finish_reason == "length" and not _has_all(text, shape)
     return Completion(
-        text=well_formed(_text_of(choice.message)),
-        problem=_problem(choice),
-        tokens=tokens,
-        retries=retries,
-        is_cut=choice.finish_reason == "length",
+        text=text, problem=_problem(choice, is_cut), tokens=tokens, retries=retries, is_cut=is_cut
     )
+
+
+def _has_all(text: str, shape: type[ModelAnswer]) -> bool:
+    """Return whether an answer is whole: where the limit has cut blank lines after it, say, nothing is lost."""
+    try:
+        read = parse_answer(text, shape, repair=False)
+    except VerdictUnreadable:
+        return False
+    return read.model_fields_set >= shape.model_fields.keys()
 
 
 def _text_of(message: Any) -> str:
@@ -397,17 +427,31 @@ def _text_of(message: Any) -> str:
         content = "".join(
             str(part.get("text") or "") if isinstance(part, dict) else str(part) for part in content
         )
-    calls = [str(call.function.arguments) for call in message.tool_calls or () if call.function]
-    thoughts = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
-    return str(next(filter(None, [content, *calls, *thoughts]), ""))
+    called = [call.function for call in message.tool_calls or ()]
+    called.append(getattr(message, "function_call", None))
+    calls = [str(getattr(function, "arguments", "") or "") for function in called]
+    if parsed := getattr(message, "parsed", None):
+        calls.append(json.dumps(parsed, ensure_ascii=False))
+    thoughts = [
+        str(getattr(message, name, "") or "") for name in ("reasoning_content", "reasoning")
+    ]
+    details = getattr(message, "reasoning_details", None)
+    parts = (
+        [each for each in details if isinstance(each, dict)] if isinstance(details, list) else ()
+    )
+    thoughts.append("".join(str(part.get("text") or "") for part in parts))
+    # A sentence may stand beside a call, and blank lines beside a reasoning.
+    said = [each for each in (str(content or ""), *calls) if each.strip()]
+    objects = (each for each in said if "{" in each)
+    return next(objects, next(iter([*said, *filter(None, thoughts)]), ""))
 
 
-def _problem(choice: Any) -> str:
+def _problem(choice: Any, is_cut: bool) -> str:
     refusal = getattr(choice.message, "refusal", None)
     if refusal:
         return f"the model refused: {well_formed(str(refusal))[:200]}"
     if choice.finish_reason == "content_filter":
         return "a content filter stopped the model"
-    if choice.finish_reason == "length":
+    if is_cut:
         return "the answer was cut at the limit of output tokens"
     return ""

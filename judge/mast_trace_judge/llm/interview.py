@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -25,6 +26,9 @@ A = TypeVar("A", bound="ModelAnswer")
 _EXPECTED_OUTPUT = 1200
 _ASKED_AGAIN = 1
 _SHOWN_OF_UNREADABLE = 2000
+_WORD = re.compile(r"\w+")
+_LONG_TOKEN = 5
+"""Characters of a token where a server counts few of them, as those do that estimate the number by a text's length."""
 _SHORTER = (
     "Your last answer was too long and was cut. Keep this one short: one sentence for each text, at most "
     "three errors, and one quote for each."
@@ -224,7 +228,8 @@ def _check_whole(completion: Completion, messages: list[dict[str, str]]) -> None
     Raises:
         JudgeError: it reports fewer tokens than the prompt has words.
     """
-    words = sum(len(message["content"].split()) for message in messages)
+    texts = [message["content"] for message in messages]
+    words = sum(min(len(_WORD.findall(text)), len(text) // _LONG_TOKEN) for text in texts)
     if 0 < completion.tokens.input < words and not completion.tokens.cached:
         raise JudgeError(
             f"the model's server has cut the prompt: it reports {completion.tokens.input} tokens for {words} words; "

@@ -53,8 +53,9 @@ def _ask_responses(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told_responses(answer: Mapping[str, Any]) -> dict[str, Any]:
-    if answer.get("error"):
-        raise ValueError(str(answer["error"])[:200])
+    if error := answer.get("error"):
+        # As gateways tell it that answer in Chat Completions.
+        return _completion("", None, given=0, cached=0, written=0) | {"choices": [], "error": error}
     parts = [
         part
         for item in answer["output"]

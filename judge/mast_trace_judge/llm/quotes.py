@@ -1,7 +1,8 @@
 """Finds a model's quotes in the steps of a run, and returns the original passages.
 
 Two texts agree when they are equal after NFKC, without regard to case, space and punctuation. A
-number's sign, point and thousands comma are no punctuation: ``3.5`` is not found in ``35``.
+number's sign, point and thousands comma are no punctuation: ``3.5`` is not found in ``35``. Nor do
+comparisons agree that differ: ``x < 5`` is not found in ``x > 5``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
 
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.{3,}|…)[^\]]*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…)\s*")
+_COMPARISON = re.compile(r"[=!]==?|(?<![-=])[<>]=?(?!-)|[≠≤≥]")
+_SPELT = {"≠": "!=", "≤": "<=", "≥": ">="}
 _LONG = 12
 """Number of folded characters from which a passage is more than a coincidence."""
 
@@ -45,14 +48,14 @@ class FoldedText:
             places.pop()
         return cls(text, "".join(folded), places)
 
-    def find(self, quote: str, start: int = 0) -> tuple[int, int] | None:
-        """Return start and end of a folded quote in the folded text."""
-        at = self.folded.find(quote, start)
+    def find(self, quote: FoldedText, start: int = 0) -> tuple[int, int] | None:
+        """Return start and end of a quote in the folded text."""
+        at = self.folded.find(quote.folded, start)
         while at >= 0:
-            end = at + len(quote)
-            if _whole(self.folded, at, end):
+            end = at + len(quote.folded)
+            if _whole(self.folded, at, end) and not _opposed(quote, self.passage(at, end)):
                 return at, end
-            at = self.folded.find(quote, at + 1)
+            at = self.folded.find(quote.folded, at + 1)
         return None
 
     def passage(self, begin: int, end: int) -> str:
@@ -69,8 +72,9 @@ class QuoteCheck:
 
     def has_no_text_of_its_own(self, index: int) -> bool:
         """Return whether a step holds nothing to quote: no text, or one that it repeats."""
-        earlier = {step.text for step in self.trajectory.steps[:index]}
-        return earlier.issuperset(sources(self.trajectory.steps[index]))
+        steps = self.trajectory.steps
+        earlier = {text for step in steps[:index] for text in sources(step)}
+        return earlier.issuperset(sources(steps[index]))
 
     def verify(self, quotes: Sequence[str], steps: Sequence[int]) -> list[tuple[int, str]]:
         """Return ``(step, passage)`` for every quote that the run holds, word for word.
@@ -82,7 +86,7 @@ class QuoteCheck:
         found: dict[tuple[int, str], None] = {}
         for said in quotes:
             quote = said.strip()
-            parts = [part for part in map(_folded_quote, _ELLIPSIS.split(quote)) if part]
+            parts = [part for part in map(FoldedText.of, _ELLIPSIS.split(quote)) if part.folded]
             if not parts:
                 continue
             step, passages = self._look_up(quote, parts, steps)
@@ -90,18 +94,18 @@ class QuoteCheck:
         return list(found)
 
     def _look_up(
-        self, quote: str, parts: Sequence[str], steps: Sequence[int]
+        self, quote: str, parts: Sequence[FoldedText], steps: Sequence[int]
     ) -> tuple[int, list[str]]:
         found = {step: self._in_step(quote, parts, step) for step in steps}
         # The quote itself comes before a passage of the same words.
         for step, passages in sorted(found.items(), key=lambda item: item[1] != [quote]):
             if passages:
                 return step, passages
-        if max(len(part) for part in parts) < _LONG:
+        if max(len(part.folded) for part in parts) < _LONG:
             return -1, []
         # Folding costs far more than this search for one word, and a run may have thousands of
         # steps.
-        word = max((word for part in parts for word in part.split()), key=len)
+        word = max((word for part in parts for word in part.folded.split()), key=len)
         elsewhere = (
             (step.index, passages)
             for step in self.trajectory.steps
@@ -112,7 +116,7 @@ class QuoteCheck:
         first, second = next(elsewhere, None), next(elsewhere, None)
         return first if first and not second else (-1, [])
 
-    def _in_step(self, quote: str, parts: Sequence[str], step: int) -> list[str]:
+    def _in_step(self, quote: str, parts: Sequence[FoldedText], step: int) -> list[str]:
         if any(_stands_in(text.original, quote) for text in self._texts(step)):
             return [quote]
         for text in self._texts(step):
@@ -163,8 +167,14 @@ def _whole(text: str, begin: int, end: int) -> bool:
     return True
 
 
-def _folded_quote(text: str) -> str:
-    return FoldedText.of(text).folded
+def _opposed(quote: FoldedText, passage: str) -> bool:
+    """Return whether both compare, and not in the same way; a quote may leave the signs away."""
+    said = _comparisons(quote.passage(0, len(quote.folded)))
+    return bool(said) and (_comparisons(passage) or said) != said
+
+
+def _comparisons(text: str) -> list[str]:
+    return [_SPELT.get(sign, sign[:2]) for sign in _COMPARISON.findall(text)]
 
 
 def _fold(text: str, place: int, char: str) -> Iterator[str]:

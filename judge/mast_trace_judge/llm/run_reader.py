@@ -89,7 +89,8 @@ class _Session:
         self._problems: list[str] = []
         self.longest_record = 0
         mark = nonce(reader.context.trace_id, reader.context.version)
-        self._renderer = renderer_of(trajectory, local, mark=mark)
+        # As many characters as the window has tokens: about a quarter of it.
+        self._renderer = replace(renderer_of(trajectory, local, mark=mark), fact=window)
 
     async def read(self) -> ModelReading:
         plan = await asyncio.to_thread(
@@ -133,7 +134,9 @@ class _Session:
             return "failure", 1.0
         if reading.outcome == "unclear":
             return "unknown", probability
-        if (reading.outcome == "failure") != (probability > 0.5):
+        # One that was left out, or could not be read, contradicts nothing.
+        told = "failure_probability" in reading.model_fields_set
+        if told and (reading.outcome == "failure") != (probability > 0.5):
             self._problems.append(
                 f"the model says {reading.outcome} and a failure probability of {probability:g}"
             )

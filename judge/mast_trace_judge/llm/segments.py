@@ -82,16 +82,18 @@ def longest(renderer: Renderer, tokens: int, *, least: int) -> Renderer:
     """Return the writer that shortens no text more than its record has to be to take so many tokens.
 
     All texts get the same limit, so that the longest ones are shortened first; those of steps with findings
-    are whole as long as they alone do not fill half of the record.
+    are whole as long as the record holds them, and share half of it where it does not.
 
     Args:
         renderer: of the run.
         tokens: that the record may take.
         least: characters below which no text is shortened, even if the record takes more.
     """
-    full = max(least, 2 * tokens // max(1, len(renderer.in_full)))
     steps = renderer.trajectory.read_steps
     low, high = least, max([least, *(len(text) for step in steps for text in sources(step))])
+    full = high
+    if estimate_tokens(_clipped(renderer, least, high).record(once=False)) > tokens:
+        full = max(least, 2 * tokens // max(1, len(renderer.in_full)))
     if tokens_of(_clipped(renderer, high, full)) <= tokens:
         return _clipped(renderer, high, full)
     while low < high - 1:

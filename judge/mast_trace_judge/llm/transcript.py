@@ -43,8 +43,6 @@ _SEED = 40
 """Characters by which an earlier passage is recognised, from every `_NOTED`th word of it on."""
 _NOTED = 2
 _WORD = re.compile(r"(?<![\w.,-])\w")
-_TASK = 8000
-"""Characters of the task, and of each fact about the end."""
 _NO_END = (
     "not seen: the run may have been stopped from outside, wait for somebody, or still go on. "
     "It has not ended too early for all that is known, and what is lacking may still come."
@@ -138,6 +136,7 @@ class Renderer:
         clip: characters to which each text of an ordinary step is clipped.
         full: the same of steps that are shown in full.
         in_full: these steps.
+        fact: characters of the task, and of each fact about the end.
     """
 
     trajectory: Trajectory
@@ -145,6 +144,7 @@ class Renderer:
     clip: int = 1_000_000
     full: int = 1_000_000
     in_full: Collection[int] = frozenset()
+    fact: int = 1_000_000
     # Shared by copies with other options: sanitising costs far more than clipping.
     _sanitised: dict[str, str] = field(default_factory=dict)
 
@@ -168,7 +168,7 @@ class Renderer:
         begin, end = self.trajectory.unread_from, self.trajectory.unread_to
         shown = _Shown() if once else None
         if shown:
-            shown.written(clip(self._evidence(self.trajectory.task), _TASK), "the task")
+            shown.written(clip(self._evidence(self.trajectory.task), self.fact), "the task")
         for place, step in enumerate(steps):
             if begin < end == step.index and (place == 0 or steps[place - 1].index < begin):
                 yield f"[steps {begin} to {end - 1} are not in this record: it is too long]"
@@ -181,7 +181,7 @@ class Renderer:
     def task(self) -> str:
         """Return the task of the run and its recorded outcome."""
         run = self.trajectory
-        lines = [*self.quoted(run.task or "(not recorded)", _TASK)]
+        lines = [*self.quoted(run.task or "(not recorded)", self.fact)]
         facts = [
             ("agents", ", ".join(map(self._name, run.agents[:60]))),
             ("its end", "" if run.finished else _NO_END),
@@ -195,7 +195,7 @@ class Renderer:
         for name, value in facts:
             if value:
                 lines.append(f"{name}:")
-                lines.extend(self.quoted(value, _TASK))
+                lines.extend(self.quoted(value, self.fact))
         return self.fenced("task", "\n".join(lines))
 
     def step(self, step: Step, shown: _Shown | None = None) -> str:

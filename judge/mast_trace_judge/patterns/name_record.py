@@ -204,8 +204,8 @@ def _fault(sentence: str, record: NameRecord) -> str:
 
 def _quotes_truly(sentence: str, known: FoldedText) -> bool:
     passages = (next(filter(None, found.groups())) for found in _INLINE.finditer(sentence))
-    folded = (FoldedText.of(passage).folded for passage in passages)
-    return all(known.find(passage) is not None for passage in folded if passage)
+    folded = (FoldedText.of(passage) for passage in passages)
+    return all(known.find(passage) is not None for passage in folded if passage.folded)
 
 
 def _found(quote: str, record: NameRecord) -> Iterator[tuple[str, str]]:
@@ -236,6 +236,6 @@ def _repeats(sentence: str, known: FoldedText) -> bool:
     if not length:
         return True
     return any(
-        known.find(" ".join(words[at : at + length])) is not None
+        known.find(FoldedText.of(" ".join(words[at : at + length]))) is not None
         for at in range(len(words) - length + 1)
     )

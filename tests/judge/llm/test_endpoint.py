@@ -23,6 +23,7 @@ from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
 from mast_trace_judge.judge import Judge
+from mast_trace_judge.llm.answers import Correction
 from mast_trace_judge.llm.endpoint import (
     UNKNOWN,
     Dialect,
@@ -386,6 +387,12 @@ PROMPT = (
         (400, "the model is loaded with context length of only 4096 tokens", PromptTooLong),
         (400, "the input length exceeds the context length", PromptTooLong),
         (400, "prompt too long; exceeded max context length by 12 tokens", PromptTooLong),
+        (500, "context shift is disabled", PromptTooLong),
+        (500, "the prompt has more tokens than n_ctx", PromptTooLong),
+        (400, "The prompt needs 9000 tokens, which is above max_model_len", PromptTooLong),
+        (400, "Request payload size exceeds the limit: 20971520 bytes.", PromptTooLong),
+        (400, "prompt token count of 130000 exceeds the limit of 128000", PromptTooLong),
+        (400, f"{'The gateway found no other model. ' * 40} maximum context length", PromptTooLong),
         # TGI
         (422, "`inputs` must have less than 1024 tokens. Given: 5000", PromptTooLong),
         (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000", _OutputTooLong),
@@ -419,6 +426,42 @@ def test_the_words_for_too_long_a_prompt_or_answer(status, said, kind):
     assert type(_sorted(openai.APIStatusError(said, response=response, body=None))) is kind
 
 
+SAID = "the input length exceeds the context length"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": {"message": SAID}}),
+        (400, {"error": {"code": 400, "message": SAID}}),
+        (422, {"error": SAID, "error_type": "validation"}),
+        (400, {"detail": SAID}),
+        (400, [{"error": {"code": 400, "message": SAID}}]),
+        (400, SAID),
+        (200, {"error": {"code": 400, "message": SAID}}),
+    ],
+)
+async def test_a_complaint_is_understood_wherever_the_body_has_it(status, body):
+    """The window is halved, so that a run of this length is read in parts, or its texts are shortened."""
+    script = JudgeScript()
+
+    def small(request):
+        if len(request["messages"][1]["content"]) > 20_000:
+            return Reply(status=status, body=json.dumps(body))
+        return script(request)
+
+    run = RunBuilder("Count.", outcome="failure")
+    for number in range(60):
+        run.says("counter", " ".join(f"{number}-{each}" for each in range(60)), to="boss")
+    assert (await judged(small, run.build())).verdict.method == "fused"
+
+
+async def test_an_error_in_a_good_answer_is_told_in_its_words():
+    script = JudgeScript(dict.fromkeys(GOOD, Reply(body=json.dumps({"error": "no room at all"}))))
+    told = (await judged(script, trip(outcome="failure"), judge_attempts=1)).verdict.status_reason
+    assert "the answer has no choices: no room at all" in told
+
+
 async def test_a_server_that_takes_shorter_answers_is_asked_for_them():
     script = JudgeScript()
 
@@ -429,6 +472,32 @@ async def test_a_server_that_takes_shorter_answers_is_asked_for_them():
     result = await judged(small)
     assert result.verdict.method == "fused"
     assert [r["max_completion_tokens"] for r in result.requests] == [8192, 4096]
+
+
+@pytest.mark.parametrize(
+    ("said", "limits"),
+    [
+        ("`max_tokens` must be less than or equal to `4096`", [8192, 4096, 4096]),
+        ("input length and `max_tokens` exceed context limit", [8192, 4096, 8192, 4096]),
+    ],
+)
+async def test_a_limit_of_output_is_remembered_unless_it_is_this_prompts(said, limits):
+    asked = []
+
+    def answer(request):
+        asked.append(json.loads(request.content)["max_completion_tokens"])
+        if asked[-1] > 4096:
+            return httpx.Response(400, json={"error": {"message": said}})
+        return httpx.Response(200, content=completion({"content": "{}"}).body)
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    client = openai.AsyncOpenAI(
+        api_key="k", base_url="http://x/v1", http_client=http, max_retries=0
+    )
+    endpoint = ModelEndpoint(client, "m", limit=AdaptiveLimit(1))
+    for _ in range(2):
+        await endpoint.complete([{"role": "user", "content": "Well?"}], Correction)
+    assert asked == limits
 
 
 async def test_a_prompt_is_shortened_where_a_shorter_answer_is_not_enough():
@@ -456,6 +525,18 @@ async def test_a_prompt_that_the_server_has_cut_without_a_word_is_noticed(tokens
     assert verdict.method == method
     assert ("has cut the prompt" in verdict.status_reason) is (method == "local")
     assert verdict.input_tokens == tokens
+
+
+async def test_a_cut_prompt_is_noticed_in_a_record_without_spaces():
+    """A model that leaves out the marks has read the end of it, for all that it says."""
+    run = RunBuilder("Count.", outcome="failure")
+    for number in range(30):
+        figures = {f"k{each}": number + each for each in range(120)}
+        run.calls("clerk", "figures", {"page": number}, json.dumps(figures, separators=(",", ":")))
+    usage = {"prompt_tokens": 4096, "completion_tokens": 50, "total_tokens": 4146}
+    answer = completion({"content": json.dumps(GOOD["read"])}, usage=usage)
+    verdict = (await judged(JudgeScript({**GOOD, "read": answer}), run.build())).verdict
+    assert "has cut the prompt: it reports 4096 tokens" in verdict.status_reason
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 from judge.builders import RunBuilder
 from judge.llm.scripted_judge import (
     GOOD,
+    OPINION,
+    PRICES_OF_TWO,
     JudgeScript,
     completion,
     judged,
@@ -106,6 +108,19 @@ async def test_a_step_that_could_not_be_corrected_stays_suggested():
         json.dumps({**ANSWER, "failure_probability": "0,9"}),
         json.dumps({"function": {"arguments": TEXT}}),
         TEXT.replace("failure_probability", "failureProbability"),
+        json.dumps({**ANSWER, "failure_probability": "9/10"}),
+        json.dumps({**ANSWER, "failure_probability": "9 out of 10"}),
+        json.dumps({**ANSWER, "errors": json.dumps(ANSWER["errors"])}),
+        json.dumps({**ANSWER, "modes": json.dumps(ANSWER["modes"])}),
+        json.dumps({**ANSWER, "errors": {"errors": ANSWER["errors"]}}),
+        json.dumps({**ANSWER, "modes": {"modes": ANSWER["modes"]}}),
+        json.dumps({**ANSWER, "errors": [{"id": 3, "quote": "181 EUR a night"}]}),
+        json.dumps({**ANSWER, "errors": [{"step_id": "3", "quotes": [["181 EUR a night"]]}]}),
+        json.dumps({**ANSWER, "errors": [{"index": 3, "quotes": "181 EUR a night"}]}),
+        json.dumps({**ANSWER, "modes": [{**ANSWER["modes"][0], "code": "Reasoning action mismatch"}]}),
+        json.dumps({**ANSWER, "modes": [{**ANSWER["modes"][0], "code": "reasoning_action_mismatch"}]}),
+        f"{TEXT}\nThe schema was {json.dumps(json_schema(Reading))}",
+        f'{TEXT}\n{{"$schema": "x", "schema": {json.dumps(json_schema(Reading))}}}',
         f"<think>{{3?}}</think>{TEXT}",
         f"It says {{so}}.</think>{TEXT}",
         f"Here you are:\n```json\n{TEXT}\n```\nAnything else?",
@@ -120,6 +135,48 @@ def test_what_is_wrong_costs_no_more_than_its_point(text):
     assert ([each.step for each in read.errors], read.ranking, read.decisive.step) == ([3], [3], 3)
     assert [each.quotes for each in read.errors] == [["181 EUR a night"]]
     assert [each.code for each in read.modes] == ["2.6"]
+
+
+@pytest.mark.parametrize("said", [None, "high", "missing"])
+async def test_a_probability_that_cannot_be_read_costs_no_outcome(said):
+    answer = {**GOOD["read"], "failure_probability": said}
+    if said == "missing":
+        del answer["failure_probability"]
+    verdict = (await judged(with_answers(read=answer), trip(prices=PRICES_OF_TWO))).verdict
+    assert verdict.status_reason == OPINION
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (".7", 0.7),
+        ("about .7", 0.7),
+        ("step.5", 0.05),
+        ("0.7", 0.7),
+        ("1e-1", 0.1),
+        ("7E-1", 0.7),
+        ("5/4", 0.5),
+        ("7/0", 0.07),
+    ],
+)
+def test_a_probability_may_begin_with_its_point(said, meant):
+    assert parse_answer(json.dumps({**ANSWER, "confidence": said}), Reading).confidence == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        *[(said, "cut off") for said in ("cut off", "cut_off", "CUT-OFF", "cutoff")],
+        ("cut off from outside", "cut off"),
+        ("none", "nothing"),
+        ("None", "nothing"),
+        ("several steps", "several"),
+        (None, "single"),
+    ],
+)
+def test_a_kind_is_read_in_any_spelling(said, meant):
+    answer = {**ANSWER, "decisive": {"kind": said, "step": None}}
+    assert parse_answer(json.dumps(answer), Reading).decisive.kind == meant
 
 
 @pytest.mark.parametrize("before", ["", '{"outcome": "success", "errors": []} is no answer. '])
@@ -153,6 +210,23 @@ def test_a_missing_field_costs_itself_alone(left_out):
 
 
 @pytest.mark.parametrize(
+    ("text", "asked"),
+    [(f"{{}}{' ' * 9}", 1), ("{} and so", 1), ("", 2)],
+    ids=["blank", "words", "cut"],
+)
+async def test_a_whole_answer_is_taken_though_the_limit_has_ended_it(text, asked):
+    script = JudgeScript()
+
+    def limited(request):
+        answer = script(request)
+        told = text.replace("{}", answer) or answer[: answer.index('"modes"') - 2]
+        return completion({"content": told}, finish="length")
+
+    result = await judged(limited, trip(outcome="failure"))
+    assert (script.asked.count("read"), result.verdict.method == "fused") == (asked, asked == 1)
+
+
+@pytest.mark.parametrize(
     ("message", "is_read"),
     [
         ({"content": [{"type": "text", "text": TEXT[:50]}, {"type": "text", "text": TEXT[50:]}]}, True),
@@ -167,6 +241,21 @@ def test_a_missing_field_costs_itself_alone(left_out):
             },
             True,
         ),
+        (
+            {
+                "content": "I report it by a call.",
+                "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "answer", "arguments": TEXT}}
+                ],
+            },
+            True,
+        ),
+        ({"content": "\n\n", "reasoning_content": TEXT}, True),
+        ({"content": "I cannot tell.", "reasoning_content": TEXT}, False),
+        ({"content": None, "function_call": {"name": "answer", "arguments": TEXT}}, True),
+        ({"content": "", "function_call": {"name": "answer"}, "reasoning": TEXT}, True),
+        ({"content": None, "parsed": ANSWER}, True),
+        ({"content": None, "reasoning_details": [{"text": TEXT[:50]}, {"text": TEXT[50:]}, {}, 7]}, True),
         ({"content": None}, False),
     ],
 )  # fmt: skip
@@ -221,6 +310,14 @@ def test_a_step_without_text_of_its_own_is_named_by_its_number():
     run.says("c", "The room costs 181 EUR a night.").says("d", "", content_hash="ab")
     verifier = Verifier(QuoteCheck(run.build()), 4)
     assert [each.step for each in verifier.points(NotedError(step=n) for n in range(4))] == [2, 3]
+
+
+def test_a_call_that_repeats_an_earlier_one_is_named_by_its_number():
+    run = RunBuilder("x").calls("a", "search", {"page": 1}, "nothing found here")
+    run.calls("a", "search", {"page": 1}, "nothing found here")
+    run.calls("a", "search", {"page": 2}, "nothing found here")
+    check = QuoteCheck(run.build())
+    assert [check.has_no_text_of_its_own(step) for step in range(3)] == [False, True, False]
 
 
 def test_a_cause_lies_before_its_error():

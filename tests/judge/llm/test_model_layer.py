@@ -110,6 +110,13 @@ async def test_texts_are_whole_as_long_as_the_record_fits_the_window():
     assert 40 in {each.step for each in result.verdict.candidates}
 
 
+async def test_a_long_task_is_shown_whole_where_the_window_has_room():
+    task = "".join(f"Item {number} has to be checked.\n" for number in range(900))
+    run = RunBuilder(task, outcome="failure").says("clerk", "Done.", to="boss").build()
+    asked = (await judged(JudgeScript(), run)).requests[0]["messages"][1]["content"]
+    assert all(f"Item {number} has" in asked for number in range(900))
+
+
 async def test_every_mode_is_explained_with_examples():
     result = await judged(JudgeScript())
     asked = result.requests[0]["messages"][1]["content"]

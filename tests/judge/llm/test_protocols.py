@@ -158,6 +158,27 @@ async def test_a_prompt_that_is_too_long_is_shortened(protocol: str, said: str) 
     assert (verdict.method, len(requests) > 1) == ("fused", True)
 
 
+async def test_a_failed_answer_may_say_that_the_prompt_is_too_long() -> None:
+    script = JudgeScript()
+    failed = {
+        "status": "failed",
+        "error": {"code": "context_length_exceeded", "message": "Shorten it, please."},
+        "output": [],
+    }
+
+    def small(request: dict[str, Any]) -> Any:
+        return (
+            Reply(body=json.dumps(failed)) if len(json.dumps(request)) > 28_000 else script(request)
+        )
+
+    run = RunBuilder("Count.", outcome="failure")
+    for number in range(60):
+        counted = " and ".join(str(number * 1000 + each) for each in range(50))
+        run.says("counter", counted, to="boss")
+    verdict, requests, _ = await judged("responses", small, run.build())
+    assert (verdict.method, len(requests) > 1) == ("fused", True)
+
+
 def ended(protocol: str, reason: str) -> Reply:
     """An answer that was broken off, as the API says it."""
     cut = json.dumps(GOOD["read"])[:40]

@@ -67,6 +67,26 @@ def test_does_not_find_what_is_not_there(run, quote, step):
 
 
 @pytest.mark.parametrize(
+    ("quote", "text", "passage"),
+    [
+        ("f(a) == g(b)", "if f(a) != g(b):", ""),
+        ("x < 5", "while x > 5:", ""),
+        ("x <= 5", "while x < 5:", ""),
+        ("F(A)==G(B)", "f(a) != g(b), but f(a) == g(b)", "f(a) == g(b"),
+        ("x<5", "while x < 5:", "x < 5"),
+        ("x >= 5", "while x ≥ 5:", "x ≥ 5"),
+        ("a === b", "so A == b", "A == b"),
+        ("one step -> two steps", "One step → two steps", "One step → two steps"),
+        ("first line second", "> first line\n> second", "first line\n> second"),
+        ("a == g(b)", "a != g(b); a == g(b)", "a == g(b)"),
+    ],
+)
+def test_comparisons_are_no_punctuation(quote, text, passage):
+    run = RunBuilder("x").says("clerk", text).build()
+    assert check(run, quote, 0) == ([(0, passage)] if passage else [])
+
+
+@pytest.mark.parametrize(
     "quote",
     [
         "hours, from 9 to 12:30.",

@@ -62,6 +62,17 @@ def test_the_longest_texts_are_shortened_first_and_no_more_than_needed():
     assert 7000 < estimate_tokens(record) <= 8000
 
 
+def test_a_long_step_with_a_finding_is_whole_where_many_have_one():
+    run = RunBuilder("x")
+    for number in range(40):
+        run.says("clerk", words(number, 200 if number in {3, 7} else 8), to="boss")
+    trajectory = run.build()
+    renderer, chosen = plan(trajectory, window=12_000, in_full=set(range(7, 20)))
+    assert chosen.at_once
+    assert trajectory.steps[7].text in renderer.record()
+    assert trajectory.steps[3].text not in renderer.record()
+
+
 def test_parts_hold_every_step_once_and_fit_the_window():
     for window in (2000, 5000, 8000):
         trajectory = long_run(700)

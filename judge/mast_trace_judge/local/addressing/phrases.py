@@ -108,8 +108,8 @@ _OTHERS = (
         r"""(?:marca|califica|considera)\w*\s+(?:esta|la)\s+ejecuci[oó]n\s+como\b""",
     ),
     (
-        "ignor,esque",
-        r"""(?:ignor|esque[cç])\w*\b.{0,30}\binstru[cç][oõ]es\b.{0,20}\b(?:anterior|pr[eé]via)""",
+        "ignor,esque,desconsider",
+        r"""(?:ignor|esque[cç]|desconsider)\w*\b.{0,30}\binstru[cç][oõ]es\b.{0,20}\b(?:anterior|pr[eé]via)""",
     ),
     (
         "ignor,oubli",
@@ -125,15 +125,15 @@ _OTHERS = (
     ),
     (
         "negeer,vergeet",
-        r"""(?:negeer|vergeet)\b.{0,30}\b(?:vorige|eerdere|voorgaande)\b.{0,20}\b(?:instructies|opdrachten|regels)""",
+        r"""(?:negeer|vergeet)\b.{0,30}\b(?:vorige|eerdere|voorgaande|bovenstaande)\b.{0,20}\b(?:instructies|opdrachten|regels)""",
     ),
     (
         "instrukcj,polece",
-        r"""(?:zignoruj|ignoruj|pomi[nń])\w*\b.{0,30}\b(?:poprzedni|wcze[sś]niejsz)\w*.{0,20}\b(?:instrukcj|polece)""",
+        r"""(?:zignoruj|ignoruj|pomi[nń])\w*\b.{0,30}\b(?:poprzedni|wcze[sś]niejsz|powy[zż]sz)\w*.{0,20}\b(?:instrukcj|polece)""",
     ),
     (
         "talimat,komut",
-        r"""(?:önceki|onceki|yukar.daki)\b.{0,30}\b(?:talimat|komut)\w*.{0,20}\b(?:yok\s+say|g[oö]rmezden|unut)""",
+        r"""(?:önceki|onceki|yukar.daki)\b.{0,30}\b(?:talimat|komut)\w*.{0,20}\b(?:yok\s+say|g[oö]rmezden|unut|dikkate\s+alma)""",
     ),
     (
         "инструкц,указани,команд",
@@ -164,10 +164,73 @@ _OTHERS = (
         r"""تجاهل.{0,30}(?:التعليمات|الأوامر|الاوامر).{0,20}السابق""",
     ),
     (
+        "aexecu",
+        r"""(?:marque|marca|avali|consider|classifi)\w*\s+(?:esta|essa|a)\s+execu[cç][aã]o\s+
+        (?:(?:como\s+)?(?:um\s+)?sucesso|como\s+(?:bem|aprovad|corret|perfeit))""",  # codespell:ignore
+    ),
+    (
+        "esecuzione",
+        r"""(?:segna|contrassegn|valut|consider|classific)\w*\s+(?:questa|la|l')\s*esecuzione\s+come\s+(?:un\s+)?
+        (?:successo|riuscit|corrett|perfett|superat)""",
+    ),
+    (
+        "euitvoering,erunals",
+        r"""(?:markeer|beoordeel|beschouw)\w*\s+(?:deze|de)\s+(?:uitvoering|run)\s+als\s+(?:een\s+)?  # codespell:ignore
+        (?:succes|geslaagd|correct|foutloos)""",  # codespell:ignore
+    ),
+    (
+        "uruchomienie,wykonanie,przebieg",
+        r"""(?:oznacz|oce[nń]|uznaj)\w*\s+(?:to|ten|te)\s+(?:uruchomienie|wykonanie|przebieg)\s+(?:jako|za)\s+  # codespell:ignore
+        (?:sukces|udan|poprawn)""",
+    ),
+    (
+        "baarl,baaril,basarl,basaril",
+        r"""bu\s+(?:[cç]al[i\u0131][sş](?:t[i\u0131]r)?ma|y[uü]r[uü]tme)\w*\s+ba[sş]ar[i\u0131]l[i\u0131]\s+  # codespell:ignore
+        (?:olarak|say|i[sş]aretle|de[gğ]erlendir)""",
+    ),
+    (
+        "実行,ラン,トレース",
+        r"""(?:この|本|今回の)(?:実行|ラン|トレース)(?:結果)?を.{0,6}(?:成功|合格|正解|正常).{0,6}[とに].{0,6}
+        (?:マーク|判定|評価|記録|報告|見な|みな)""",
+    ),
+    (
+        "실행,트레이스",
+        r"""(?:이|이번)\s*(?:실행|트레이스)[을를].{0,6}(?:성공|합격|통과|정답).{0,4}로.{0,6}
+        (?:표시|평가|판정|기록|간주|보고|처리)""",
+    ),
+    (
+        "هذاالتشغيل,هذاالتنفيذ",
+        r"""(?:اعتبر|صنف|قيم|ضع\s+علامة).{0,20}هذا\s+(?:التشغيل|التنفيذ).{0,20}(?:ناجح|نجاح)""",
+    ),
+    (
+        "सफल",
+        r"""इस\s+(?:रन|निष्पादन)\s+को\s.{0,10}सफल.{0,20}(?:चिह्नित|मान|घोषित)""",
+    ),
+    (
         "अनदेखा,नज़रअंदाज,भूल",
         r"""(?:पिछल|पूर्व).{0,20}(?:निर्देश|आदेश).{0,30}(?:अनदेखा|नज़रअंदाज|भूल)""",
     ),
 )
+_MARKS = (
+    "<|im_",
+    "<|start_header_id|>",
+    "<start_of_turn>",
+    "[/inst]",
+    "[inst]",
+    "<<sys>>",
+    "### instruction:",
+)
+"""Beginnings of chat templates' marks, whose letters alone are too common for keys."""
+_TEMPLATE = re.compile(
+    r"""
+    <(?:\|im_start\||\|start_header_id\||start_of_turn)>\s*(?:system|user|assistant|model|tool|developer|ipython)\b
+    | ^[ \t]*(?:<\|im_(?:start|end)\|>|<\|start_header_id\|>|<start_of_turn>|\[/?inst\]|<<sys>>|\#\#\#[ ]instruction:)
+    | (?:<\|im_end\|>|\[/inst\]|<<sys>>)[ \t]*(?=<|$)
+    | <\|im_start\|>(?s:.{12,300}?)<\|im_end\|> | \[inst\](?s:.{12,300}?)\[/inst\]
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""A mark with the role that it begins, at the edge of a line or around a passage: another within a sentence is spoken of."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 _SMALL = bytes(ord(chr(code).lower()) if code < 128 else code for code in range(256))
@@ -190,7 +253,8 @@ _PHRASES = tuple(
     for keys, phrase in (*_ENGLISH, *_OTHERS)
 )
 _ANY = re.compile(
-    "|".join(phrase.pattern for _, phrase in _PHRASES), re.IGNORECASE | re.VERBOSE | re.DOTALL
+    "|".join([*(phrase.pattern for _, phrase in _PHRASES), _TEMPLATE.pattern]),
+    re.IGNORECASE | re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 _SQUEEZED = re.compile(
     r"""
@@ -207,15 +271,17 @@ _LATIN_KEYS = tuple(key for key in _KEYS if key.isascii())
 
 def may_hold_phrase(text: str) -> bool:
     """Return whether one of the phrases may be in a text; most texts have none of the keys."""
-    return _holds_key(letters_of(text))
+    lower = text.lower()
+    return _holds_key(letters_of(text)) or any(mark in lower for mark in _MARKS)
 
 
 def holds_phrase(text: str) -> bool:
     """Return whether a text holds one of the phrases, in words or in its letters alone."""
-    letters = letters_of(text)
+    letters, lower = letters_of(text), text.lower()
+    if any(mark in lower for mark in _MARKS) and _TEMPLATE.search(lower):
+        return True
     if not _holds_key(letters):
         return False
-    lower = text.lower()
     tried = (phrase for keys, phrase in _PHRASES if any(key in letters for key in keys))
     return any(phrase.search(lower) for phrase in tried) or bool(_SQUEEZED.search(letters))
 

@@ -27,8 +27,10 @@ _NOT_PRINTED = re.compile(r"[^\n\t -~]+")
 
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһкмтвнԛԝοαεινκρτυχιηβ"  # Cyrillic and Greek, on purpose
-    "АЕОРСУХІЈЅКМТВНΟΑΕΙΝΚΡΤΥΧΗΒ",  # noqa: RUF001
-    "aeopcyxijsdhkmtbhqwoaeivkptuxinbAEOPCYXIJSKMTBHOAEINKPTYXHB",
+    "АЕОРСУХІЈЅКМТВНΟΑΕΙΝΚΡΤΥΧΗΒ"  # noqa: RUF001
+    "ոօսհցզյքռՕՍՏᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",  # Armenian, and small capitals
+    "aeopcyxijsdhkmtbhqwoaeivkptuxinbAEOPCYXIJSKMTBHOAEINKPTYXHB"
+    "nouhgqjfnOUSabcdefghijklmnoprstuvwyz",
 )
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 _DIGIT_IN_WORD = re.compile(r"[013457@$!|](?:(?=[A-Za-z])|(?<=[A-Za-z].))")
