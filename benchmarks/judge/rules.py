@@ -2,9 +2,7 @@
 
 They get runs without their outcome. The area under the curve (AUC) is the chance that a labelled run gets more than one without.
 
-::
-
-    MAST_TRACE_DATA=../shared/data python benchmarks/judge/rules.py
+Run it by `MAST_TRACE_DATA=../shared/data python benchmarks/judge/rules.py`.
 """
 
 from __future__ import annotations
@@ -105,6 +103,8 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 | 2.2 | `acted_without_asking` | the result says to ask, and the agent's next step is an act | English words of the result; the next step; no user in the run | the call | heuristic |
 | 2.4 | `withheld_answer` | the result has what the task asks about, and no message has a word of it | words that task and result share, in English, German and Spanish; a figure of the result passed on; no word of restriction | the agent's message to others | heuristic |
 | 2.5 | `ignored_correction` | the agent was told to take another value, and goes on with the old one | identifiers of one form, amounts of one money, units behind figures; its next step; words of correction in English and German, but for units | the call | heuristic |
+| 2.6 | `another_option` | the agents named one option of the list alone, and the call takes another | names of a result's list; nobody named the taken one, nothing tells of the named one later; no doubt | the call | heuristic |
+| 2.6 | `miscopied_value` | the value stood before with two neighbouring signs exchanged | figures of four digits (three of one unit or name) and identifiers; no step of arithmetic makes it, and the right one is not used | the message or the call | heuristic |
 | 2.6 | `claimed_act` | the agent says that it was sent or ordered, and no call of the run is about it | English words of sending and of deals; a word of the task that no call, result, prompt or earlier message has; the agent's own calls | the message | heuristic |
 | 2.6 | `misreported_figure` | nothing in the run gives the stated figure, and no later step has the returned one | figures of results in JSON, arithmetic of two steps, no share named; another figure of them in the message | the message | heuristic |
 | 2.6 | `acted_on_invention` | nothing in the run gives the value before the call | English verbs of tools, sums of multiples, no share named; or another name or identifier than the task's in all other calls | the call | heuristic |

@@ -161,8 +161,8 @@ def ranked(
     for sign, counts in sorted(counted, key=order):
         step = trajectory.steps[sign.step]
         first = best.get(sign.step)
-        # A model adds to what the record shows of a step, however often it was right.
-        if first is not None and (sign.basis, first.basis) != ("record", "model"):
+        # The record's own contradiction is told of a step, however often a rule or a model was right.
+        if first is not None and (sign.basis != "record" or first.basis == "record"):
             fix = first.corrected or sign.corrected
             best[sign.step] = first.model_copy(update={"corrected": fix})
             continue

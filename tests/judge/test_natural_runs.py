@@ -273,6 +273,8 @@ ON_WORDS = {
 ON_STRUCTURE = [
     ("ignored_correction", required.units("Write m3, not hl, as the gauge does.")),
     ("argument_against_task", alike.shipping(box="40871")),
+    ("another_option", alike.ferry("AZ9")),
+    ("miscopied_value", alike.surveyed("It weighs 413.5 kg.")),
     ("swallowed_error", required.offline("Lake one: 4,713 ha, lake two: 2,206 ha.")),
     ("absorbed_count", alike.checks("All 192 valves hold.")),
     ("cycle_until_limit", alike.rounds(4)),

@@ -20,6 +20,8 @@ _A_NAME = 40
 """Characters up to which an argument or a cell is a name."""
 _LONGEST = 20_000
 """Characters of arguments or of a result that are read; longer ones are documents."""
+_BEGINS = re.compile(r"[\s\"'*-]*(?P<name>[A-Z][\w-]+|(?=\w*\d)[\w-]{2,})\b")
+"""A name at the beginning of a part of a list: a word with a capital letter, or one with a digit."""
 _MOST = 50
 """Number of options with which nothing is compared any more."""
 
@@ -77,6 +79,46 @@ def options_of(trajectory: Trajectory) -> Options:
             for option in {str(value).strip().lower() for value in arguments.values()} & set(table):
                 table[option][tool].append(Value(step.text, step))
     return {option: _settled(values) for option, values in table.items()}
+
+
+def choices_in(text: str) -> Iterator[list[str]]:
+    """Yield the names of things that a result lists: a field of JSON's objects, or what its lines or parts begin with."""
+    value = _loaded(text) if text.lstrip()[:1] in ("[", "{") else None
+    if value is None:
+        marks = (each for each in ("\n", ";", "|") if each in text.strip())
+        parts = [part for part in text[:_LONGEST].split(next(marks, ", ")) if part.strip()]
+        found = [match["name"] for part in parts if (match := _BEGINS.match(part))]
+        if len(found) == len(parts) and _is_list(found):
+            yield found
+        return
+    for rows in _lists(value):
+        if not all(isinstance(row, dict) for row in rows):
+            columns = [rows]
+        else:
+            columns = [[row.get(key) for row in rows] for key in rows[0]]
+        for column in columns:
+            if all(map(is_choice, column)) and _is_list(list(map(str, column))):
+                yield list(map(str, column))
+
+
+def is_choice(value: Any) -> bool:
+    """Return whether a value may name one of several things: a short text, or a number of three digits or more."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) >= 100
+    return isinstance(value, str) and 2 <= len(value) <= _A_NAME
+
+
+def _is_list(names: list[str]) -> bool:
+    return 2 <= len(names) <= _MOST and len({name.lower() for name in names}) == len(names)
+
+
+def _lists(value: Any) -> Iterator[list[Any]]:
+    """Yield the lists of JSON that are in no other list."""
+    if isinstance(value, list):
+        yield from [value] if value else []
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _lists(each)
 
 
 def _settled(values: Mapping[str, list[Value]]) -> dict[str, Value]:

@@ -99,6 +99,8 @@ _IRREGULAR = {
     "built": "build",
     "bought": "buy",
 }
+_ENDS = re.compile(r"(?<=[.;!?])(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bProf\.)\s+|\n+")
+"""Ends of sentences; a title's point is none."""
 _MOST_FIELDS = 200
 _ALIKE = 0.5
 """Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""
@@ -510,6 +512,4 @@ def _stems(text: str) -> frozenset[str]:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences and clauses behind semicolons of a text."""
-    return [
-        part.strip() for part in re.split(r"(?<=[.;!?])\s+|\n+", text[:_LONGEST]) if part.strip()
-    ]
+    return [part.strip() for part in _ENDS.split(text[:_LONGEST]) if part.strip()]

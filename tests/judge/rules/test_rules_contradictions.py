@@ -81,6 +81,49 @@ def anew(said, *, fresh=True):
     return run.says("fitter", said, to="head")
 
 
+FERRIES = '[{"ferry": "AZ1", "at": "08:00"}, {"ferry": "AZ9", "at": "19:00"}]'
+
+
+def ferry(
+    taken,
+    said="AZ1 leaves at eight.",
+    *,
+    listed=FERRIES,
+    task="Book a ferry.",
+    prompt="",
+    first=None,
+    end="Booked.",
+    tool="book",
+    key="ferry",
+):
+    """A run in which one ferry is named, after an attempt at AZ1 where ``first`` is its error, and one is booked."""
+    run = RunBuilder(task).prompted("clerk", prompt).calls("clerk", "list_ferries", {}, listed)
+    run.says("clerk", said, to="guide")
+    if first is not None:
+        run.calls("clerk", tool, {key: "AZ1"}, "", error=first)
+    return run.calls("clerk", tool, {key: taken}, "ok").says("clerk", end, to="user")
+
+
+def told(said, **arguments):
+    run = RunBuilder("Filter the reads.").says("lab", said, to="clerk")
+    return run.calls("clerk", "filter_reads", arguments, "812 left").says("clerk", "812 are left.")
+
+
+def surveyed(said, *, more="gross 431.5 kg, net 398.0 kg", order=None, end="Done."):
+    run = RunBuilder("Report on the piece.").calls("wharf", "survey", {"piece": "A"}, more)
+    run.says("wharf", "6 parts, as usual.", to="clerk").says("wharf", said, to="clerk")
+    if order is not None:
+        run.calls("clerk", "order_frame", order, "ok")
+    return run.says("clerk", end)
+
+
+def bills(said):
+    run = RunBuilder("How many boxes?")
+    for bill, boxes in (("B1", 125), ("B2", 340)):
+        run.calls("clerk", "get_bill", {"bill": bill}, json.dumps({"bill": bill, "boxes": boxes}))
+    return run.says("clerk", said, to="head")
+
+
 FAULTS = [
     ("swallowed_error", kiln(error=DOWN), 1),
     ("misread_date", lease("It ends on 19 April 2031; no pets allowed."), 2),
@@ -108,6 +151,29 @@ FAULTS = [
     ("argument_against_task", booking("2031-06-02", "2031-06-09"), 1),
     ("cycle_until_limit", rounds(4), 3),
     ("began_anew", anew("Hello, what is broken?"), 4),
+    ("another_option", ferry("AZ9"), 2),
+    ("another_option", ferry("AZ9", listed="AZ1 08:00, AZ9 19:00"), 2),
+    ("another_option", ferry("p3", "The largest is p2.", listed="p1 410\np2 1,310\np3 980"), 2),
+    ("another_option", ferry("Krone", "Then the Adler.", listed='["Adler", "Krone"]'), 2),
+    ("another_option", ferry(6116, "So it is 4203.", listed="4203 leather, 6116 wool"), 2),
+    ("ignored_correction", told("Take 0.001, not 0.01.", p=0.01), 1),
+    ("ignored_correction", told("Use the Gare and not the Opera.", hotel="Opera"), 1),
+    ("miscopied_value", surveyed("It weighs 413.5 kg."), 2),
+    ("miscopied_value", surveyed("It is lot DK4M7.", more="lot KD4M7, 12 boxes"), 2),
+    ("miscopied_value", surveyed("Fine.", order={"height_mm": 1458}, more="height 1485 mm"), 3),
+    (
+        "miscopied_value",
+        surveyed("Pay to AT48 3200 0000 1234 5684.", more="AT48 3200 0000 1234 5864"),
+        2,
+    ),
+    ("forbidden_action", ward("hire", task="Do not use Dr. Brandt.", who="Brandt"), 1),
+    ("forbidden_action", ward("hire", task="Do not take a van.", van=2), 1),
+    (
+        "forbidden_action",
+        ward("hire", before="Call Brandt.", task="Never use Dr. Brandt.", who="Brandt"),
+        1,
+    ),
+    ("forbidden_action", ward("order", task="Order fish, other than Mareblu's.", of="Mareblu"), 1),
 ]
 
 
@@ -178,6 +244,38 @@ HEALTHY = [
     booking("2031-06-02", "2031-06-09", task="Book berth 4 for a week, a month after 2031-05-02."),
     anew("The pump runs."),
     anew("Is there a second one?", fresh=False),
+    ferry("AZ1"),
+    ferry("AZ9", "AZ1 is not free."),
+    ferry("AZ9", "AZ1 at eight or AZ9 at seven?"),
+    ferry("AZ9", task="Book ferry AZ9 if there is one."),
+    ferry("AZ9", prompt="Prefer AZ9."),
+    ferry("AZ9", first="sold out"),
+    ferry("AZ9", end="AZ1 was full, so AZ9 is booked."),
+    ferry("AZ9", key="exclude"),
+    ferry("AZ9", tool="read_ferry"),
+    ferry("AZ7"),
+    ferry("AZ9").calls("clerk", "book", {"ferry": "AZ1"}, "ok"),
+    ferry("AZ9", "Many are free.", listed=FERRIES),
+    told("Take 0.001, not 0.01.", p=0.001),
+    told("Take 30, not 20, if the report says so.", q=20),
+    told("Take 30, not 20.", q=20).calls("clerk", "filter_reads", {"q": 30}, "800 left"),
+    bills("B1 has 125 boxes, B2 340."),
+    surveyed("It weighs 431.5 kg."),
+    surveyed("It weighs 431.5 kg, not 413.5 kg."),
+    surveyed("It weighs 413.5 kg.", end="I meant 431.5 kg."),
+    surveyed("It weighs 413.5 kg.", more="431.5 kg with 18.0 kg of packing"),
+    surveyed("It costs 2100.", more="1200 a piece"),
+    surveyed("Lots DK4M7 and KD4M7.", more="lot KD4M7"),
+    surveyed("Shelf 531.", more="431 parts, 513 screws"),
+    surveyed("Fine.", order={"height_mm": 1485}, more="height 1485 mm"),
+    ward("hire", task="Do not use Dr. Brandt.", who="Cho"),
+    ward("notify", task="Do not use Dr. Brandt.", who="Brandt"),
+    ward("hire", task="Do not use Dr. Brandt.", who="Cho", instead="no", without="Brandt"),
+    ward("hire", task="Do not use sample 3.", sample=2),
+    ward("hire", task="Do not take a van.", van=0),
+    ward("hire", task="Porters in training may not take nights.", shift="night"),
+    ward("order", task="Order fish, other than Mareblu's.", of="Costa"),
+    ward("compare", task="Find offers other than Mareblu's.", of="Mareblu"),
 ]
 
 

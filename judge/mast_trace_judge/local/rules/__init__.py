@@ -22,6 +22,7 @@ import mast_trace_judge.local.rules.forbidden
 import mast_trace_judge.local.rules.inter_agent
 import mast_trace_judge.local.rules.invention
 import mast_trace_judge.local.rules.lost_context
+import mast_trace_judge.local.rules.miscopying
 import mast_trace_judge.local.rules.mismatch
 import mast_trace_judge.local.rules.misreading
 import mast_trace_judge.local.rules.premature_end

@@ -1,18 +1,35 @@
-"""Mode 2.6, reasoning-action mismatch, where the answer names another option than the results favour."""
+"""Mode 2.6, reasoning-action mismatch, where an answer or an act takes another option than the results or the agents name."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.acts import by_user, finding, is_said, name_words
-from mast_trace_judge.local.options import Options, Value, options_of, wish_of, wishes_of
+from mast_trace_judge.local.acts import (
+    by_user,
+    doubted,
+    failed,
+    finding,
+    is_said,
+    is_tool,
+    name_words,
+)
+from mast_trace_judge.local.options import (
+    Options,
+    Value,
+    choices_in,
+    is_choice,
+    options_of,
+    wish_of,
+    wishes_of,
+)
 from mast_trace_judge.local.rules._registry import rule
+from mast_trace_judge.local.stated import acts, arguments, prompts
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.options import Wish
@@ -24,6 +41,16 @@ _DOUBTED = re.compile(
     re.IGNORECASE,
 )
 _PROBABILITY = 0.75
+_ABOUT = re.compile(
+    r"skip\w*|exclud\w*|except\w*|without|ignor\w*|omit\w*|keep|not|no|from|source|old|previous|current|notes?|comments?"
+    r"|reasons?|remarks?|text|message|body|title|subject",
+    re.IGNORECASE,
+)
+"""Names of arguments that say what is left out or left behind, or that hold words."""
+_LISTS = 20
+"""Lists of options that are remembered, the last ones."""
+_TRIED, _FAR = 50, 2000
+"""Calls of a run that are compared, and steps behind a list: each looks at all of these."""
 
 
 @rule("2.6", needs_end=True)
@@ -59,6 +86,69 @@ def unfavoured_choice(trajectory: Trajectory) -> list[ModeFinding]:
         if _is_as_fit(values, options[named], measured, trajectory.task):
             return [_finding(said[-1], wish, (named, own), (other, better))]
     return []
+
+
+@rule("2.6", contradicts=True)
+def another_option(trajectory: Trajectory) -> list[ModeFinding]:
+    """A call that changes something takes an option of a result, and the agents named another one alone (heuristic).
+
+    Definition: MAST 2.6. A result lists options by their names; between it and the call the agents' messages name exactly
+    one of them, without a doubt, and nothing else of the run names the one that the call takes. No call takes the named
+    one, no result tells of it, and no later text speaks of both, as one that gives a reason would.
+    """
+    said = [trajectory.task, *prompts(trajectory).values(), *trajectory.human_inputs]
+    listed: list[tuple[Step, list[str]]] = []
+    tried = 0
+    for step in trajectory.steps:
+        if step.index and by_user(step):
+            listed = []
+            said.append(step.text)
+        if not is_tool(step) or failed(step):
+            continue
+        for key, value in arguments(step).items() if acts(step) and listed else ():
+            taken = str(value)
+            if not is_choice(value) or any(map(_ABOUT.fullmatch, name_words(key))):
+                continue
+            held = [each for each in listed if taken.lower() in map(str.lower, each[1])]
+            if not held or any(_is_in(taken, text) for text in said):
+                continue
+            source, names = held[-1]
+            tried += 1
+            if tried > _TRIED or len(trajectory.steps) - source.index > _FAR:
+                return []
+            named = _named_alone(trajectory, source, step, names, taken)
+            if named is not None:
+                meant, message = named
+                why = f"{step.agent} calls {step.tool} with {taken}, and {message.agent} named {meant} of the {len(names)} options."
+                told = [quote(message.text), quote(step.arguments)]
+                return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [message, step], told)]
+        listed = [*listed, *((step, names) for names in choices_in(step.text))][-_LISTS:]
+    return []
+
+
+def _named_alone(
+    trajectory: Trajectory, source: Step, call: Step, names: Sequence[str], taken: str
+) -> tuple[str, Step] | None:
+    """Return the only option that messages name between a result and a call, and the last of these messages."""
+    between = trajectory.steps[source.index + 1 : call.index]
+    later = trajectory.steps[call.index + 1 :]
+    told = [each for each in between if is_said(each)]
+    if any(_is_in(taken, f"{each.arguments} {each.text}") for each in between):
+        return None
+    named = {name for name in names if any(_is_in(name, each.text) for each in told)}
+    if len(named) != 1:
+        return None
+    (meant,) = named
+    looked = (each for each in [*between, call, *later] if is_tool(each))
+    if any(_is_in(meant, f"{each.arguments} {each.text}") for each in looked):
+        return None
+    if any(_is_in(meant, each.text) and _is_in(taken, each.text) for each in later):
+        return None
+    saying = [each for each in told if _is_in(meant, each.text)]
+    places = [(each, re.search(re.escape(meant), each.text, re.IGNORECASE)) for each in saying]
+    if any(found and doubted(each.text, *found.span()) for each, found in places):
+        return None
+    return meant, saying[-1]
 
 
 def _speaks_of(answer: str, wish: Wish) -> bool:

@@ -6,12 +6,13 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.acts import failed, finding, is_said, name_words
+from mast_trace_judge.local.acts import failed, finding, holds, is_said, name_words
 from mast_trace_judge.local.figures import figures, in_unit, known_values, unit_behind
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.stated import (
     acts,
     amounts,
+    arguments,
     as_written,
     ids,
     owner,
@@ -47,6 +48,7 @@ _NOT = re.compile(
     r"(?P<right>[^\s,;:.\"]{1,8}),? (?:not|instead of|rather than) (?P<wrong>[^\s,;:.\"]{1,8})"
     r"|\b(?:change|replace|correct) (?P<old>[^\s,;:.\"]{1,8}) (?:to|by|with|into) (?P<new>[^\s,;:.\"]{1,8})"
 )
+_RATHER = re.compile(r"(?P<right>[\w.:/-]*\w),? (?:and )?not (?:the |in )?(?P<wrong>[\w.:/-]*\w)")
 _INSTRUCTION = 4
 """Words up to which a sentence with an amount says nothing but to use it."""
 _BEGIN = 2
@@ -60,9 +62,9 @@ def ignored_correction(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.5, "disregarding or failing to adequately consider input or recommendations provided by other
     agents". The last message of another agent to it names in an instruction an identifier of the same form, or the
-    only amount in the same money, or corrects the unit behind its figures; its next step is
-    an act with the old value, nothing that it does or says later has the new one, and a corrected unit stands in the
-    answer as before. An agent that answers or looks something up first has heard the correction.
+    only amount in the same money, rules an argument out beside another value ("30, not 20"), or corrects the unit
+    behind its figures; its next step is an act with the old value, nothing that it does or says later has the new one,
+    and a corrected unit stands in the answer as before. An agent that answers or looks something up first has heard the correction.
     """
     told: dict[str, Step] = {}
     for step in trajectory.steps:
@@ -102,6 +104,7 @@ def _corrected(
             asks = any(verb & stems(each) and ids(each) & old for each in sentences(message.text))
             if old - named and not asks and not any(new in ids(each) for each in given):
                 yield min(old), new
+        yield from _ruled_out(sentence, act, given)
         if _OF_ANOTHER.search(sentence):
             continue
         told = [each for each in amounts(message.text) if in_unit(message.text, each)]
@@ -121,6 +124,16 @@ def _corrected(
                 if near_by and was_told and not follows and not new_values & known_values(given):
                     yield each.literal, only[0].literal
     yield from _units(trajectory, message, act, given)
+
+
+def _ruled_out(sentence: str, act: Step, given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield a value that a sentence rules out beside the right one, as in "30, not 20", and an argument has."""
+    taken = {str(each).lower() for each in arguments(act).values()}
+    for match in _RATHER.finditer(sentence):
+        new, old = match["right"].lower(), match["wrong"].lower()
+        is_value = any(sign.isdigit() for sign in old) == any(sign.isdigit() for sign in new)
+        if is_value and old in taken and not any(holds(each.lower(), new) for each in given):
+            yield old, new
 
 
 def _units(

@@ -15,6 +15,7 @@ from mast_trace_judge.local.acts import (
     failed,
     finding,
     first_line,
+    is_said,
     is_tool,
     name_words,
 )
@@ -31,6 +32,7 @@ from mast_trace_judge.local.stated import (
     days,
     few,
     ids,
+    leaves,
     owner,
     prompts,
     sentences,
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 
 _NEVER = re.compile(
     r"\b(?:do not|don't|never|must not|may not|mustn't|shall not|are not allowed to|is not allowed to)\s+(?:ever\s+)?"
-    r"(?P<verbs>[a-z]+(?:(?:, (?:or )?| or | and | nor )[a-z]+)*)(?P<rest>[^.;!?]*)"
+    r"(?P<verbs>[a-z]+(?:(?:, (?:or )?| or | and | nor )[a-z]+)*)(?P<rest>(?:[^.;!?]|(?<=Dr|Mr|Ms)\.|(?<=Mrs)\.)*)"
     r"|\bleave\s+(?P<left>[^.;,!?]{3,60}?)\s+(?:alone|untouched|unchanged|as (?:it is|they are))",
     re.IGNORECASE,
 )
@@ -125,6 +127,41 @@ _LEFT_OUT = re.compile(
 """Names of arguments that say what is left out, left behind, or why."""
 
 
+_USES = frozenset(map(stem, ("use", "take", "involve", "include", "pick", "choose")))
+"""Verbs of bans that any act with the object breaks."""
+_TELLS = frozenset(
+    map(
+        stem,
+        [
+            "notify",
+            "tell",
+            "inform",
+            "message",
+            "mail",
+            "send",
+            "ask",
+            "thank",
+            "note",
+            "log",
+            "report",
+            "record",
+            "exclude",
+            "skip",
+            "cancel",
+            "remove",
+        ],
+    )
+)
+"""Words of tools that may be given an object which is not used."""
+_OTHER_THAN = re.compile(r"\bother than (?:the )?(?P<name>[A-Z][\w-]{2,})")
+_IMPERATIVE = re.compile(
+    r"\b(?:do not|don't|never) (?:ever )?(?:use|take|involve|include|pick|choose)", re.IGNORECASE
+)
+_FEW_WORDS = 2
+"""Words of an argument up to which it is a thing, and does not only speak of it."""
+_TITLE = frozenset(map(stem, ("dr", "mr", "mrs", "ms", "prof")))
+
+
 class _Ban(NamedTuple):
     """A ban: stems of verbs, with those of their objects, numbers and codes of these by their nouns, and paths."""
 
@@ -142,7 +179,8 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 1.2 for a prompt, 1.1 for the task. The tool's name holds the verb that is ruled
     out, and name and short arguments hold every word of its object; or a call that changes something has
-    a path under the one that is to be left alone. No user has spoken since the run began.
+    a path under the one that is to be left alone, or is given what is not to be used: then the message that asked
+    for it is to blame. No user has spoken since the run began.
     """
     of_task = list(_bans(trajectory.task))
     own = {agent: list(_bans(text)) for agent, text in prompts(trajectory).items()}
@@ -154,13 +192,27 @@ def forbidden_action(trajectory: Trajectory) -> list[ModeFinding]:
         if not is_tool(step) or not step.tool or failed(step):
             continue
         for code, bans in (("1.2", own.get(owner(step), [])), ("1.1", of_task)):
-            ban = next((each for each in bans if _breaks(step, each, own=code == "1.2")), None)
+            broken = (
+                each for each in bans if _breaks(step, each, own=code == "1.2") or _uses(step, each)
+            )
+            ban = next(broken, None)
             if ban is not None:
                 where = "its system prompt" if code == "1.2" else "the task"
                 why = f"{step.agent} calls {step.tool}, and {where} says: {ban.text[:160]}"
-                told = [quote(step.arguments), first_line(step)]
-                return [finding(code, 0.65, Evidence.HEURISTIC, why, [step], told)]
+                asked = _asked_by(trajectory, step, ban) if _uses(step, ban) else step
+                told = [quote(asked.text) if asked is not step else "", quote(step.arguments)]
+                told += [first_line(step)]
+                return [finding(code, 0.65, Evidence.HEURISTIC, why, [asked], told)]
     return []
+
+
+def _asked_by(trajectory: Trajectory, call: Step, ban: _Ban) -> Step:
+    """Return the message of another agent to a caller that was the first to name what is not to be used; else the call."""
+    for step in trajectory.steps[: call.index]:
+        told = is_said(step) and owner(call) in step.recipients and step.agent != owner(call)
+        if told and ban.objects <= stems(step.text) and not DOUBT.search(step.text):
+            return step
+    return call
 
 
 @rule("1.1", contradicts=True)
@@ -343,6 +395,9 @@ def _bans(text: str) -> Iterator[_Ban]:
         for match in _NO_LIST.finditer(sentence):
             verbs = {stem(each) for each in re.findall(r"\bno (\w+)", match[0], re.IGNORECASE)}
             yield _Ban(frozenset(verbs), frozenset(), (), (), True, sentence)
+        for match in _OTHER_THAN.finditer(sentence):
+            before = stems(sentence[: match.start()])
+            yield _Ban(before, frozenset([stem(match["name"])]), (), (), False, sentence)
         for match in _NEVER.finditer(sentence):
             if match["left"] is not None:
                 paths = tuple(_PATH.findall(match["left"]))
@@ -352,7 +407,7 @@ def _bans(text: str) -> Iterator[_Ban]:
                 rest = match["rest"]
                 yield _Ban(
                     frozenset(verbs - {"or", "and", "nor"}),
-                    frozenset(w for w in stems(rest) if not _ARTICLES.fullmatch(w)),
+                    frozenset(w for w in stems(rest) if not _ARTICLES.fullmatch(w)) - _TITLE,
                     tuple((stem(m["noun"] or ""), _codes(m["ids"])) for m in _IDS.finditer(rest)),
                     tuple(_PATH.findall(rest)),
                     bool(_ANY.fullmatch(rest)),
@@ -367,7 +422,7 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
         for key, each in arguments(step).items()
         if not any(map(_LEFT_OUT.fullmatch, name_words(key)))
     }
-    values = [str(each) for each in used.values() if len(str(each)) <= 200]
+    values = [str(each) for _, each in leaves(used) if len(str(each)) <= 200]
     if any(stems(f"{key} {each}") & DRAFTS for key, each in used.items() if each):
         return False
     if not all(_has_one(used, noun, codes) for noun, codes in ban.ids):
@@ -379,7 +434,7 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
         )
         return acts(step) and len(paths) == 1 and under
     # A longer text may speak of a thing without being about it.
-    about = words.union(*(stems(each) for each in values if len(each.split()) <= 2))
+    about = words.union(*(stems(each) for each in values if len(each.split()) <= _FEW_WORDS))
     about |= stems(" ".join(key for key, value in used.items() if value))
     if not ban.verbs & words or words & DRAFTS:
         return False
@@ -388,6 +443,23 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     if ban.of_all:
         return own and acts(step)
     return bool(ban.objects) and ban.objects <= about and not rest
+
+
+def _uses(step: Step, ban: _Ban) -> bool:
+    """Return whether a call that changes something is given what is not to be used: as a value, or as one that is not none."""
+    if not (ban.objects and ban.verbs <= _USES and _IMPERATIVE.search(ban.text) and acts(step)):
+        return False
+    given = [
+        (name, each)
+        for name, each in leaves(arguments(step))
+        if not any(map(_LEFT_OUT.fullmatch, name_words(name)))
+    ]
+    told = [str(each) for _, each in given if len(str(each).split()) <= _FEW_WORDS]
+    told += [name for name, each in given if isinstance(each, (int, float)) and each > 0]
+    words = frozenset(stem(word) for word in name_words(step.tool))
+    if words & (_TELLS | DRAFTS) or not ban.objects <= stems(" ".join(told)):
+        return False
+    return all(_has_one(dict(given), noun, codes) for noun, codes in ban.ids)
 
 
 def _codes(text: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ from mast_trace_judge.local.acts import (
     doubted,
     finding,
     has_failed,
+    holds,
     is_said,
     is_tool,
     name_words,
@@ -34,7 +35,7 @@ from mast_trace_judge.local.figures import (
     unit_of,
 )
 from mast_trace_judge.local.rules._registry import Reach, rule
-from mast_trace_judge.local.stated import in_dates
+from mast_trace_judge.local.stated import arguments, in_dates
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
@@ -206,8 +207,13 @@ def _misstated(
             if _fits(step, each, result.step, figure) and _is_new(each, known, figure)
         ]
         slips = [each for each in fitting if _is_slip(step, each, figure, known)]
-        beside = [each for each in slips if _is_beside(step, each, result, figure, results)]
         exchanged = [each for each in slips if _is_exchange(each, figure)]
+        beside = [
+            each
+            for each in slips
+            if _is_beside(step, each, result, figure, results)
+            or (each in exchanged and _is_of_call(step, each, result, results))
+        ]
         sole = [each for each in exchanged if _in_one_unit(step, each, result.step, figure)]
         if not (repeats and result.is_single):
             slips = [each for each in slips if each in beside or each in sole]
@@ -296,6 +302,16 @@ def _is_beside(
         for word in _words_at(other.step, of)
     }
     return bool(said & (own - others))
+
+
+def _is_of_call(step: Step, each: Figure, result: _Result, results: list[_Result]) -> bool:
+    """Return whether a figure's sentence has an argument of a result's call, and this is no argument of another one."""
+    said = quote(step.text, *each.span, limit=400).lower()
+    own, others = set[str](), set[str]()
+    for of in results:
+        values = {str(value).lower() for value in arguments(of.step).values()}
+        (own if of is result else others).update(values)
+    return any(len(value) > 1 and holds(said, value) for value in own - others)
 
 
 def _words_at(result: Step, figure: Figure) -> set[str]:
