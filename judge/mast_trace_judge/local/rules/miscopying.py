@@ -63,7 +63,13 @@ def miscopied_value(trajectory: Trajectory) -> list[ModeFinding]:
                 continue
             if not _is_used(trajectory, step, text, source) and not _is_told(trajectory, step):
                 one, other = (as_written(each.written, each.text) for each in (value, source))
-                why = f"{step.agent} has {one}, and {other} stood before it."
+                before = source.step
+                origin = (
+                    f"{before.tool} returned"
+                    if before.tool
+                    else f"{before.agent or 'a user'} wrote"
+                )
+                why = f"{step.agent} gives {one} where {origin} {other}."
                 told = [quote(source.text, limit=300), quote(text, limit=300)]
                 places = [source.step, step]
                 return [finding("2.6", _PROBABILITY, Evidence.HEURISTIC, why, places, told)]
