@@ -101,6 +101,11 @@ _IRREGULAR = {
 }
 _ENDS = re.compile(r"(?<=[.;!?])(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bProf\.)\s+|\n+")
 """Ends of sentences; a title's point is none."""
+LEFT_OUT = re.compile(
+    r"skip\w*|exclud\w*|except\w*|without|ignor\w*|omit\w*|keep|not|no|from|source|old|previous|current|notes?|comments?"
+    r"|reasons?|remarks?"
+)
+"""Names of arguments that say what is left out, left behind, or why."""
 _MOST_FIELDS = 200
 _ALIKE = 0.5
 """Similarity of the arguments of a call and of the one that repairs it: a typing error is mended so."""

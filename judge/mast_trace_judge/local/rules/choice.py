@@ -24,7 +24,7 @@ from mast_trace_judge.local.options import (
     wishes_of,
 )
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.stated import acts, arguments, prompts
+from mast_trace_judge.local.stated import LEFT_OUT, acts, arguments, prompts
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
 
@@ -41,11 +41,7 @@ _DOUBTED = re.compile(
     re.IGNORECASE,
 )
 _PROBABILITY = 0.75
-_ABOUT = re.compile(
-    r"skip\w*|exclud\w*|except\w*|without|ignor\w*|omit\w*|keep|not|no|from|source|old|previous|current|notes?|comments?"
-    r"|reasons?|remarks?|text|message|body|title|subject",
-    re.IGNORECASE,
-)
+_ABOUT = re.compile(rf"{LEFT_OUT.pattern}|text|message|body|title|subject")
 """Names of arguments that say what is left out or left behind, or that hold words."""
 _LISTS = 20
 """Lists of options that are remembered, the last ones."""

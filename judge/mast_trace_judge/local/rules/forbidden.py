@@ -24,6 +24,7 @@ from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.stated import (
     DRAFTS,
+    LEFT_OUT,
     Known,
     acts,
     amounts,
@@ -120,11 +121,6 @@ _IDS = re.compile(
     rf"(?:\b(?P<noun>[a-z]+) )?(?P<ids>(?<![\w-]){_ID}(?:(?:, | and | or | nor ){_ID})*)"
 )
 """Numbers and codes of things, with the word before them; each of a list is meant."""
-_LEFT_OUT = re.compile(
-    r"skip\w*|exclud\w*|except\w*|without|ignor\w*|omit\w*|keep|not|no|from|source|old|previous|current|notes?|comments?"
-    r"|reasons?|remarks?"
-)
-"""Names of arguments that say what is left out, left behind, or why."""
 
 
 _USES = frozenset(map(stem, ("use", "take", "involve", "include", "pick", "choose")))
@@ -420,7 +416,7 @@ def _breaks(step: Step, ban: _Ban, *, own: bool) -> bool:
     used = {
         key: each
         for key, each in arguments(step).items()
-        if not any(map(_LEFT_OUT.fullmatch, name_words(key)))
+        if not any(map(LEFT_OUT.fullmatch, name_words(key)))
     }
     values = [str(each) for _, each in leaves(used) if len(str(each)) <= 200]
     if any(stems(f"{key} {each}") & DRAFTS for key, each in used.items() if each):
@@ -452,7 +448,7 @@ def _uses(step: Step, ban: _Ban) -> bool:
     given = [
         (name, each)
         for name, each in leaves(arguments(step))
-        if not any(map(_LEFT_OUT.fullmatch, name_words(name)))
+        if not any(map(LEFT_OUT.fullmatch, name_words(name)))
     ]
     told = [str(each) for _, each in given if len(str(each).split()) <= _FEW_WORDS]
     told += [name for name, each in given if isinstance(each, (int, float)) and each > 0]
