@@ -50,6 +50,7 @@ def miscopied_value(trajectory: Trajectory) -> list[ModeFinding]:
     """
     known = Known(trajectory)
     held: dict[str, dict[str, _Held]] = defaultdict(dict)
+    told_of: set[int] | None = None
     count = 0
     for step in trajectory.steps:
         is_told = by_user(step) or is_said(step)
@@ -61,7 +62,9 @@ def miscopied_value(trajectory: Trajectory) -> list[ModeFinding]:
             source = _exchanged(value, held)
             if source is None or not _is_new(value, source, known.before(step)):
                 continue
-            if not _is_used(trajectory, step, text, source) and not _is_told(trajectory, step):
+            if told_of is None:
+                told_of = _told_of(trajectory)
+            if step.index not in told_of and not _is_used(trajectory, step, text, source):
                 one, other = (as_written(each.written, each.text) for each in (value, source))
                 before = source.step
                 origin = (
@@ -120,10 +123,10 @@ def _is_new(value: _Held, other: _Held, known: Known) -> bool:
     return not follows and not apart & {round(abs(each), 6) for each in rest}
 
 
-def _is_told(trajectory: Trajectory, step: Step) -> bool:
-    """Return whether `misstated_result` tells of a step, and is surer."""
+def _told_of(trajectory: Trajectory) -> set[int]:
+    """Return the steps that `misstated_result` tells of, where it is surer."""
     found = misstated_result(trajectory)
-    return any(step.index in each.steps and each.probability > _PROBABILITY for each in found)
+    return {step for each in found if each.probability > _PROBABILITY for step in each.steps}
 
 
 def _is_used(trajectory: Trajectory, step: Step, text: str, source: _Held) -> bool:
