@@ -35,7 +35,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import inject
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import LazyParent
 from mast_trace_lab.program.recording import record, recorded
 from mast_trace_lab.program.setup import Setup
 
@@ -159,7 +159,7 @@ def planted(
         (run, *_) = recorded(store, label) or record(
             store, command, label=label, timeout=300.0, environment=environment
         )
-        parent = held.enter_context(PreparedParents(program.preload, warn=print))
+        parent = held.enter_context(LazyParent(program.preload, warn=print))
         summary = run_summary(store, run.trace_id, project=run.project)
         if summary is None:
             raise MastTraceError(f"the run of {program.name} is not stored")

@@ -17,7 +17,7 @@ from scripted_llm import ScriptedLLM, messages_of
 
 from mast_trace.testing import replayed
 from mast_trace.trajectory import SpanRecord, read_trajectory, to_dict
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import LazyParent
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
@@ -34,9 +34,9 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 
 @cache
-def parents(*modules: str) -> PreparedParents:
+def parents(*modules: str) -> LazyParent:
     """Return what replays of tests are forked from: each worker imports the clients once."""
-    made = PreparedParents(("openai", "time_machine", *modules))
+    made = LazyParent(("openai", "time_machine", *modules))
     atexit.register(made.close)
     return made
 

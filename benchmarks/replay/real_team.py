@@ -43,7 +43,7 @@ from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E40
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
 from mast_trace_lab.confirm.preparation import FailedRun, check  # noqa: E402
 from mast_trace_lab.program.budget import Budget  # noqa: E402
-from mast_trace_lab.program.forking import Forking, PreparedParents  # noqa: E402
+from mast_trace_lab.program.forking import Forking, LazyParent  # noqa: E402
 from mast_trace_lab.program.setup import Setup  # noqa: E402
 from mast_trace_lab.replay.arm_runner import executing  # noqa: E402
 
@@ -141,7 +141,7 @@ class Bench:
             command = (sys.executable, str(HERE / "team_program.py"), *arguments)
             parent: Forking = InProcess(lambda: team_program.main(*arguments))
             if self._forked:
-                parent = PreparedParents(["langchain_openai", "langgraph"], warn=print)
+                parent = LazyParent(["langchain_openai", "langgraph"], warn=print)
                 stack.enter_context(parent)
             setup = Setup(command, parent=parent)
             points = check(recorded, setup)

@@ -32,7 +32,7 @@ from twenty_steps import PROGRAMS, STEPS  # noqa: E402
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_judge.arms import ReplayArm  # noqa: E402
 from mast_trace_judge.decision_points import decision_points  # noqa: E402
-from mast_trace_lab.program.forking import PreparedParents  # noqa: E402
+from mast_trace_lab.program.forking import LazyParent  # noqa: E402
 from mast_trace_lab.program.setup import Setup  # noqa: E402
 from mast_trace_lab.replay.arm_runner import run_arm  # noqa: E402
 
@@ -82,7 +82,7 @@ def timed(name: str, recorded: Trajectory, repeats: int) -> dict[str, list[tuple
     arguments = ["graph"] if name == "graph" else []
     command = (sys.executable, str(HERE / "twenty_steps.py"), *arguments)
     with ExitStack() as stack:
-        forked = stack.enter_context(PreparedParents(MODULES[name], warn=print))
+        forked = stack.enter_context(LazyParent(MODULES[name], warn=print))
         parents: dict[str, Any] = {
             "in process": InProcess(PROGRAMS[name]),
             "forked": forked,

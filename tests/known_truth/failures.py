@@ -43,7 +43,7 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.confirm.confirm import Confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import LazyParent
 from mast_trace_lab.program.recording import record
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import executing
@@ -196,7 +196,7 @@ class Team:
         """Start both, and record the run without an error."""
         self._server = self._stack.enter_context(ScriptedLLM(self._model))
         self._environment = variables(self._program, self._server.url)
-        parent = PreparedParents(self._program.preload, warn=print)
+        parent = LazyParent(self._program.preload, warn=print)
         self._parent = self._stack.enter_context(parent)
         self.clean = self._record({})
         requests = list(self._server.requests)

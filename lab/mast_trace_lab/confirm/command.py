@@ -34,7 +34,7 @@ from mast_trace_lab.confirm.preparation import FailedRun, Prepared, check, expec
 from mast_trace_lab.confirm.work import ConfirmWorker, Handled, load_work_config
 from mast_trace_lab.program.budget import Budget, CallCost, call_cost, check_limits
 from mast_trace_lab.program.conducting import locked_run
-from mast_trace_lab.program.forking import parents_of
+from mast_trace_lab.program.forking import parent_of
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arms import arm_of, change
 from mast_trace_lab.replay.masks import Mask, keep_masks
@@ -211,7 +211,7 @@ def confirm(
         with locked_run(folder, summary.project, summary.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {summary.trace_id} now")
-            with parents_of(program, recorded.framework, warn) as parent:
+            with parent_of(program, recorded.framework, warn) as parent:
                 setup = dataclasses.replace(setup, parent=parent)
                 points = check(recorded, setup)
                 failed = FailedRun(store, summary, recorded, setup, points)

@@ -16,7 +16,7 @@ from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.confirm.statistics import ExperimentLimits
 from mast_trace_lab.program.budget import Budget
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import LazyParent
 from mast_trace_lab.program.setup import Setup
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def confirm(
         raise MastTraceError(f"run {trace_id} is not stored")
     recorded = read_alone(store, run)
     command = (sys.executable, str(demo.examples() / program), argument)
-    with _model() as address, PreparedParents(_IMPORTED, _AT_A_TIME) as parent:
+    with _model() as address, LazyParent(_IMPORTED, _AT_A_TIME) as parent:
         setup = Setup(
             command=command,
             timeout=_SECONDS,

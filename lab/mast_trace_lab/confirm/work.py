@@ -26,7 +26,7 @@ from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget, transaction
 from mast_trace_lab.program.conducting import locked_run
-from mast_trace_lab.program.forking import parents_of
+from mast_trace_lab.program.forking import parent_of
 from mast_trace_lab.replay.changes import NotConfirmable
 from mast_trace_lab.replay.options import PriceTable, budget_of, price_table
 from mast_trace_lab.replay.replaying import names_of, setup_of_run
@@ -270,7 +270,7 @@ class ConfirmWorker:
         setup = setup_of_run(self._store, run, recorded, program, prices=prices)
         points = check(recorded, setup)
         # A process for each run: the next one finds the modules as they are then.
-        with parents_of(program, recorded.framework, _LOG.warning) as parent:
+        with parent_of(program, recorded.framework, _LOG.warning) as parent:
             failed = FailedRun(self._store, run, recorded, replace(setup, parent=parent), points)
             experiment = failed.stored() or failed.plan(limits_of(setup, budget.max_calls))
             work = confirming(failed, experiment, budget, day=self._day)

@@ -25,7 +25,7 @@ from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.inject.phrasings import Checked, PhrasingModel, Phrasings, check_model
-from mast_trace_lab.program.forking import parents_of
+from mast_trace_lab.program.forking import parent_of
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.options import (
     COMMAND,
@@ -233,7 +233,7 @@ def plant(
     done: list[Injected] = []
     with (
         open_store(url, None, config) as store,
-        parents_of(program, of_runs[0].framework, warn) as parent,
+        parent_of(program, of_runs[0].framework, warn) as parent,
     ):
         setup = dataclasses.replace(setup, parent=parent)
         for run in of_runs:

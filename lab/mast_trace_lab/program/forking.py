@@ -1,8 +1,8 @@
 """A process that has imported a program's libraries once, from which its replays are forked.
 
 Importing a framework takes most of the time of a replay with a scripted or a cached model. The process runs
-the Python of the program's command; each replay is a child of it with a process group and a time limit of its
-own, as other replays are.
+the Python of the program's command, and forks itself where several replays run together; each replay is a child of one of
+them with a process group and a time limit of its own, as other replays are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
@@ -101,7 +101,7 @@ class Forking(Protocol):
 
 
 class PreparedParent(ExitStack):
-    """A process from which replays are forked, one at a time.
+    """A process that has imported modules once, and from which replays are forked, some at a time.
 
     The end of the ``with`` block ends the process.
 
@@ -109,35 +109,40 @@ class PreparedParent(ExitStack):
         python: the Python of the programs.
         modules: modules that are imported before the first fork.
         hash_seed: value of ``PYTHONHASHSEED``, which forks share; empty for none.
+        at_a_time: number of replays; those beyond it wait.
 
     Raises:
         NotForkable: a module cannot be imported, or the modules start threads.
         OSError: the Python cannot be started.
     """
 
-    def __init__(self, python: str, modules: Sequence[str], hash_seed: str = "") -> None:
+    def __init__(
+        self, python: str, modules: Sequence[str], hash_seed: str = "", at_a_time: int = 1
+    ) -> None:
         super().__init__()
-        ours, theirs = socket.socketpair()
+        ours, theirs = zip(*(socket.socketpair() for _ in range(at_a_time)), strict=True)
         seeded = {HASH_SEED: hash_seed} if hash_seed else {}
-        with theirs:
+        numbers = [each.fileno() for each in theirs]
+        try:
             self._process = subprocess.Popen(
-                [python, "-m", "mast_trace.replay.forked", str(theirs.fileno()), *modules],
+                [python, "-m", "mast_trace.replay.forked", ",".join(map(str, numbers)), *modules],
                 env={**os.environ, **_SINGLE_THREADED, **seeded},
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is for us; it ends when our end of the socket closes
+                pass_fds=numbers,
+                start_new_session=True,  # Ctrl-C is for us; it ends when our ends of the sockets close
             )
+        finally:
+            for each in theirs:
+                each.close()
         self.callback(self._end)
-        self._connection = ours
-        self._stream: IO[str] = ours.makefile("rw", encoding="utf-8")
-        ours.settimeout(_IMPORT_SECONDS)
-        try:
-            reason = str(self._told()["unsafe"])
-        except (OSError, ValueError, KeyError):
-            reason = f"{', '.join(modules)} cannot be imported within {_IMPORT_SECONDS:g} s"
+        self._forkers = [_Forker(each) for each in ours]
+        reason = next(filter(None, (each.refusal(modules) for each in self._forkers)), "")
         if reason:
             self.close()
             raise NotForkable(f"{reason}; each replay starts a process of its own")
+        self._free: SimpleQueue[_Forker] = SimpleQueue()
+        for each in self._forkers:
+            self._free.put(each)
 
     def run(
         self,
@@ -163,10 +168,40 @@ class PreparedParent(ExitStack):
             "folder": str(Path.cwd()),
             "output": output,
         }
+        forker = self._free.get()
+        try:
+            return forker.run(json.dumps(request), timeout)
+        finally:
+            self._free.put(forker)
+
+    def _end(self) -> None:
+        for each in self._forkers:
+            each.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class _Forker:
+    """One of the processes that fork a prepared one: a child at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._stream: IO[str] = connection.makefile("rw", encoding="utf-8")
+
+    def refusal(self, modules: Sequence[str]) -> str:
+        """Return the reason why nothing can be forked, once the modules are imported; empty if it can."""
+        self._connection.settimeout(_IMPORT_SECONDS)
+        try:
+            return str(self._told()["unsafe"])
+        except (OSError, ValueError, KeyError):
+            return f"{', '.join(modules)} cannot be imported within {_IMPORT_SECONDS:g} s"
+
+    def run(self, request: str, timeout: float) -> int | None:
+        """Fork a child; see `PreparedParent.run`."""
         child: int | None = None
         try:
             self._connection.settimeout(timeout)
-            self._stream.write(json.dumps(request) + "\n")
+            self._stream.write(request + "\n")
             self._stream.flush()
             child = int(self._told()["process"])
             wait_for(child)
@@ -186,39 +221,40 @@ class PreparedParent(ExitStack):
             if child is not None:
                 kill_group(child)
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the process, once its child has ended."""
+        with suppress(OSError):  # it has ended already
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
-        self._process.kill()
-        self._process.wait()
 
     def _told(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self._stream.readline())
         return told
 
 
-class PreparedParents(ExitStack):
-    """Processes that have imported libraries, made by the first replay; each forks one at a time.
+class LazyParent(ExitStack):
+    """A `PreparedParent` that the first replay makes.
 
     Where nothing is replayed, such as when the budget of the day is used up, nothing is imported. Where
-    replays cannot be forked, each runs in a process of its own. The end of the ``with`` block ends the processes.
+    replays cannot be forked, each runs in a process of its own. The end of the ``with`` block ends the process.
 
     Args:
         modules: modules that are imported before the first fork; none for processes of their own.
-        count: number of processes; replays beyond it wait.
+        at_a_time: number of replays that are forked together; those beyond it wait.
         warn: told once why replays cannot be forked; None where nobody has asked for it.
     """
 
     def __init__(
         self,
         modules: Sequence[str],
-        count: int = 1,
+        at_a_time: int = 1,
         *,
         warn: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__()
-        self._modules, self._count, self._warn = modules, count, warn
-        self._free: SimpleQueue[PreparedParent] = SimpleQueue()
+        self._modules, self._at_a_time, self._warn = modules, at_a_time, warn
         self._making = Lock()
+        self._parent: PreparedParent | None = None
         self._kind: tuple[str, str] | None = None
 
     def run(
@@ -238,23 +274,17 @@ class PreparedParents(ExitStack):
         with self._making:
             try:
                 program = program_of(command) if self._modules else []
-                if self._modules and self._kind is None:
-                    for _ in range(self._count):
-                        made = PreparedParent(kind[0], self._modules, kind[1])
-                        self._free.put(self.enter_context(made))
-                    self._kind = kind
+                if self._modules and self._parent is None:
+                    made = PreparedParent(kind[0], self._modules, kind[1], self._at_a_time)
+                    self._parent, self._kind = self.enter_context(made), kind
             except NotForkable as error:
                 self._modules = ()
                 if self._warn is not None:
                     self._warn(str(error))
-            forks = bool(self._modules) and kind == self._kind
-        if not forks:
+            parent = self._parent if self._modules and kind == self._kind else None
+        if parent is None:
             return run_alone(command, environment, output, timeout)
-        parent = self._free.get()
-        try:
-            return parent.run(program, environment, output, timeout)
-        finally:
-            self._free.put(parent)
+        return parent.run(program, environment, output, timeout)
 
     @property
     def is_unasked(self) -> bool:
@@ -266,8 +296,8 @@ class PreparedParents(ExitStack):
         self._modules = ()
 
 
-def parents_of(program: Program, framework: str, warn: Callable[[str], object]) -> PreparedParents:
-    """Return the processes for the replays of a program: with its own modules, else the libraries of a framework.
+def parent_of(program: Program, framework: str, warn: Callable[[str], object]) -> LazyParent:
+    """Return the process for the replays of a program: with its own modules, else the libraries of a framework.
 
     Args:
         program: the program.
@@ -275,7 +305,7 @@ def parents_of(program: Program, framework: str, warn: Callable[[str], object]) 
         warn: told once why the program's own modules do not serve.
     """
     if program.preload is not None:
-        return PreparedParents(program.preload, program.jobs, warn=warn)
+        return LazyParent(program.preload, program.jobs, warn=warn)
     wanted = (*_USUAL, *_LIBRARIES.get(framework, ()))
     found = [name for name in wanted if find_spec(name.partition(".")[0])]
-    return PreparedParents(found, program.jobs)
+    return LazyParent(found, program.jobs)

@@ -18,7 +18,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
-from mast_trace_lab.program.forking import parents_of
+from mast_trace_lab.program.forking import parent_of
 from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.program.recording import NotRecorded, record, recorded
 from mast_trace_lab.selftest.examination import (
@@ -162,7 +162,7 @@ def examine(
     healthy, calls = _recorded(store, plan, budget, reports)
     different = _different(healthy)
     framework, left = different[0].run.framework, budget.without(calls, 0.0)
-    with parents_of(plan.program, framework, reports.warn) as parent:
+    with parent_of(plan.program, framework, reports.warn) as parent:
         planted, replays, live, limit = _planted(store, plan, different, parent, left, reports)
     faults = [each for each in planted if each.verdict in LABELLED and each.run is not None]
     runs = [without_outcome(each.run) for each in different]

@@ -1,13 +1,14 @@
 """Forks replays of a program from a process that has imported its libraries once.
 
-``python -m mast_trace.replay.forked DESCRIPTOR MODULE...`` imports the modules, says on a socket whether it
-may be forked, and then makes one child process for each request. The child is the program: it has the
-request's variables, folder and arguments, leads a session of its own, and ends as Python programs end.
+``python -m mast_trace.replay.forked DESCRIPTOR,... MODULE...`` imports the modules and becomes one process for each
+socket. Each of them says on its socket whether it may be forked, and then makes one child process for each request. The child is
+the program: it has the request's variables, folder and arguments, leads a session of its own, and ends as Python programs end.
 `mast_trace_lab.program.forking` is the other side.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -24,6 +25,8 @@ from mast_trace._frameworks import ENTRY_POINT_GROUP
 from mast_trace.replay.program import REPLAY_GROUP
 
 _TASKS: Final = Path("/proc/self/task")
+_OURS: Final = ("mast_trace.delivery.provider", "mast_trace.delivery.span_queue", "requests")
+"""Modules that a program loads when it calls `mast_trace.instrument()`."""
 
 
 def unsafe() -> str:
@@ -37,16 +40,15 @@ def unsafe() -> str:
     return f"the imported modules have started {threads - 1} threads" if threads > 1 else ""
 
 
-def serve(modules: list[str], stream: IO[str]) -> dict[str, Any] | None:
-    """Import modules and fork a child for each request; return the request in a child, None at the end.
+def prepare(modules: list[str]) -> str:
+    """Import modules; return the reason why this process must not be forked, or nothing.
 
     Args:
         modules: names of modules.
-        stream: JSON lines; requests are read, and a process id and its exit status are written for each.
     """
     failed = ""
     try:
-        for name in modules:
+        for name in (*modules, *_OURS):
             importlib.import_module(name)
         name = "mast-trace"
         for group in (ENTRY_POINT_GROUP, REPLAY_GROUP):
@@ -54,7 +56,19 @@ def serve(modules: list[str], stream: IO[str]) -> dict[str, Any] | None:
                 point.load()
     except Exception as error:  # noqa: BLE001  # a library's own error; the text goes to the starter
         failed = f"{name} cannot be imported: {type(error).__name__}: {error}"
-    _tell(stream, unsafe=failed or unsafe())
+    # A child that ends looks through all objects for garbage, and so copies the memory that it shares with this process.
+    gc.freeze()
+    return failed or unsafe()
+
+
+def serve(stream: IO[str], reason: str) -> dict[str, Any] | None:
+    """Fork a child for each request; return the request in a child, None at the end.
+
+    Args:
+        stream: JSON lines; requests are read, and a process id and its exit status are written for each.
+        reason: why this process must not be forked, or nothing.
+    """
+    _tell(stream, unsafe=reason)
     for line in stream:
         request: dict[str, Any] = json.loads(line)
         process = os.fork()
@@ -108,11 +122,17 @@ def _tell(stream: IO[str], **values: object) -> None:
 
 def main() -> None:
     """Serve until the starter closes its end."""
-    descriptor, *modules = sys.argv[1:]
+    descriptors, *modules = sys.argv[1:]
+    first, *others = map(int, descriptors.split(","))
+    reason = prepare(modules)
+    for descriptor in () if reason else others:
+        if not os.fork():
+            first = descriptor
+            break
     request = None
-    with socket.socket(fileno=int(descriptor)) as connection, suppress(ConnectionError):
+    with socket.socket(fileno=first) as connection, suppress(ConnectionError):
         # A starter that was killed reads no more.
-        request = serve(modules, connection.makefile("rw", encoding="utf-8"))
+        request = serve(connection.makefile("rw", encoding="utf-8"), reason)
     if request is not None:
         run(request)
 

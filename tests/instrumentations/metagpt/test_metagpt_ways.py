@@ -20,7 +20,7 @@ from metagpt.software_company import generate_repo
 
 from mast_trace import semconv
 from mast_trace_dashboards.programs import Program
-from mast_trace_lab.program.forking import parents_of
+from mast_trace_lab.program.forking import parent_of
 
 pytestmark = pytest.mark.framework("metagpt")
 
@@ -212,6 +212,6 @@ def test_its_replays_are_forked_with_its_libraries_and_read_its_settings_themsel
         "import sys\nsys.exit('anthropic' not in sys.modules or 'metagpt' in sys.modules)\n"
     )
     command = (sys.executable, str(file))
-    with parents_of(Program(command=command), "metagpt", pytest.fail) as parents:
+    with parent_of(Program(command=command), "metagpt", pytest.fail) as parents:
         assert parents.run(command, os.environ, "discarded", 60) == 0
         assert parents.is_unasked

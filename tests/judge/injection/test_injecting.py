@@ -32,7 +32,7 @@ from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject
 from mast_trace_lab.program.budget import Budget, ReplayAllowance, ReplayTrial
-from mast_trace_lab.program.forking import PreparedParents
+from mast_trace_lab.program.forking import LazyParent
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import executing, run_arm
 
@@ -71,7 +71,7 @@ class Team:
     def inject(self, store: Store, budget: Budget | None = None, **given: Any) -> Injected:
         command = (sys.executable, str(SHOP), *given.pop("way", ()))
         run = summary(trace_id=self.recorded.trace_id, outcome="success")
-        with PreparedParents(("openai",), 2, warn=print) as parent:
+        with LazyParent(("openai",), 2, warn=print) as parent:
             oracle = given.pop("oracle", ())
             setup = Setup(command, oracle, timeout=given.pop("timeout", 60), parent=parent)
             return inject(

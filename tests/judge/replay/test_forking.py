@@ -16,15 +16,15 @@ import pytest
 from mast_trace_dashboards.programs import Program
 from mast_trace_lab.program import forking
 from mast_trace_lab.program.forking import (
+    LazyParent,
     NotForkable,
     PreparedParent,
-    PreparedParents,
-    parents_of,
+    parent_of,
     program_of,
 )
 
 PROGRAM = """
-import json, os, pathlib, random, subprocess, sys, threading, time
+import gc, json, os, pathlib, random, subprocess, sys, threading, time
 import decimal  # imported by the parent already
 way, out = sys.argv[1:]
 found = {
@@ -32,6 +32,7 @@ found = {
     "variable": os.environ.get("GIVEN"), "inherited": "PARENT_ONLY" in os.environ,
     "blas": os.environ.get("OPENBLAS_NUM_THREADS"), "drawn": random.random(), "pid": os.getpid(),
     "input": sys.stdin.read(), "threads": threading.active_count(),
+    "frozen": gc.get_freeze_count() > 0,
 }
 pathlib.Path(out).write_text(json.dumps(found))
 if way == "child":
@@ -64,7 +65,7 @@ def environment() -> dict[str, str]:
     return {**given, "GIVEN": "yes"}
 
 
-def parent_of(*modules: str) -> PreparedParent:
+def prepared(*modules: str) -> PreparedParent:
     return PreparedParent(sys.executable, modules or ("decimal", "json"))
 
 
@@ -87,7 +88,7 @@ def test_a_forked_program_is_as_one_of_its_own(
     environment.pop("OPENBLAS_NUM_THREADS", None)
     out = tmp_path / "out"
     drawn = set()
-    with parent_of() as parent:
+    with prepared() as parent:
         for _ in range(3):
             assert parent.run(asked(program, "well", out), environment, "discarded", 30) == 0
             found = read(out)
@@ -99,6 +100,7 @@ def test_a_forked_program_is_as_one_of_its_own(
             assert not found["inherited"]
             assert found["blas"] is None
             assert (found["input"], found["threads"]) == ("", 1)
+            assert found["frozen"], "a child that ends copies all that it shares"
             # The program ends as Python programs do.
             assert (tmp_path / "out.ended").read_text() == "atexit"
             assert (tmp_path / "out.thread").read_text() == "done"
@@ -110,7 +112,7 @@ def test_exit_statuses(
     program: Path, tmp_path: Path, environment: dict[str, str], way: str, status: int
 ) -> None:
     wanted = asked(program, way, tmp_path / "out")
-    with parent_of() as parent:
+    with prepared() as parent:
         assert parent.run(wanted, environment, "discarded", 30) == status
         assert parent.run(wanted, environment, "discarded", 30) == status
 
@@ -118,7 +120,7 @@ def test_exit_statuses(
 def test_a_hanging_program_ends(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     """The parent goes on to serve afterwards."""
     out = tmp_path / "out"
-    with parent_of() as parent:
+    with prepared() as parent:
         for _ in range(2):
             assert parent.run(asked(program, "child", out), environment, "discarded", 3) is None
             child = int((tmp_path / "out.child").read_text())
@@ -157,11 +159,11 @@ def threading_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_an_unsafe_parent_is_refused(module: str, said: str) -> None:
     with pytest.raises(NotForkable, match=said):
-        parent_of(module)
+        prepared(module)
 
 
 def test_a_dead_parent_is_told(program: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    with parent_of() as parent:
+    with prepared() as parent:
         os.kill(parent._process.pid, signal.SIGKILL)
         with pytest.raises(NotForkable, match="has ended"):
             parent.run(asked(program, "well", tmp_path / "out"), environment, "discarded", 30)
@@ -188,7 +190,7 @@ def test_two_parents_fork_two_replays_at_once(tmp_path: Path, environment: dict[
     here = tmp_path / "here"
     here.mkdir()
     command = (sys.executable, str(program), str(here))
-    with PreparedParents(("json",), 2) as parents, ThreadPoolExecutor(3) as together:
+    with LazyParent(("json",), 2) as parents, ThreadPoolExecutor(3) as together:
         begun = [
             together.submit(parents.run, command, environment, "discarded", 90) for _ in range(3)
         ]
@@ -202,7 +204,7 @@ def test_replays_that_cannot_be_forked_run_alone(
     """A warning tells it to a person who has named the modules, and to nobody else."""
     told: list[str] = []
     command = (sys.executable, str(program), "fails", str(tmp_path / "out"))
-    with PreparedParents(("no_such_module",), 2, warn=told.append if given else None) as parents:
+    with LazyParent(("no_such_module",), 2, warn=told.append if given else None) as parents:
         assert [parents.run(command, environment, "discarded", 30) for _ in range(2)] == [7, 7]
     assert [text.partition(" ")[0] for text in told] == ["no_such_module"] * given
 
@@ -216,7 +218,7 @@ def test_replays_with_another_order_of_sets_are_not_forked_from_the_same_process
         "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(str(hash('red')))"
     )
     command = (sys.executable, str(program), str(out))
-    with PreparedParents(("json",)) as parents:
+    with LazyParent(("json",)) as parents:
         for seed in ("1", "2", "1"):
             seeded = {**environment, "PYTHONHASHSEED": seed}
             parents.run(command, seeded, "discarded", 30)
@@ -229,7 +231,7 @@ def test_the_libraries_of_the_framework_are_forked_unasked() -> None:
     """A list of a person's comes before them, also an empty one."""
 
     def modules(framework: str, **given: Any) -> Any:
-        return parents_of(Program(command=["python"], **given), framework, warn=print)._modules
+        return parent_of(Program(command=["python"], **given), framework, warn=print)._modules
 
     assert "openai" in modules("")
     assert "langgraph.graph" in modules("langgraph")
