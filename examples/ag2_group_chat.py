@@ -115,5 +115,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with model_for("ag2_group_chat.py", sys.argv[1] if len(sys.argv) > 1 else "verified"):
-        main()
+    for scenario in sys.argv[1:] or ("verified",):
+        with model_for("ag2_group_chat.py", scenario):
+            main()

@@ -224,3 +224,4 @@ def model_for(program: str, name: str) -> Iterator[None]:
     with find(program, name).serve() as server:
         os.environ.update(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="scripted")
         yield
+        del os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.local.all_in_one import AllInOne
 
 _PACKAGES = ("ag2", "langchain", "langchain_openai", "langgraph", "langgraph_supervisor", "openai")
-_AT_A_TIME = 2
 _PROGRAM_SECONDS = 120
 _VERDICT_SECONDS = 120
 _LOOK_SECONDS = 0.3
 _PLAYED: Final = """
-SELECT TraceId, any(ServiceName) AS Service, any(ResourceAttributes['service.instance.id']) AS Scenario
-FROM otel_traces GROUP BY TraceId"""
+SELECT TraceId, any(ServiceName) AS Service FROM otel_traces GROUP BY TraceId ORDER BY min(Timestamp)"""
 OTHERS_MODEL: Final = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -133,32 +131,38 @@ async def play(
     acts: Sequence[Act],
     on_done: Callable[[Act], None] = lambda _act: None,
 ) -> None:
-    """Run the programs, a few at a time, each in a process of its own.
+    """Run the programs together, each in a process that plays its scenarios one after the other.
 
     Raises:
         MastTraceError: one failed; the text ends with its output.
     """
-    places = asyncio.Semaphore(_AT_A_TIME)
 
-    async def one(act: Act) -> None:
-        async with places:
-            await _run(act, running.otlp_http)
-        on_done(act)
+    async def one(service: str, own: list[Act]) -> None:
+        await _run(service, own, running.otlp_http)
+        for act in own:
+            on_done(act)
 
-    await together(one(act) for act in acts)
+    await together(one(*each) for each in _by_service(acts).items())
 
 
-async def _run(act: Act, endpoint: str) -> None:
+def _by_service(acts: Sequence[Act]) -> dict[str, list[Act]]:
+    own: dict[str, list[Act]] = {}
+    for act in acts:
+        own.setdefault(act.service, []).append(act)
+    return own
+
+
+async def _run(service: str, acts: list[Act], endpoint: str) -> None:
+    program = acts[0].program
     inherited = {name: value for name, value in os.environ.items() if name not in OTHERS_MODEL}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        str(examples() / act.program),
-        act.scenario,
+        str(examples() / program),
+        *(act.scenario for act in acts),
         env={
             **inherited,
             "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
-            "OTEL_SERVICE_NAME": act.service,
-            "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={act.scenario}",
+            "OTEL_SERVICE_NAME": service,
             "LANGSMITH_TRACING": "false",
         },
         stdout=asyncio.subprocess.PIPE,
@@ -167,13 +171,13 @@ async def _run(act: Act, endpoint: str) -> None:
     try:
         printed, _ = await asyncio.wait_for(process.communicate(), _PROGRAM_SECONDS)
     except asyncio.TimeoutError:
-        raise MastTraceError(f"{act} did not end in {_PROGRAM_SECONDS} s") from None
+        raise MastTraceError(f"{program} did not end in {_PROGRAM_SECONDS} s") from None
     finally:
         if process.returncode is None:
             process.kill()
     if process.returncode:
         tail = printed.decode(errors="replace")[-2000:].strip()
-        raise MastTraceError(f"{act} ended with status {process.returncode}:\n{tail}")
+        raise MastTraceError(f"{program} ended with status {process.returncode}:\n{tail}")
 
 
 async def verdicts(
@@ -187,7 +191,11 @@ async def verdicts(
     rows: dict[str, dict[str, Any]] = {}
     for _ in range(int(_VERDICT_SECONDS / _LOOK_SECONDS)):
         played = await asyncio.to_thread(up.store.query, _PLAYED)
-        runs = {f"{each['Service']} {each['Scenario']}": each["TraceId"] for each in played}
+        runs: dict[Act, str] = {}
+        for service, own in _by_service(acts).items():
+            traces = [each["TraceId"] for each in played if each["Service"] == service]
+            if len(traces) == len(own):  # a program plays its acts in their order
+                runs.update(zip(own, traces, strict=True))
         found = await asyncio.to_thread(
             QUERIES["runs"].run, up.store, states=["judged", "unscored"]
         )
@@ -195,11 +203,7 @@ async def verdicts(
             if row["State"] == "unscored":
                 raise MastTraceError(f"{row['ServiceName']}: no verdict: {row['StateReason']}")
         rows = {row["TraceId"]: row for row in found}
-        ended = [
-            FinishedAct(act, rows[run])
-            for act in acts
-            if (run := runs.get(f"{act.service} {act.scenario}")) in rows
-        ]
+        ended = [FinishedAct(act, rows[runs[act]]) for act in acts if runs.get(act, "") in rows]
         on_progress(len(ended))
         if len(ended) == len(acts):
             return ended
