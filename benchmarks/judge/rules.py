@@ -89,8 +89,7 @@ Rules that make a run suspect whose failure nobody recorded; so does a slip of m
 whose figure stands in the answer or went into it. All are heuristic: they may be wrong, and assert no decisive step. They are
 silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones). Each has a way that stays where words are nonsense
 (`ignored_correction` by units alone, `misread_flag` by the field's own name alone, `misread_date` by dates in figures), but for
-`acted_on_refusal`, `forbidden_action`, `excluded_source`, `claimed_act`, `passed_over_problem`, `acted_without_asking`, `done_twice`,
-`left_open`, `withheld_answer` and `act_before_check`, which read English.
+`acted_on_refusal`, `forbidden_action`, `excluded_source`, `claimed_act`, `passed_over_problem`, `acted_without_asking`, `done_twice`, `left_open`, `withheld_answer` and `act_before_check`, which read English.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
