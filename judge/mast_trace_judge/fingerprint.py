@@ -109,6 +109,7 @@ class ReadModule:
     imports: tuple[ImportedName, ...]
 
 
+@cache  # names are looked up in a package again and again
 def read_module(text: str) -> ReadModule:
     """Read the source text of a module.
 
@@ -217,6 +218,7 @@ def _imports(tree: ast.Module) -> Iterator[ImportedName]:
 def installed_fingerprint(*, model: bool) -> str:
     """Return the `fingerprint` of the installed packages; reads sources, and imports none of them."""
     found = fingerprint({name: resources.files(name) for name in _READ}, model=model)
+    read_module.cache_clear()
     return REVIEWED.get(found, found)
 
 

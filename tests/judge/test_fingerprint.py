@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ import pytest
 from judge.data import labelled_runs
 from published.who_and_when import read_who_and_when
 
-from mast_trace_judge import fingerprint as fingerprints
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.fingerprint import (
     BOUNDARY,
@@ -79,11 +77,9 @@ class Copy:
 
 
 @pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
-    """One copy for all tests, each of which puts back what it changes; a text is parsed once."""
-    with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(fingerprints, "read_module", cache(read_module))
-        yield Copy(tmp_path_factory.mktemp("packages"))
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """One copy for all tests, each of which puts back what it changes."""
+    return Copy(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture
