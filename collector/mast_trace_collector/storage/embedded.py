@@ -31,6 +31,8 @@ _CONFIG = """<clickhouse>
     <background_move_pool_size>1</background_move_pool_size>
     <background_fetches_pool_size>1</background_fetches_pool_size>
     <background_common_pool_size>2</background_common_pool_size>
+    <background_processing_pool_thread_sleep_seconds_if_nothing_to_do>0.02</background_processing_pool_thread_sleep_seconds_if_nothing_to_do>
+    <background_processing_pool_task_sleep_seconds_when_no_work_random_part>0.02</background_processing_pool_task_sleep_seconds_when_no_work_random_part>
     <merge_tree>
         <max_bytes_to_merge_at_max_space_in_pool>{largest_merge}</max_bytes_to_merge_at_max_space_in_pool>
         <number_of_free_entries_in_pool_to_lower_max_size_of_merge>1</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
@@ -57,6 +59,9 @@ def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Pa
     The files are not in its folder, whose name may contain text that chdb takes for the end of the
     file's name; and they exist only until they are read, so that a killed process leaves nothing
     behind.
+
+    A table that finds both threads of the pool busy asks again after 20 ms, and then ever later. By default it waits
+    for up to 1.1 s, so that an erasure, which changes one part after another, took 20 s with nearly no work.
 
     Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
     whole rows of ten small parts with long texts need 250 MiB, their columns one by one 115.
