@@ -73,7 +73,7 @@ def migrations() -> tuple[Migration, ...]:
     found = []
     for name, text in _files().items():
         number, _, rest = name.partition("_")
-        if number.isdigit() and int(number) > _CARRIED_OVER:
+        if number.isdigit():
             found.append(Migration(int(number), rest, text))
     return tuple(sorted(found, key=lambda migration: migration.version))
 

@@ -77,8 +77,7 @@ def names(store):
 SCHEMA = Path(templates.__file__).parent / "schema"
 EARLIER = [
     Migration(int(file.name[:3]), file.stem[4:], file.read_text())
-    for file in sorted(SCHEMA.glob("0*.sql"))
-    if file.name[:3] <= "028"
+    for file in sorted(Path(__file__).with_name("earlier_schema").iterdir())
 ]
 """Versions of which databases were made before there was a baseline; 0 made the table of versions."""
 UPGRADES = [each.version for each in migrations()]
