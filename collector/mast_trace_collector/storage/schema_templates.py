@@ -194,16 +194,10 @@ def _part(options: SchemaOptions, name: str, **values: str) -> str:
     return fill(file.read_text("utf-8"), options, **values)
 
 
-def _runs(options: SchemaOptions, key: str) -> str:
-    """The aggregated runs; ``key`` is another column of their states by which they can be found."""
-    column = f"s.{key} AS {key},\n    " if key else ""
-    return _part(options, "runs.v1", column=column, key=f"s.{key}, " if key else "")
-
-
-def _arriving(options: SchemaOptions, version: str, more: str = "") -> str:
+def _arriving(options: SchemaOptions, more: str) -> str:
     """The states of spans as they arrive; ``more`` is a further column."""
     spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
-    return _part(options, f"run_states.{version}", seen="now64(3)", spans=spans, of="", more=more)
+    return _part(options, "run_states.v3", seen="now64(3)", spans=spans, of="", more=more)
 
 
 def facts_of_stored_spans(options: SchemaOptions, of: str = "") -> str:
@@ -254,11 +248,8 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "examined_bits": lambda _, __: _EXAMINED,
     "part": _part,
     "facts": facts_of_stored_spans,
-    "runs": _runs,
-    "run_states_v2": lambda options, _: _arriving(options, "v2"),
-    "run_states_v3": lambda options, _: _arriving(options, "v3"),
-    "run_states_v4": lambda options, _: _arriving(options, "v3", _CALLS_MISSING),
-    "run_states_v5": lambda options, _: _arriving(options, "v3", _CALLS_MISSING + _AROUND),
+    "run_states_v4": lambda options, _: _arriving(options, _CALLS_MISSING),
+    "run_states_v5": lambda options, _: _arriving(options, _CALLS_MISSING + _AROUND),
     "runs_v3": lambda options, _: _merged(options, ""),
     "runs_v4": lambda options, _: _merged(options, _LOST),
     "runs_v5": lambda options, _: _merged(options, _LOST, _OUTSIDE_NONE),

@@ -253,7 +253,7 @@ def digest_of(migration):
 def test_released_versions_are_not_edited():
     """Digests of released versions are recorded at a release, by hand: there is no switch for it."""
     released = json.loads(RELEASED.read_text())
-    found = {str(each.version): digest_of(each) for each in (*EARLIER, *migrations())}
+    found = {str(each.version): digest_of(each) for each in migrations()}
     assert released.keys() <= found.keys()
     for version, digest in released.items():
         assert found[version] == digest, EDITED.format(version)
