@@ -1,11 +1,11 @@
 """Versioned, forward-only changes of the schema.
 
-The files under ``schema/`` with a table's name have the tables of version `BASELINE`, from which an empty
-database is made. Each file with a number is one version, for databases that are older than it. All
-statements may be run again without harm, so any number of processes may migrate one database at once. A
-version is recorded once all its statements have run, together with the options (such as the cluster)
-that it was run with, so that a later migration, such as that of an upgraded collector, creates its
-tables alike.
+Files under ``schema/`` with a table's name are what an empty database gets: the tables of version
+`BASELINE`. Each file with a number is one version, for databases that are older. Statements may be
+run again without harm, so any number of processes may migrate one database at once. A version is
+recorded once all its statements have run, together with the options (such as the cluster) that it
+was run with, so that a later migration, such as that of an upgraded collector, creates its tables
+alike.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import re
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from importlib import resources
 
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
-from mast_trace_collector.storage.schema_templates import SchemaOptions, fill
+from mast_trace_collector.storage.schema_templates import SchemaOptions, fill, schema_files
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import Store, error_code
 
@@ -38,14 +37,7 @@ _SHAPE = ("cluster", "replicated", "distributed")
 
 @dataclass(frozen=True)
 class Migration:
-    """One version of the schema.
-
-    Attributes:
-        version: its number.
-        name: what is recorded of it beside the number.
-        template: its SQL.
-        replaces: versions that a database need not have before, and has with this one.
-    """
+    """One version of the schema; a database with it has the versions that it replaces as well."""
 
     version: int
     name: str
@@ -70,29 +62,19 @@ class Migration:
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Return the versions that databases are carried over by, the oldest first."""
-    found = []
-    for name, text in _files().items():
-        number, _, rest = name.partition("_")
-        if number.isdigit():
-            found.append(Migration(int(number), rest, text))
-    return tuple(sorted(found, key=lambda migration: migration.version))
+    numbered = (file for file in sorted(schema_files().items()) if file[0][0].isdigit())
+    return tuple(Migration(int(name[:3]), name[4:], sql) for name, sql in numbered)
 
 
 @cache
 def baseline() -> Migration:
     """Return the version that an empty database gets."""
-    named = {name: text for name, text in _files().items() if not name[0].isdigit()}
-    first = named.pop("mast_schema_migrations")
+    tables = {name: sql for name, sql in schema_files().items() if not name[0].isdigit()}
+    first = tables.pop("mast_schema_migrations")
     # Backwards by name, so that a view comes after all that it reads.
-    sql = "\n".join([first, *(named[name] for name in sorted(named, reverse=True))])
+    sql = "\n".join([first, *(tables[name] for name in sorted(tables, reverse=True))])
     replaced = (*sorted(_EARLIER), *range(_CARRIED_OVER + 1, BASELINE))
     return Migration(BASELINE, "baseline", sql, replaced)
-
-
-def _files() -> dict[str, str]:
-    folder = resources.files("mast_trace_collector.storage") / "schema"
-    files = (file for file in folder.iterdir() if file.name.endswith(".sql"))
-    return {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in files}
 
 
 def _missing(applied: AbstractSet[int]) -> list[Migration]:

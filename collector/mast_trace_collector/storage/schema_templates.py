@@ -13,6 +13,7 @@ from mast_trace_collector.storage import span_sql
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
 from mast_trace_collector.storage.span_sql import literal
 
+_SCHEMA = resources.files("mast_trace_collector.storage") / "schema"
 _KIND = (
     "Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, "
     "'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7)"
@@ -139,6 +140,12 @@ class SchemaOptions:
             raise ConfigurationError("ttl_days is a number of days, or 0 to keep everything")
 
 
+def schema_files() -> dict[str, str]:
+    """Return the templates of the schema by the names of their files, without ``.sql``."""
+    files = (file for file in _SCHEMA.iterdir() if file.name.endswith(".sql"))
+    return {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in files}
+
+
 def fill(template: str, options: SchemaOptions, **values: str) -> str:
     """Replace every ``{name}`` and ``{name:argument}`` in ``template``; ``values`` go first."""
 
@@ -190,8 +197,7 @@ def _part(options: SchemaOptions, name: str, **values: str) -> str:
     A part has a version too, because a change of it would change every released version that uses
     it.
     """
-    file = resources.files("mast_trace_collector.storage") / "schema" / f"{name}.part"
-    return fill(file.read_text("utf-8"), options, **values)
+    return fill((_SCHEMA / f"{name}.part").read_text("utf-8"), options, **values)
 
 
 def _arriving(options: SchemaOptions, more: str) -> str:
