@@ -1,21 +1,23 @@
 """Versioned, forward-only changes of the schema.
 
-Each file under ``schema/`` is one version. Its statements may be run again without harm, so any
-number of processes may migrate one database at once. A version is recorded once all its statements
-have run, together with the options (such as the cluster) that it was run with, so that a later
-migration, such as that of an upgraded collector, creates its tables alike.
+Files under ``schema/`` with a table's name are what an empty database gets: the tables of version
+`BASELINE`. Each file with a number is one version, for databases that are older. Statements may be
+run again without harm, so any number of processes may migrate one database at once. A version is
+recorded once all its statements have run, together with the options (such as the cluster) that it
+was run with, so that a later migration, such as that of an upgraded collector, creates its tables
+alike.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from importlib import resources
 
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
-from mast_trace_collector.storage.schema_templates import SchemaOptions, fill
+from mast_trace_collector.storage.schema_templates import SchemaOptions, fill, schema_files
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import Store, error_code
 
@@ -23,24 +25,24 @@ OLDEST_CLICKHOUSE = (25, 8)
 """The oldest version that mast-trace is tested with."""
 _UNKNOWN_TABLE = 60
 _UNKNOWN_DATABASE = 81
-_UNKNOWN_COLUMN = 47
-_RECORD = (
-    "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) "
-    "VALUES ({version}, {name}, {how})"
-)
-_EXACT = 12
-"""The version at which every stored total was made exact; what stored runs before it is gone."""
+_RECORD = "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) VALUES {rows}"
+BASELINE = 41
+"""The version of the tables that an empty database gets at once."""
 _CARRIED_OVER = 28
+"""The oldest version that databases are carried over from."""
+_EARLIER = frozenset(range(1, _CARRIED_OVER + 1)) - {15}
+"""The versions that are no longer here; no database ever had a version 15."""
 _SHAPE = ("cluster", "replicated", "distributed")
 
 
 @dataclass(frozen=True)
 class Migration:
-    """One version of the schema; version 0 is the table that records the versions."""
+    """One version of the schema; a database with it has the versions that it replaces as well."""
 
     version: int
     name: str
     template: str
+    replaces: tuple[int, ...] = ()
 
     def statements(self, options: SchemaOptions) -> list[str]:
         """Return its SQL under ``options``."""
@@ -51,27 +53,41 @@ class Migration:
         return [statement for statement in filled if statement]
 
     def record(self, options: SchemaOptions) -> str:
-        """Return the SQL that records the version."""
-        how = literal(json.dumps(asdict(options), sort_keys=True))
-        return fill(_RECORD, options, version=str(self.version), name=literal(self.name), how=how)
+        """Return the SQL that records the version, and those that it replaces."""
+        how = f"{literal(self.name)}, {literal(json.dumps(asdict(options), sort_keys=True))}"
+        rows = ", ".join(f"({version}, {how})" for version in (*self.replaces, self.version))
+        return fill(_RECORD, options, rows=rows)
 
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Return all versions, the oldest first."""
-    found = []
-    for file in (resources.files("mast_trace_collector.storage") / "schema").iterdir():
-        number, _, rest = file.name.partition("_")
-        if file.name.endswith(".sql"):
-            found.append(Migration(int(number), rest.removesuffix(".sql"), file.read_text("utf-8")))
-    return tuple(sorted(found, key=lambda migration: migration.version))
+    """Return the versions that databases are carried over by, the oldest first."""
+    numbered = (file for file in sorted(schema_files().items()) if file[0][0].isdigit())
+    return tuple(Migration(int(name[:3]), name[4:], sql) for name, sql in numbered)
 
 
-def render(options: SchemaOptions) -> list[str]:
-    """Return every statement that `migrate` runs on an empty database."""
-    foundation, *versions = migrations()
-    statements = foundation.statements(options)
-    for migration in versions:
+@cache
+def baseline() -> Migration:
+    """Return the version that an empty database gets."""
+    tables = {name: sql for name, sql in schema_files().items() if not name[0].isdigit()}
+    first = tables.pop("mast_schema_migrations")
+    # Backwards by name, so that a view comes after all that it reads.
+    sql = "\n".join([first, *(tables[name] for name in sorted(tables, reverse=True))])
+    replaced = (*sorted(_EARLIER), *range(_CARRIED_OVER + 1, BASELINE))
+    return Migration(BASELINE, "baseline", sql, replaced)
+
+
+def _missing(applied: AbstractSet[int]) -> list[Migration]:
+    """Return what a database with these versions lacks."""
+    if not applied:
+        return [baseline(), *(each for each in migrations() if each.version > BASELINE)]
+    return [each for each in migrations() if each.version not in applied]
+
+
+def render(options: SchemaOptions, applied: AbstractSet[int] = frozenset()) -> list[str]:
+    """Return every statement that `migrate` runs on a database with these versions."""
+    statements = []
+    for migration in _missing(applied):
         statements += [*migration.statements(options), migration.record(options)]
     return statements
 
@@ -86,41 +102,34 @@ def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
     Raises:
         ConfigurationError: ``options`` are for another database than the store's, or contradict
             those of its tables.
-        SchemaMismatch: the database was made by a newer mast-trace, or its runs by one that is too old.
+        SchemaMismatch: the database was made by a newer mast-trace, or by one that is too old.
         StorageError: the database refused a statement.
     """
     if options is not None and options.database != store.database:
         raise ConfigurationError(
             f"the store is opened on database {store.database!r}, not {options.database!r}"
         )
-    options = _settled(options, options_of(store)) or SchemaOptions(database=store.database)
-    foundation, *versions = migrations()
-    for statement in foundation.statements(options):
-        store.command(statement, use_database=False)
-    applied = _applied(store, options)
+    applied = _applied(store)
     _refuse_newer(applied)
-    if _EXACT not in applied:
-        _refuse_inexact(store)
-    new = [migration for migration in versions if migration.version not in applied]
+    _refuse_older(applied)
+    options = _settled(options, options_of(store)) or SchemaOptions(database=store.database)
     try:
-        for migration in new:
-            for statement in migration.statements(options):
-                store.command(statement)
-            store.command(migration.record(options))
+        for statement in render(options, applied):
+            store.command(statement, use_database=False)
     except StorageError as error:
         if advice := _if_too_old(store):
             raise StorageError(f"{error}; {advice}") from error.__cause__
         raise
-    return [migration.version for migration in new]
+    return [version for each in _missing(applied) for version in (*each.replaces, each.version)]
 
 
 def _if_too_old(store: Store) -> str:
     """Return advice if this ClickHouse is older than the oldest tested version; else an empty text."""
-    (row,) = store.query("SELECT version() AS version")
-    if tuple(int(part) for part in row["version"].split(".")[:2]) >= OLDEST_CLICKHOUSE:
+    version = store.command("SELECT version()", use_database=False)
+    if tuple(int(part) for part in version.split(".")[:2]) >= OLDEST_CLICKHOUSE:
         return ""
     oldest = ".".join(map(str, OLDEST_CLICKHOUSE))
-    return f"this is ClickHouse {row['version']}: mast-trace is made for {oldest} or newer"
+    return f"this is ClickHouse {version}: mast-trace is made for {oldest} or newer"
 
 
 def options_of(store: Store) -> SchemaOptions | None:
@@ -131,7 +140,7 @@ def options_of(store: Store) -> SchemaOptions | None:
             "ORDER BY AppliedAt DESC, Version DESC LIMIT 1"
         )
     except StorageError as error:
-        if error_code(error) in {_UNKNOWN_TABLE, _UNKNOWN_DATABASE, _UNKNOWN_COLUMN}:
+        if error_code(error) in {_UNKNOWN_TABLE, _UNKNOWN_DATABASE}:
             return None
         raise
     if not rows:
@@ -176,7 +185,7 @@ def check_schema(store: Store) -> None:
     Raises:
         SchemaMismatch: it has older or newer ones, or none.
     """
-    applied = _applied(store, SchemaOptions(database=store.database))
+    applied = _applied(store)
     _refuse_newer(applied)
     newest = migrations()[-1].version
     if max(applied, default=0) < newest:
@@ -195,27 +204,17 @@ def _refuse_newer(applied: set[int]) -> None:
         )
 
 
-def _refuse_inexact(store: Store) -> None:
-    """Refuse runs whose totals miss spans: their column says so, or is not there yet."""
-    try:
-        rows = store.query("SELECT 1 FROM mast_run_states WHERE Old = 1 LIMIT 1")
-    except StorageError as error:
-        if error_code(error) == _UNKNOWN_TABLE:
-            return
-        if error_code(error) != _UNKNOWN_COLUMN:
-            raise
-        rows = store.query("SELECT 1 FROM mast_run_states LIMIT 1")
-    if rows:
+def _refuse_older(applied: set[int]) -> None:
+    if applied and (lacking := _EARLIER - applied):
         raise SchemaMismatch(
-            f"the database holds runs from before version {_EXACT} of the schema: run `mast-trace migrate` of a "
-            f"mast-trace with version {_CARRIED_OVER} first, which counts them again"
+            f"the database's schema is at version {max(applied)} and lacks version {min(lacking)}: run `mast-trace "
+            f"migrate` of a mast-trace with version {_CARRIED_OVER} of the schema first, then this one's"
         )
 
 
-def _applied(store: Store, options: SchemaOptions) -> set[int]:
-    sql = fill("SELECT DISTINCT Version FROM {database}.mast_schema_migrations", options)
+def _applied(store: Store) -> set[int]:
     try:
-        rows = store.query(sql)
+        rows = store.query("SELECT DISTINCT Version FROM mast_schema_migrations")
     except StorageError as error:
         if error_code(error) in {_UNKNOWN_TABLE, _UNKNOWN_DATABASE}:
             return set()

@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
-from importlib import resources
 from typing import Final
 from xml.sax.saxutils import escape
+
+from mast_trace_collector.storage.schema_templates import schema_files
 
 _DECLARED = re.compile(
     r"^-- reader: (\w+)\n"
@@ -41,7 +42,7 @@ class Rows(Enum):
 
 
 def declared(files: Iterable[str]) -> dict[str, Rows]:
-    """Return the declarations in the texts of migrations, by the name of the table or view.
+    """Return the declarations in the texts of the schema, by the name of the table or view.
 
     Raises:
         ValueError: a word is unknown, or a name is declared in two ways.
@@ -54,12 +55,7 @@ def declared(files: Iterable[str]) -> dict[str, Rows]:
     return found
 
 
-def _migrations() -> Iterable[str]:
-    schema = resources.files("mast_trace_collector.storage") / "schema"
-    return (file.read_text("utf-8") for file in schema.iterdir() if file.name.endswith(".sql"))
-
-
-DECLARED: Final = declared(_migrations())
+DECLARED: Final = declared(schema_files().values())
 """The declaration of each table and view of this version, by its name on a single server."""
 
 READABLE: Final = {name: rows for name, rows in sorted(DECLARED.items()) if rows is not Rows.NONE}

@@ -13,6 +13,7 @@ from mast_trace_collector.storage import span_sql
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
 from mast_trace_collector.storage.span_sql import literal
 
+_SCHEMA = resources.files("mast_trace_collector.storage") / "schema"
 _KIND = (
     "Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, "
     "'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7)"
@@ -139,6 +140,12 @@ class SchemaOptions:
             raise ConfigurationError("ttl_days is a number of days, or 0 to keep everything")
 
 
+def schema_files() -> dict[str, str]:
+    """Return the templates of the schema by the names of their files, without ``.sql``."""
+    files = (file for file in _SCHEMA.iterdir() if file.name.endswith(".sql"))
+    return {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in files}
+
+
 def fill(template: str, options: SchemaOptions, **values: str) -> str:
     """Replace every ``{name}`` and ``{name:argument}`` in ``template``; ``values`` go first."""
 
@@ -190,20 +197,13 @@ def _part(options: SchemaOptions, name: str, **values: str) -> str:
     A part has a version too, because a change of it would change every released version that uses
     it.
     """
-    file = resources.files("mast_trace_collector.storage") / "schema" / f"{name}.part"
-    return fill(file.read_text("utf-8"), options, **values)
+    return fill((_SCHEMA / f"{name}.part").read_text("utf-8"), options, **values)
 
 
-def _runs(options: SchemaOptions, key: str) -> str:
-    """The aggregated runs; ``key`` is another column of their states by which they can be found."""
-    column = f"s.{key} AS {key},\n    " if key else ""
-    return _part(options, "runs.v1", column=column, key=f"s.{key}, " if key else "")
-
-
-def _arriving(options: SchemaOptions, version: str, more: str = "") -> str:
+def _arriving(options: SchemaOptions, more: str) -> str:
     """The states of spans as they arrive; ``more`` is a further column."""
     spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
-    return _part(options, f"run_states.{version}", seen="now64(3)", spans=spans, of="", more=more)
+    return _part(options, "run_states.v3", seen="now64(3)", spans=spans, of="", more=more)
 
 
 def facts_of_stored_spans(options: SchemaOptions, of: str = "") -> str:
@@ -254,11 +254,8 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "examined_bits": lambda _, __: _EXAMINED,
     "part": _part,
     "facts": facts_of_stored_spans,
-    "runs": _runs,
-    "run_states_v2": lambda options, _: _arriving(options, "v2"),
-    "run_states_v3": lambda options, _: _arriving(options, "v3"),
-    "run_states_v4": lambda options, _: _arriving(options, "v3", _CALLS_MISSING),
-    "run_states_v5": lambda options, _: _arriving(options, "v3", _CALLS_MISSING + _AROUND),
+    "run_states_v4": lambda options, _: _arriving(options, _CALLS_MISSING),
+    "run_states_v5": lambda options, _: _arriving(options, _CALLS_MISSING + _AROUND),
     "runs_v3": lambda options, _: _merged(options, ""),
     "runs_v4": lambda options, _: _merged(options, _LOST),
     "runs_v5": lambda options, _: _merged(options, _LOST, _OUTSIDE_NONE),

@@ -54,12 +54,13 @@ def test_an_erased_run_is_gone_from_the_shards_and_what_arrives_is_swept(cluster
 
 @pytest.mark.parametrize("parse_from", [0, 2**60], ids=["by ClickHouse", "by Python"])
 def test_spans_reach_the_shard_once_with_every_column(cluster, parse_from):
-    sent = [request(agent_span(1, attributes={"gen_ai.agent.name": "planner"}))]
+    said = {"gen_ai.agent.name": "planner", "mast.message.id": "first"}
+    sent = [request(agent_span(1, attributes=said))]
     for _ in range(2):
         SpanWriter(cluster, parse_from=parse_from).write(sent, token="segment-1")
     for table in ("otel_traces", "otel_traces_local"):
-        rows = cluster.query(f"SELECT AgentName, Operation FROM {table}")
-        assert rows == [{"AgentName": "planner", "Operation": "chat"}]
+        rows = cluster.query(f"SELECT AgentName, Operation, MessageId FROM {table}")
+        assert rows == [{"AgentName": "planner", "Operation": "chat", "MessageId": "first"}]
 
 
 def test_runs_are_read_across_the_shards(cluster):

@@ -13,14 +13,20 @@ from pathlib import Path
 import pytest
 from endpoint_server import WRITE_TOKEN
 from otlp_requests import TRACE, agent_span, request, two_runs
+from server_users import store_with_users
 
 from mast_trace import semconv
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
-from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage import schema_templates as templates
-from mast_trace_collector.storage.migrations import _settled, backfill_runs, migrations, options_of
+from mast_trace_collector.storage.migrations import (
+    Migration,
+    _settled,
+    backfill_runs,
+    migrations,
+    options_of,
+)
 from mast_trace_collector.storage.readers import DECLARED
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
@@ -61,47 +67,55 @@ CLUSTER = SchemaOptions(
 )
 
 
-def names(store):
-    rows = store.query("SELECT name FROM system.tables WHERE database = currentDatabase()")
-    return {row["name"] for row in rows}
+SCHEMA = Path(templates.__file__).parent / "schema"
+EARLIER = [
+    Migration(int(file.name[:3]), file.stem[4:], file.read_text())
+    for file in sorted(Path(__file__).with_name("earlier_schema").iterdir())
+]
+"""Versions of which databases were made before there was a baseline; 0 made the table of versions."""
+UPGRADES = [each.version for each in migrations()]
+BETWEEN = [pytest.param(each, marks=pytest.mark.long) for each in UPGRADES[:-2]]
+"""Versions between the oldest and the newest that are carried over: all of them take minutes."""
+KEPT = ("otel_traces", "otel_traces_trace_id_ts", "mast_latest_verdicts", "mast_human_labels")
+DEFINED = """
+    SELECT t.name AS name, replaceAll(if(t.engine = 'Distributed', concat(t.engine_full, toString(c.columns)),
+        t.create_table_query), {database:String}, '') AS definition
+    FROM system.tables AS t LEFT JOIN (SELECT table, arraySort(groupArray((name, type))) AS columns
+        FROM system.columns WHERE database = {database:String} GROUP BY table) AS c ON c.table = t.name
+    WHERE t.database = {database:String} ORDER BY name"""
+"""CREATE of each table, with columns, indexes, projections, engine and settings. A Distributed one stores nothing: order,
+codecs and defaults of its columns, which migrations left as they were, have no effect."""
 
 
-def test_every_statement_can_be_run_again(store):
-    """Migrations survive a crash in the middle, and concurrent processes."""
-    for statement in render(SchemaOptions(database=store.database)):
-        store.command(statement)
-    assert migrate(store) == []
+def make_version(store, last, options):
+    """Make the tables of a version by all versions up to it."""
+    for migration in (*EARLIER, *migrations()):
+        if migration.version <= last:
+            for statement in (*migration.statements(options), migration.record(options)):
+                store.command(statement.replace("ON CLUSTER main", ""), use_database=False)
 
 
-PREVIOUS = [migration.version for migration in migrations()[12:-1]]
-"""Versions from which there are runs and verdicts; those between the oldest and the newest take minutes."""
-BETWEEN = [pytest.param(each, marks=pytest.mark.long) for each in PREVIOUS[1:-1]]
+def test_new_tables_are_those_that_the_migrations_make(folder):
+    """Replication and the cluster itself are in every definition alike, see below; they need a Keeper."""
+    with store_with_users(folder, shards=1) as store:
+        for options in ({"ttl_days": 9}, {"cluster": "main", "distributed": True}):
+            made, migrated = [f"{how}_{len(options)}" for how in ("made", "migrated")]
+            for statement in render(SchemaOptions(database=made, **options)):
+                store.command(statement.replace("ON CLUSTER main", ""), use_database=False)
+            make_version(store, UPGRADES[-1], SchemaOptions(database=migrated, **options))
+            found, expected = [store.query(DEFINED, {"database": d}) for d in (made, migrated)]
+            assert found == expected
 
 
-def make_version(store, previous):
-    """Make the tables of a version, as it left them with one run."""
-    foundation, *versions = migrations()
-    for statement in foundation.statements(SchemaOptions())[:2]:  # before options were remembered
-        store.command(statement, use_database=False)
-    for migration in versions:
-        if migration.version <= previous:
-            for statement in migration.statements(SchemaOptions()):
-                store.command(statement)
-            store.command(
-                "INSERT INTO mast_schema_migrations (Version, Name) "
-                f"VALUES ({migration.version}, 'earlier')"
-            )
-    SpanWriter(store).write([request(agent_span(1), agent_span(2, parent=1))], token="t")
-
-
-@pytest.mark.parametrize("previous", [PREVIOUS[0], *BETWEEN, PREVIOUS[-1]])
+@pytest.mark.parametrize("previous", [28, *BETWEEN, UPGRADES[-2]])
 def test_what_an_earlier_version_stored_is_there_after_the_upgrade(folder, previous):
     with Store.open(f"chdb://{folder}") as store:
-        make_version(store, previous)
+        make_version(store, previous, SchemaOptions())
+        SpanWriter(store).write([request(agent_span(1), agent_span(2, parent=1))], token="t")
         store.insert("mast_verdicts", [{"TraceId": TRACE, "Status": "ok", "Outcome": "failure"}])
         store.insert("mast_human_labels", [{"TraceId": TRACE, "Annotator": "ann"}])
-        before = {table: store.query(f"SELECT * FROM {table}") for table in KEPT}
-        assert migrate(store) == [e.version for e in migrations() if e.version > previous]
+        before = {table: store.query(f"SELECT * FROM {table}") for table in (*KEPT, "mast_runs")}
+        assert migrate(store) == [version for version in UPGRADES if version > previous]
         check_schema(store)
         for table, rows in before.items():
             columns = ", ".join(f"`{name}`" for name in rows[0])
@@ -110,26 +124,30 @@ def test_what_an_earlier_version_stored_is_there_after_the_upgrade(folder, previ
         assert store.query("SELECT count() AS n FROM mast_evaluations") == [{"n": 2}]
 
 
-@pytest.mark.parametrize("previous", [3, 10, 28])
-def test_runs_that_were_never_counted_exactly_are_refused(folder, previous):
-    """Without such runs an unfinished migration, or one whose count was not recorded, goes on."""
+@pytest.mark.parametrize(("last", "lacking"), [(27, 28), (28, 12)])
+def test_a_database_that_is_too_old_is_refused_and_left_alone(folder, last, lacking):
+    """Version 12 is recorded where all stored runs were counted exactly."""
     with Store.open(f"chdb://{folder}") as store:
-        make_version(store, previous)
-        forget = "ALTER TABLE mast_schema_migrations DELETE WHERE Version = 12"
+        make_version(store, last, SchemaOptions())
+        forget = f"ALTER TABLE mast_schema_migrations DELETE WHERE Version = {lacking}"
         store.command(forget, settings={"mutations_sync": 2})
-        if previous == 28:
-            store.insert("mast_run_states", [{"TraceId": TRACE, "Old": 1}])
-        before = store.query("SELECT * FROM mast_runs")
-        with pytest.raises(SchemaMismatch, match="version 28 first"):
+        before = store.query(DEFINED, {"database": store.database})
+        with pytest.raises(SchemaMismatch, match=rf"lacks version {lacking}: .* version 28 "):
             migrate(store)
-        assert store.query("SELECT * FROM mast_runs") == before
-        store.command("TRUNCATE TABLE mast_run_states")
-        migrate(store)
-        check_schema(store)
+        assert store.query(DEFINED, {"database": store.database}) == before
 
 
-SPANS = ("otel_traces", "otel_traces_trace_id_ts", "mast_runs")
-KEPT = (*SPANS, "mast_latest_verdicts", "mast_human_labels")
+def test_an_interrupted_start_goes_on(folder):
+    """No version is recorded before the end, and every statement may be run again."""
+    statements = render(SchemaOptions())
+    with Store.open(f"chdb://{folder}") as store:
+        for done in (0, 1, 2, len(statements) // 2, len(statements) - 1):
+            for statement in statements[:done]:
+                store.command(statement, use_database=False)
+            with pytest.raises(SchemaMismatch, match="run `mast-trace migrate`"):
+                check_schema(store)
+        assert migrate(store) == [each.version for each in (*EARLIER[1:], *migrations())]
+        assert migrate(store) == []
 
 
 def test_many_processes_may_migrate_at_once(endpoint):
@@ -145,7 +163,8 @@ def test_many_processes_may_migrate_at_once(endpoint):
     with Store.open(url) as store:
         check_schema(store)
         assert migrate(store) == []
-        assert names(store) >= DECLARED.keys()
+        made = store.query(DEFINED, {"database": "fresh"})
+        assert {row["name"] for row in made} >= DECLARED.keys()
         store.command("DROP DATABASE fresh")
 
 
@@ -154,14 +173,14 @@ def test_later_migrations_make_tables_like_the_first_ones(folder):
     with Store.open(f"chdb://{folder}") as store:
         assert options_of(store) is None
         migrate(store, SchemaOptions(ttl_days=30))
-        logs = next(each.version for each in migrations() if each.name == "otel_logs")
+        facts = next(each.version for each in migrations() if each.name == "run_facts")
         store.command(
-            f"ALTER TABLE mast_schema_migrations DELETE WHERE Version = {logs}",
+            f"ALTER TABLE mast_schema_migrations DELETE WHERE Version = {facts}",
             settings={"mutations_sync": 2},
         )
-        store.command("DROP TABLE otel_logs SYNC")
-        assert migrate(store) == [logs]
-        (row,) = store.query("SELECT engine_full FROM system.tables WHERE name = 'otel_logs'")
+        store.command("DROP TABLE mast_run_facts SYNC")
+        assert migrate(store) == [facts]
+        (row,) = store.query("SELECT engine_full FROM system.tables WHERE name = 'mast_run_facts'")
         assert "toIntervalDay(30)" in row["engine_full"]
         assert options_of(store) == SchemaOptions(ttl_days=30)
 
@@ -211,23 +230,16 @@ EDITED = (
 )
 
 
-def digest_of(migration):
-    """The statements of a version, parts and spellings of attributes filled in."""
-    return hashlib.sha256("\n".join(migration.statements(SchemaOptions())).encode()).hexdigest()
-
-
 def test_released_versions_are_not_edited():
     """Digests of released versions are recorded at a release, by hand: there is no switch for it."""
-    released = json.loads(RELEASED.read_text())
-    found = {str(each.version): digest_of(each) for each in migrations()}
-    assert released.keys() <= found.keys()
-    for version, digest in released.items():
-        assert found[version] == digest, EDITED.format(version)
+    versions = {str(each.version): each for each in migrations()}
+    for version, digest in json.loads(RELEASED.read_text()).items():
+        sql = "\n".join(versions[version].statements(SchemaOptions()))
+        assert hashlib.sha256(sql.encode()).hexdigest() == digest, EDITED.format(version)
 
 
 def test_every_part_has_a_version():
-    schema = Path(templates.__file__).parent / "schema"
-    assert [part.name for part in schema.glob("*.part") if not VERSIONED.fullmatch(part.name)] == []
+    assert [part.name for part in SCHEMA.glob("*.part") if not VERSIONED.fullmatch(part.name)] == []
 
 
 def test_an_old_clickhouse_is_named_where_a_migration_fails(folder, monkeypatch):
@@ -237,7 +249,7 @@ def test_an_old_clickhouse_is_named_where_a_migration_fails(folder, monkeypatch)
             migrate(store, options)
         assert "newer" not in str(caught.value)
         assert error_code(caught.value) is not None
-        monkeypatch.setattr(versions_of_the_schema, "OLDEST_CLICKHOUSE", (99, 1))
+        monkeypatch.setattr("mast_trace_collector.storage.migrations.OLDEST_CLICKHOUSE", (99, 1))
         with pytest.raises(
             StorageError, match=r"nowhere.*ClickHouse \d+.* 99.1 or newer"
         ) as caught:
@@ -251,15 +263,6 @@ def test_a_database_of_a_newer_version_is_refused(store):
         migrate(store)
     with pytest.raises(SchemaMismatch, match="upgrade mast-trace"):
         check_schema(store)
-
-
-def test_a_database_without_tables_asks_for_a_migration(folder):
-    with Store.open(f"chdb://{folder}") as store:
-        with pytest.raises(SchemaMismatch, match="run `mast-trace migrate`"):
-            check_schema(store)
-        store.command("CREATE DATABASE mast_trace", use_database=False)
-        with pytest.raises(SchemaMismatch, match="run `mast-trace migrate`"):
-            check_schema(store)
 
 
 def test_the_span_table_is_the_exporters(store):
@@ -314,8 +317,12 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
     ) in statements
 
 
+IN_A_CLUSTER = [*render(CLUSTER), *render(CLUSTER, {28})]
+"""The statements for an empty database, and for one of version 28."""
+
+
 def test_a_cluster_is_in_every_definition():
-    for statement in render(CLUSTER):
+    for statement in IN_A_CLUSTER:
         if statement.startswith(("CREATE", "ALTER")):
             assert "ON CLUSTER main" in statement
         if statement.startswith("INSERT"):
@@ -330,7 +337,7 @@ def test_a_cluster_is_in_every_definition():
 
 def test_every_statement_of_a_cluster_parses(store):
     """The engine reads the SQL for a cluster, which no cluster is needed for."""
-    for statement in render(CLUSTER):
+    for statement in IN_A_CLUSTER:
         if not statement.startswith("INSERT"):
             store.query("SELECT formatQuery({sql:String})", {"sql": statement})
 
@@ -373,6 +380,6 @@ def test_attribute_names_in_the_schema_are_those_that_the_sdk_writes():
     for spellings in vocabulary.SPELLINGS.values():
         written.update(spellings)
     written |= OF_EVENTS | OF_GROUPS | OF_PROVIDERS
-    for migration in migrations():
-        for name in re.findall(r"Attributes\['([^']+)'\]", migration.template):
+    for template in templates.schema_files().values():
+        for name in re.findall(r"Attributes\['([^']+)'\]", template):
             assert name in written

@@ -6,7 +6,7 @@ ALTER TABLE {database}.mast_run_states{local} {on_cluster}
 ALTER TABLE {database}.mast_run_states {on_cluster}
     ADD COLUMN IF NOT EXISTS Around SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64));
 
--- See 011 on what the view knows of before.
+-- See mast_runs.sql on what the view knows of before.
 ALTER TABLE {database}.mast_run_states_mv {on_cluster} MODIFY QUERY
 {run_states_v5};
 

@@ -1,3 +1,5 @@
+-- A condition on the runs' keys is met before anything is put together, and reads 8 bytes of a state.
+CREATE OR REPLACE VIEW {database}.mast_runs {on_cluster} AS
 WITH
     -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
     arrayCompact(arraySort(groupArrayArray(s.Spans))) AS spans,
@@ -8,7 +10,8 @@ WITH
     max(s.Said) AS said,
     position(said, '\n') AS line_break
 SELECT
-    {column}s.Project AS Project,
+    s.RunKey AS RunKey,
+    s.Project AS Project,
     s.TraceId AS TraceId,
     substring(min(s.Named), 21) AS Name,
     max(s.ServiceName) AS ServiceName,
@@ -29,4 +32,4 @@ SELECT
     max(s.TerminationReason) AS TerminationReason,
     lower(hex(cityHash64(spans, Outcome, OutcomeReason))) AS Fingerprint
 FROM {database}.mast_run_states AS s
-GROUP BY {key}s.Project, s.TraceId
+GROUP BY s.RunKey, s.Project, s.TraceId;

@@ -1,3 +1,13 @@
+-- Version 0.1.0 of the GenAI conventions: on a run `gen_ai.agent.name` names the workflow, which is no agent.
+-- A request of the Model Context Protocol that names a tool is the call of it, whether it says so or not.
+-- A hand-off's target stands under a name of our own, for the conventions have none.
+ALTER TABLE {database}.otel_traces{local} {on_cluster}
+    MODIFY COLUMN Operation LowCardinality(String) MATERIALIZED {operation},
+    MODIFY COLUMN AgentName LowCardinality(String) MATERIALIZED if(Operation = 'invoke_workflow', '', {field:agent}),
+    MODIFY COLUMN HandoffTarget LowCardinality(String) MATERIALIZED {field:handoff_target};
+
+-- See 011 on what the view knows of before.
+ALTER TABLE {database}.mast_run_states_mv {on_cluster} MODIFY QUERY
 WITH
     multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
     greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
@@ -22,11 +32,12 @@ SELECT
     today() AS Day,
     min(Timestamp) AS Start,
     max(fromUnixTimestamp64Nano(ended)) AS End,
-    {seen} AS LastSeen,
+    now64(3) AS LastSeen,
     max(root) AS Root,
     min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
-        if(SpanAttributes['gen_ai.workflow.name'] != '',
-            SpanAttributes['gen_ai.workflow.name'], toString(SpanName)))) AS Named,
+        multiIf(SpanAttributes['gen_ai.workflow.name'] != '', SpanAttributes['gen_ai.workflow.name'],
+            Operation = 'invoke_workflow' AND SpanAttributes['gen_ai.agent.name'] != '',
+            SpanAttributes['gen_ai.agent.name'], toString(SpanName)))) AS Named,
     max(toString(ServiceName)) AS ServiceName,
     max(toString(Framework)) AS Framework,
     max(ConversationId) AS ConversationId,
@@ -43,6 +54,6 @@ SELECT
         bitShiftLeft(toUInt64(least(OutputTokens, 0xFFFFFFF)), 8), source)))), has_tokens) AS Calls,
     maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
         SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
-FROM {spans}
-WHERE TraceId != ''{of}
-GROUP BY Project, TraceId
+FROM {database}.otel_traces{local}
+WHERE TraceId != ''
+GROUP BY Project, TraceId;

@@ -1,0 +1,15 @@
+-- Which versions this database has, and how its tables were asked for.
+CREATE DATABASE IF NOT EXISTS {database} {on_cluster};
+
+-- reader: all
+CREATE TABLE IF NOT EXISTS {database}.mast_schema_migrations{local} {on_cluster}
+(
+    Version UInt32,
+    Name String,
+    AppliedAt DateTime64(3) DEFAULT now64(3),
+    Options String
+)
+ENGINE = {replicated}ReplacingMergeTree
+ORDER BY Version;
+
+{distributed:mast_schema_migrations, Version};
