@@ -218,8 +218,10 @@ def test_each_plugin_that_fails_is_named_and_the_absent_one_is_not(
 
 
 @pytest.mark.usefixtures("others")
-def test_a_query_whose_name_is_taken_is_left_out() -> None:
+def test_a_query_whose_name_is_taken_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     assert named_queries()["runs"].template != "SELECT 1"
+    ours = [each.args for each in caplog.records if each.name == "mast_trace_dashboards.plugins"]
+    assert ours == [("runs", "takes")]
     assert "selftests" in named_queries()
 
 

@@ -283,8 +283,10 @@ def test_a_fit_that_gains_nothing_is_no_gain() -> None:
     told = " ".join(sentences_of(result("a", "shop", 0, before, worse, missing)))
     assert "no step was measured" not in told
     assert "no gain from fitting" in told
-    told = " ".join(sentences_of(result("a", "shop", 0, before, better, missing)))
-    assert "no gain" not in told
+    unknown = Measured("step", "before", ALL, 0, 0, note="none")
+    for earlier in (before, unknown):
+        told = " ".join(sentences_of(result("a", "shop", 0, earlier, better, missing)))
+        assert "no gain" not in told
 
 
 def test_faults_without_an_outcome_are_not_passed_over() -> None:

@@ -12,7 +12,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.salvage import UNREADABLE, Opened
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor, EnumDescriptor
+    from google.protobuf.descriptor import Descriptor
 
     from mast_trace_collector.otlp.signals import Signal
 
@@ -186,9 +186,9 @@ class _Reader:
         except ValueError:
             raise ValueError(f"{str(value)[:40]!r} is no number") from None
 
-    def enumeration(self, value: Any, descriptor: EnumDescriptor, _: int) -> int:
-        if isinstance(value, str) and value in descriptor.values_by_name:
-            return int(descriptor.values_by_name[value].number)
+    def enumeration(self, value: Any, numbers: Mapping[str, int], _: int) -> int:
+        if isinstance(value, str) and value in numbers:
+            return numbers[value]
         return self.integer(value, None, 0)
 
     def binary(self, value: Any, _: Any, __: int) -> bytes:
@@ -219,7 +219,9 @@ def _fields(descriptor: Descriptor) -> dict[str, _Field]:
         if field.message_type is not None:
             entry = (field.name, _Reader.message, field.message_type, repeated)
         elif field.enum_type is not None:
-            entry = (field.name, _Reader.enumeration, field.enum_type, repeated)
+            # A table of our own: asked for half a character, protobuf's leaves an error behind.
+            numbers = {each.name: each.number for each in field.enum_type.values}
+            entry = (field.name, _Reader.enumeration, numbers, repeated)
         elif field.name in _ID_LENGTHS:
             entry = (field.name, _Reader.identity, _ID_LENGTHS[field.name], repeated)
         elif field.type == FieldDescriptor.TYPE_BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -176,6 +177,16 @@ def test_a_bomb_of_brackets_is_refused() -> None:
 def test_what_is_no_request_is_refused(document: Any) -> None:
     with pytest.raises(RequestError):
         parsed(document)
+
+
+def test_half_a_character_names_no_enum() -> None:
+    """Protobuf's own table leaves an error behind, which the next call raises: without a profile, in a new process alone."""
+    sys.setprofile(lambda *_: None)
+    try:
+        with pytest.raises(RequestError, match="is no integer"):
+            parsed(span_of(kind="\ud800"))
+    finally:
+        sys.setprofile(None)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":"\\x"}', b"{'a': 1}"])

@@ -177,6 +177,22 @@ class TestReading:
         assert {row["run"] for row in failed} == {RUN, SECOND}
         assert {(row["look_agent"], row["look_basis"]) for row in failed} == {("planner", "record")}
 
+    @pytest.mark.parametrize(
+        ("given", "count"),
+        [
+            ({"outcome": "failure"}, 5),
+            ({"outcome": "success"}, 0),
+            ({"decisive_agent": "planner"}, 2),
+            ({"decisive_agent": "writer"}, 0),
+            ({"agent": f"{CANARY}-agent"}, 3),
+            ({"since": "30m"}, 1),
+        ],
+    )
+    def test_narrows_the_list(
+        self, server: MCPServer[Any], given: dict[str, str], count: int
+    ) -> None:
+        assert len(asked(server, "list_runs", **given)["runs"]) == count
+
     def test_finds_a_text(self, server: MCPServer[Any]) -> None:
         found = asked(server, "search_runs", text=f"shared text {CANARY}")
         assert THEIR_RUN in {row["run"] for row in found["runs"]}
@@ -186,7 +202,8 @@ class TestReading:
         assert (first["run"], first["hits"]) == (RUN, 1)
         assert "1 shared text plain" in first["passage"]
         assert [row for row in asked(server, "list_runs")["runs"] if row.items() <= first.items()]
-        assert asked(server, "search_runs", text="nobody said it") == {"runs": [], "more": False}
+        for nothing in ({"text": "nobody said it"}, {"text": "shared text", "since": "30m"}):
+            assert asked(server, "search_runs", **nothing) == {"runs": [], "more": False}
 
     def test_returns_a_verdict_with_its_evidence(
         self, server: MCPServer[Any], store: Store
@@ -246,6 +263,8 @@ class TestReading:
         assert roles == ["system", "user", "assistant", "tool"]
         assert shown["messages"][2]["tool_calls"][0]["name"] == "price_of"
         assert shown["messages"][3]["text"] == f"{ITEM}: 12 EUR"
+        rest = asked(server, "get_step_input", run=run, step=answer["step"], first=1)
+        assert rest == {**shown, "messages": shown["messages"][1:]}
 
     def test_compares_runs(self, server: MCPServer[Any]) -> None:
         told = asked(server, "compare_runs", run=SECOND, other=THEIR_RUN)
@@ -371,6 +390,8 @@ class TestReading:
         """A limit of the asker's own does not lift the server's."""
         rows = asked(server, "run_query", name="runs", parameters={"limit": 4_000_000_000})
         assert len(rows["rows"]) == 6
+        rest = asked(server, "run_query", name="runs", first=4)
+        assert rest == {"rows": rows["rows"][4:], "next": None}
 
     @pytest.mark.parametrize(
         ("name", "arguments", "text"),

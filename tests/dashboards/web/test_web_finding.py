@@ -372,8 +372,9 @@ class TestQueue:
         assert [row["TraceId"] for row in QUERIES["label_queue"].run(store)] == [CLOSE, FINE]
         others = QUERIES["label_queue"].run(store, annotator="bob")
         assert {row["TraceId"] for row in others} == {CLOSE, SURE, FINE}
+        save_labels(store, [HumanLabel(SURE, "amy", decisive_step=0)])
         page = client.get("/queue").text.replace("\N{NO-BREAK SPACE}", " ")
-        assert "1 (100 %, 21 to 100 %)" in page
+        assert page.index("1 (100 %, 21 to 100 %)") < page.index("1 (50 %, 9 to 91 %)")
         assert "decisive steps <a" in client.get(f"/runs/{SURE}").text
 
     def test_the_judges_word_is_hidden_until_the_label_is_saved(

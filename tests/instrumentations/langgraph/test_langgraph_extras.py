@@ -10,6 +10,7 @@ from scripted_llm import Reply, ScriptedLLM
 
 pytest.importorskip("langgraph", reason="needs LangGraph")
 
+from langchain_core.language_models import FakeListChatModel
 from langchain_openai import ChatOpenAI
 from langgraph.graph import MessagesState
 from langgraph_programs import linear
@@ -80,3 +81,19 @@ def test_a_refusal_is_given_again(refusing: ScriptedLLM, streaming: bool) -> Non
         assert program() == first
     replay.assert_identical()
     assert len(refusing.requests) == asked
+
+
+@pytest.mark.parametrize("told", ["model", "model_name"])
+def test_a_model_is_named_by_its_parameters_where_nothing_else_names_it(
+    told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = FakeListChatModel(responses=["So."])
+    monkeypatch.setattr(FakeListChatModel, "_get_ls_params", lambda *_, **__: {})
+    monkeypatch.setattr(FakeListChatModel, "_identifying_params", {told: "old-1"})
+    compiled = linear(
+        MessagesState, clerk=lambda state: {"messages": [model.invoke(state["messages"])]}
+    )
+    with capture_spans(["langgraph"]) as captured:
+        compiled.invoke({"messages": [("user", "Do it.")]})
+    (chat,) = [span for span in captured.records if span.operation == semconv.CHAT]
+    assert chat.attributes[semconv.REQUEST_MODEL] == "old-1"

@@ -31,12 +31,12 @@ def with_text(run, step, text):
 
 
 def test_a_vague_phrase_of_one_operator_is_refused_and_named():
-    """Every fault of one operator has the phrase, and no other failure has it."""
+    """Every fault of one operator has the phrase, and no failure of two others, which are enough to compare, has it."""
     runs = [
         with_text(run, CHECKED, "We need to plan: first, let's go on. Next, the plan.")
         if run.extra["operator"] == "3.2-unchecked"
         else run
-        for run in planted_set()
+        for run in planted_set(OPERATORS[3:])
     ]
     labels = labels_from(runs)
     names = ("log_position", "plan_words", "tool_failed", "empty_result", "dropped_figures")
@@ -44,7 +44,7 @@ def test_a_vague_phrase_of_one_operator_is_refused_and_named():
     found = {each.feature: each for each in fingerprints(labels, units_of(labels)[0], recipe)}
     assert set(found) == {"plan_words"}
     assert found["plan_words"].operator == "3.2-unchecked"
-    assert found["plan_words"].gain > 0.1 > found["plan_words"].elsewhere
+    assert found["plan_words"].gain > 0.2 > found["plan_words"].elsewhere
 
 
 def test_words_that_mark_failures_of_all_operators_are_kept():
@@ -90,7 +90,7 @@ def test_steps_without_tokens_give_their_making_away():
 
 
 def test_few_steps_say_nothing_of_an_operator():
-    runs = [*planted_set(OPERATORS[:3]), planted("2.6-number", 1)]
+    runs = [*planted_set(OPERATORS[3:]), planted("2.6-number", 1)]
     found = {each.operator: each for each in detect(labels_from(runs))}
     assert (found["2.6-number"].auc, found["2.6-number"].uncertain) == (None, False)
 

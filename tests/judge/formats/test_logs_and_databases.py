@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judge.formats.read_files import read
 
+from mast_trace_judge.transfer.formats import format_named
 from mast_trace_judge.transfer.formats.kinds import Transcript
 
 if TYPE_CHECKING:
@@ -255,3 +256,24 @@ def test_a_database_in_use_is_read_whole_and_left_as_it_is(tmp_path: Path) -> No
     (copy / "a.sqlite").chmod(0o400)
     assert steps_of(copy / "a.sqlite")[0]
     assert [each.name for each in copy.iterdir()] == ["a.sqlite"]
+
+
+@pytest.mark.parametrize("first", [9, None], ids=["written again later", "not written"])
+def test_a_message_of_langgraph_was_there_before_the_next(first: int | None) -> None:
+    """Its checkpoint's id holds the time of the write, as a UUID of version 6 does."""
+    writes = []
+    for name, at in (("a", first), ("b", 5), ("c", 7)):
+        ticks = f"{(1_700_000_000 + (at or 0)) * 10**7 + 0x01B21DD213814000:015x}"
+        said = [{"id": name, "type": "ai", "content": name}] if at else []
+        checkpoint = f"{ticks[:8]}-{ticks[8:12]}-6{ticks[12:]}-8000-000000000000"
+        writes.append({"node": name, "checkpoint_id": checkpoint, "value": said})
+    told = [{"id": name, "type": "ai", "content": name} for name in "abc"]
+    value = {
+        "thread_id": "t",
+        "checkpoint": {"channel_values": {"messages": told}},
+        "writes": writes,
+    }
+    (found,) = format_named("langgraph").read(value, "n")
+    assert isinstance(found, Transcript)
+    starts = [step.start - 1_700_000_000 * 10**9 for step in found.trajectory.steps]
+    assert starts == [5 * 10**9, 5 * 10**9, 7 * 10**9]

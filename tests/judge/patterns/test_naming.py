@@ -91,8 +91,9 @@ def test_a_name_is_stored_with_passages_of_its_runs_and_asked_for_once(found: St
     (row,) = found.query(NAMES)
     assert (row["Sentence"], row["Quotes"], row["Model"]) == (GOOD, QUOTES, "scripted")
     assert sorted(row["TraceIds"]) == [f"{n:032x}" for n in (1, 2, 3)]
-    (call,) = found.query("SELECT Stage, Status, Answer, InputTokens FROM mast_judge_calls")
+    (call,) = found.query("SELECT * FROM mast_judge_calls")
     assert (call["Stage"], call["Status"], call["Answer"]) == (STAGE, "ok", "")
+    assert (call["Project"], call["TraceId"]) == ("", row["TraceIds"][0])
     assert call["InputTokens"] > 0
     assert one_pass(found, lambda _: answer("Another sentence.")) == []
 
@@ -147,8 +148,9 @@ def test_a_dead_endpoint_leaves_no_names_and_its_reason_in_the_ledger(found: Sto
     prices = {"scripted": {"input": 1.0, "output": 1.0}}
     capped = {"judge_prices": prices, "judge_max_usd_per_day": 0.0}
     assert one_pass(found, lambda _: answer(), **capped) == []
-    (call,) = found.query("SELECT Error FROM mast_judge_calls")
+    (call,) = found.query("SELECT Error, Project FROM mast_judge_calls")
     assert "the day's cap" in call["Error"]
+    assert call["Project"] == ""
     assert len(one_pass(found, lambda _: answer())) == 1
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def test_reserved_calls_count_until_they_are_settled(tmp_path: Path) -> None:
     budget = DailyBudget(tmp_path / "new" / "days", 10, 1.0)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     number = budget.reserve(8, 0.5)
     with pytest.raises(BudgetExhausted, match="may take 3 calls, and 8 of the day's 10"):
         budget.reserve(3)

@@ -205,8 +205,10 @@ def test_lists_show_a_conclusion_whoever_stored_first(store, monkeypatch, order,
 
 
 def test_a_changed_run_has_its_conclusion_no_more(store):
-    """Its steps may have other numbers: the cost alone is left."""
+    """Its steps may have other numbers: the cost alone is left, and no list shows more."""
+    save(store, [verdict(fingerprint="f2", trace_id=TRACE)])
     told = stored(store, proof(cost_usd=0.5))
+    assert [row["Confirmation"] for row in store.query(NEWEST)] == [""]
     other = confirmation_of(store, "shop", TRACE, fingerprint="f2")
     assert "confirm it again" in other.text
     assert other == Confirmation(

@@ -8,7 +8,7 @@ from judge.store.invented_replays import result, run
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.store import replays
-from mast_trace_judge.store.replay_plans import plan_of, stored_plan
+from mast_trace_judge.store.replay_plans import plan_of, plans_of_run, stored_plan
 from mast_trace_judge.store.replays import (
     record_result,
     reservations_of,
@@ -39,6 +39,8 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
     ]
     assert [plan.text for plan in plans] == ["a", "b", "c", "d"]
     assert len({plan.plan_id for plan in plans}) == 4
+    for prefix, found in (("", [plans[0], plans[3]]), ("by", [plans[3]]), ("hand", [])):
+        assert [*plans_of_run(store, "shop", run().trace_id, prefix=prefix)] == found
 
 
 @pytest.mark.parametrize(

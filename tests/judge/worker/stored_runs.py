@@ -35,12 +35,17 @@ class StoredRun:
         *,
         root: bool = True,
         outcome: str = "",
+        project: str = "",
         service: str = "billing",
         version: str = "",
         workflow: str = "invoices",
         **attributes: str,
     ):
-        self._resource = {"service.name": service, "service.version": version}
+        self._resource = {
+            "mast.project": project,
+            "service.name": service,
+            "service.version": version,
+        }
         self.trace_id = f"{number:032x}"
         self._start = time.time_ns() - 60_000_000_000
         self._ids = itertools.count(1)

@@ -12,9 +12,9 @@ from mast_trace_judge.store.verdicts import load_latest
 FAILED = 99
 
 
-def _bought(number, *, outcome="success", price=True, version="", service="billing", name="shop"):
+def _bought(number, *, outcome="success", price=True, name="shop", **given):
     """A buyer who asks for the price before ordering."""
-    run = StoredRun(number, outcome=outcome, version=version, service=service, workflow=name)
+    run = StoredRun(number, outcome=outcome, workflow=name, **given)
     amount = 100 + 37 * number
     run.says(
         "user", f"Order {amount + 5} screws of type K-{200 + number}.", to="buyer", role="user"
@@ -52,6 +52,7 @@ async def test_the_first_difference_is_stored_with_the_good_run_that_shows_it(st
     "others",
     [
         {"service": "sales"},
+        {"mast.run.kind": "replay"},
         {"name": "another program"},
         {"outcome": ""},
         {"outcome": "failure"},
@@ -61,6 +62,17 @@ async def test_the_first_difference_is_stored_with_the_good_run_that_shows_it(st
 async def test_other_programs_and_unknown_outcomes_are_no_good_runs(store, worker, others):
     write(store, *(_bought(number, **others) for number in range(1, 6)), _failed())
     assert (await _places(store, worker))[0] == []
+
+
+def test_runs_of_another_project_with_the_same_ids_change_nothing(store):
+    def found():
+        return GoodRuns(store).nearest(f"{FAILED:032x}", "", "", "billing", "shop")
+
+    write(store, *(_bought(number) for number in range(1, 6)))
+    before = found()
+    other = {"project": "other", "version": "9", "price": False}
+    write(store, *(_bought(n, **other).says("spy", "Mine.") for n in range(1, 7)))
+    assert (len(before), found()) == (5, before)
 
 
 async def test_where_all_good_runs_are_of_other_versions_the_sentence_says_so(store, worker):
@@ -78,7 +90,8 @@ async def test_a_persons_word_counts(store, worker):
     write(store, *(_bought(number, outcome="") for number in range(1, 6)), _failed())
     write(store, *(_bought(number) for number in (6, 7)))
     labels = [(number, "success") for number in range(1, 6)] + [(6, "failure"), (7, "failure")]
-    save_labels(store, [HumanLabel(f"{n:032x}", "ann", said) for n, said in labels])
+    theirs = [HumanLabel(f"{n:032x}", "bob", "failure", project="other") for n in range(1, 6)]
+    save_labels(store, [*theirs, *(HumanLabel(f"{n:032x}", "ann", said) for n, said in labels)])
     (place,), _ = await _places(store, worker)
     assert "in 5 of 5 good runs" in place.why
 

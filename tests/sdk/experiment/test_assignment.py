@@ -179,6 +179,7 @@ def test_a_long_key_is_replaced_by_its_hash() -> None:
         {"arms": ()},
         {"arms": ("a",)},
         {"arms": ("a", "a")},
+        {"arms": ("a", "")},
         {"arms": 5},
         {"arms": None},
         {"arms": "ab"},
