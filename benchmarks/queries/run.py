@@ -30,6 +30,8 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_judge.patterns.indexing import PatternIndexer
+from mast_trace_judge.pricing import store_prices
+from mast_trace_judge.store.facts import FactsIndexer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +42,7 @@ _CHUNK = 5_000 * SPANS_PER_RUN
 _FINISHED = "(the judge scans all runs)"
 _FINISHED_OF_LATE = "(the judge scans recent ones)"
 _OF_LATE = 25 * 60
-_OF_SHOWN_RUNS = frozenset({"cost_of_runs"})
+_OF_SHOWN_RUNS = frozenset({"cost_of_calls", "cost_of_runs"})
 
 
 def filled(folder: Path, spans: int, end: datetime) -> Store:
@@ -56,16 +58,14 @@ def filled(folder: Path, spans: int, end: datetime) -> Store:
         fill(store, start, first, min(_CHUNK, spans - first), gap_ms)
         print(f"\r{first + _CHUNK:,} of {spans:,} spans", end="", file=sys.stderr, flush=True)
     spread(store)
-    for half_day in range(2 * DAYS + 1):
-        since = start + timedelta(hours=12 * half_day)
+    for since in (start + timedelta(hours=12 * number) for number in range(2 * DAYS + 1)):
         judge(store, since, since + timedelta(hours=12))
-    indexer = PatternIndexer(store)
+    store_prices(store, {})
+    indexers = FactsIndexer(store), PatternIndexer(store)
     indexed = 0
-    while new := indexer.index():
+    while new := max(indexer.index() for indexer in indexers):
         indexed += new
-        print(
-            f"\r{indexed:,} runs looked through for patterns", end="", file=sys.stderr, flush=True
-        )
+        print(f"\r{indexed:,} runs have facts and patterns", end="", file=sys.stderr, flush=True)
     print(f"\nfilled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return store
 
